@@ -1,0 +1,168 @@
+"""The story of one call in types: `Caller`, `Call`, `Case`, `Decision`, `Result`, `Outcome`."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from agent_gate.core.tool import Json, Tool
+from agent_gate.errors import GatewayError
+
+if TYPE_CHECKING:
+    from agent_gate.core.ports import Conversation
+
+Effect = Literal["allow", "ask", "deny"]
+Mode = Literal["full", "proxy", "gateway"]
+encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class State(StrEnum):
+    """A call's states. Only the four after `DISPATCHING` and the refusals are final."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    DISPATCHING = "dispatching"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    REFUSED = "refused"
+
+    @property
+    def final(self) -> bool:
+        return self not in (State.PENDING, State.APPROVED, State.DISPATCHING)
+
+    @property
+    def step(self) -> int:
+        """The place of this state in a call's story; the record holds each place at most once per call."""
+        return STEPS[self]
+
+
+STEPS: dict[State, int] = {
+    State.PENDING: 1,
+    State.APPROVED: 2,
+    State.DENIED: 2,
+    State.EXPIRED: 2,
+    State.WITHDRAWN: 2,
+    State.DISPATCHING: 3,
+    State.COMPLETED: 4,
+    State.FAILED: 4,
+    State.UNKNOWN: 4,
+    State.REFUSED: 4,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls. `namespaces` None sees all. A limit of 0 means none."""
+
+    name: str
+    kind: Literal["agent", "peer", "operator"] = "agent"
+    namespaces: frozenset[str] | None = None
+    mode: Mode = "full"
+    names: Literal["wire", "tool_id"] = "wire"
+    cache_stable: bool = False
+    calls_per_minute: int = 60
+    max_pending: int = 10
+    budget: int | None = None
+
+    def sees(self, namespace: str) -> bool:
+        return self.namespaces is None or namespace in self.namespaces
+
+
+def new_id() -> str:
+    """A call id: time-ordered, 128 bits, 32 hex digits (the layout of UUID version 7)."""
+    ms = time.time_ns() // 1_000_000
+    tail = int.from_bytes(os.urandom(10), "big")
+    value = (ms << 80) | (0x7 << 76) | ((tail >> 66) & 0xFFF) << 64 | (0b10 << 62) | (tail & ((1 << 62) - 1))
+    return f"{value:032x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The frozen request. `tool` is the name as asked; `arguments` is what is hashed and what runs."""
+
+    tool: str
+    arguments: Mapping[str, Json]
+    caller: Caller
+    id: str = field(default_factory=new_id)
+    surface: str = ""
+    session: str | None = None
+    client_id: Json = None
+    idempotency_key: str | None = None
+    timeout: float | None = None
+    trace: str | None = None
+    meta: Mapping[str, Json] = field(default_factory=dict)
+    conversation: "Conversation | None" = None
+
+
+def hash_arguments(arguments: Mapping[str, Json]) -> str:
+    """SHA-256 of the arguments in canonical form: the identity of what a person approves."""
+    return sha256(encode(arguments)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Allow, ask or deny, with the rule that decided and where it stands (`permissions.yaml:4`)."""
+
+    effect: Effect
+    rule: str = ""
+    where: str = ""
+    reason: str = ""
+    lifetime: float | None = None
+    approvers: tuple[str, ...] = ()
+    via: Literal["person", "client"] = "person"
+    grant: str | None = None
+    considered: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An admitted call with its tool, signature and decision."""
+
+    call: Call
+    tool: Tool
+    signature: str
+    decision: Decision
+    arguments_hash: str
+    definition_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a source answered, as JSON bytes so that a surface can splice them unparsed.
+
+    `kind` "json": `body` is the value itself. `kind` "mcp": `body` is an MCP tool result object
+    (`content`, `structuredContent`, `isError`, `_meta`).
+    """
+
+    body: bytes
+    kind: Literal["json", "mcp"] = "json"
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a call ended in. A failed call has `error`; an upstream's own error result is kept in `result` too."""
+
+    call_id: str
+    state: State
+    result: Result | None = None
+    error: GatewayError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A call that still waits for a person."""
+
+    call_id: str
+    approval_id: str
+    expires_at: float
+    signature: str = ""

@@ -1,0 +1,100 @@
+"""The Protocols at which folders meet: `Source`, `Conversation`, `Channel`, `Clock`."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from agent_gate.core.call import Case, Result
+from agent_gate.core.tool import Definition, Json
+
+
+class Clock(Protocol):
+    """Wall time for what is written down, monotonic time for what is waited for."""
+
+    def now(self) -> float: ...
+    def monotonic(self) -> float: ...
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class Conversation(Protocol):
+    """The way back to the caller while its call runs; only surfaces that can carry it offer one."""
+
+    @property
+    def era(self) -> str:
+        """The caller's protocol revision, such as `2025-11-25` or `2026-07-28`."""
+        ...
+
+    @property
+    def capabilities(self) -> Mapping[str, Json]: ...
+
+    async def notify(self, method: str, params: Mapping[str, Json]) -> None:
+        """Pass on progress, a log message or another notification that belongs to this call."""
+        ...
+
+    async def request(self, method: str, params: Mapping[str, Json]) -> Json:
+        """Ask the caller's client (sampling, elicitation, roots) and return its result."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One execution handed to a source: run `case` once, before `deadline` (monotonic)."""
+
+    case: Case
+    deadline: float
+
+    @property
+    def arguments(self) -> Mapping[str, Json]:
+        return self.case.call.arguments
+
+
+class Source(Protocol):
+    """Where tools come from. Entered once by the supervisor; connects in `connect`, serves until closed.
+
+    `answer` executes exactly once and raises `UpstreamError`, `DependencyUnavailable`, `CallTimeout` or
+    `OutcomeUnknown`. `DependencyUnavailable` promises that nothing was sent; `OutcomeUnknown` says that
+    something may have run.
+    """
+
+    key: str
+    namespace: str
+    title: str
+    kind: str
+
+    async def connect(self) -> Sequence[Definition]:
+        """Connect and return the tools. Raising leaves the source visible with its reason; it is tried again."""
+        ...
+
+    async def watch(self) -> None:
+        """Return or raise when the connection is lost; the supervisor then reconnects. May wait for ever."""
+        ...
+
+    async def answer(self, job: Job) -> Result: ...
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+Announce = Callable[[Sequence[Definition]], Awaitable[None]]
+"""A source calls this when its tools changed while it was connected."""
+
+
+class Channel(Protocol):
+    """Something that pushes approvals to a person and brings the answer back."""
+
+    name: str
+
+    async def asked(self, approval: Any) -> None: ...
+    async def resolved(self, approval: Any) -> None: ...
+    async def run(self) -> None: ...

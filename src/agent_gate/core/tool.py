@@ -1,0 +1,102 @@
+"""`Definition`: what a source declares. `Tool`: that definition with its id, names and compiled parts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Literal
+
+import msgspec
+
+Json = Any
+"""A JSON value as decoded: dict, list, str, int, float, bool or None."""
+
+JsonSchema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a tool does to the world. `trusted` says whether an allow rule may rely on the benign ones."""
+
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One tool as its source declares it, before it has an id.
+
+    `template` is the signature template of a YAML tool (``""`` gives the bare name); None renders
+    ``key=value`` pairs. `strict` refuses pattern characters in string arguments, as for all YAML tools.
+    `declared` are the argument names an allow rule covers; None means all that the schema knows.
+    """
+
+    name: str
+    description: str = ""
+    input_schema: JsonSchema = field(default_factory=lambda: {"type": "object"})
+    output_schema: JsonSchema | None = None
+    title: str = ""
+    version: str = ""
+    traits: Traits = Traits()
+    annotations: Mapping[str, Json] = field(default_factory=dict)
+    meta: Mapping[str, Json] = field(default_factory=dict)
+    icons: tuple[Json, ...] = ()
+    tags: tuple[str, ...] = ()
+    flat: bool = False
+    template: str | None = None
+    strict: bool = False
+    declared: frozenset[str] | None = None
+    text: frozenset[str] = frozenset()
+    secret: frozenset[str] = frozenset()
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    timeout: float | None = None
+    ask: str = ""
+    budget: int | None = None
+    record: Literal["await", "behind"] = "await"
+
+    def pin(self) -> str:
+        """SHA-256 over what an agent reads of this tool; a change means the tool is not the one that was seen."""
+        seen = [self.name, self.description, self.input_schema, self.output_schema, self.annotations]
+        return sha256(msgspec.json.encode(seen, order="sorted")).hexdigest()
+
+
+Validator = Callable[[Mapping[str, Json]], None]
+"""Raises `InvalidArgs` where the arguments do not fit; returns None otherwise."""
+
+Signer = Callable[[Mapping[str, Json]], str]
+"""Renders the signature that policy matches, the person sees and the audit keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tool:
+    """A callable thing in the catalog. `id` is the only internal key; `wire` and `alias` are renderings of it."""
+
+    id: str
+    namespace: str
+    name: str
+    wire: str
+    alias: str
+    source: str
+    pin: str
+    definition: Definition
+    validate: Validator
+    sign: Signer
+    available: bool = True
+
+    @property
+    def upstream(self) -> str:
+        return self.definition.name
+
+    @property
+    def description(self) -> str:
+        return self.definition.description
+
+    @property
+    def input_schema(self) -> JsonSchema:
+        return self.definition.input_schema
+
+    @property
+    def traits(self) -> Traits:
+        return self.definition.traits
