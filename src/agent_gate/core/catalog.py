@@ -1,0 +1,179 @@
+"""The catalog: an immutable snapshot of all tools, built from what each source listed, swapped whole."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+import msgspec
+
+from agent_gate.core.ids import parse_tool_id, tool_id
+from agent_gate.core.schema import compile_validator
+from agent_gate.core.signature import compile_signer
+from agent_gate.core.tool import Definition, Tool
+from agent_gate.errors import CatalogError
+
+LONGEST_WIRE = 46
+META_TOOLS = frozenset({"tool_browse", "tool_hydrate", "tool_execute", "tool_view", "gate_result"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What one source has, as the supervisor last knew it."""
+
+    key: str
+    namespace: str
+    title: str = ""
+    description: str = ""
+    kind: str = ""
+    definitions: Sequence[Definition] = ()
+    available: bool = True
+    prefix: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A tool that was left out, and why; its siblings stay."""
+
+    source: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Catalog:
+    """`find` takes a tool id, a wire name or an unambiguous alias. Clients see `digest`, never `generation`."""
+
+    generation: int = 0
+    digest: str = ""
+    tools: tuple[Tool, ...] = ()
+    listings: Mapping[str, Listing] = field(default_factory=dict)
+    excluded: tuple[Excluded, ...] = ()
+    names: Mapping[str, Tool] = field(default_factory=dict)
+
+    def find(self, name: str) -> Tool | None:
+        return self.names.get(name)
+
+    def titles(self) -> dict[str, str]:
+        return {entry.namespace: entry.description or entry.title for entry in self.listings.values()}
+
+
+def wire_part(text: str) -> str:
+    """A key or name in the characters every client accepts; a leading digit gets an underscore."""
+    converted = re.sub(r"[^A-Za-z0-9_]", "_", text)
+    return f"_{converted}" if converted[:1].isdigit() else converted
+
+
+def wire_digest(namespace: str, name: str) -> str:
+    return sha256(f"{namespace}\n{name}".encode()).hexdigest()[:8]
+
+
+def wanted_wire(listing: Listing, definition: Definition) -> str:
+    if definition.flat:
+        return definition.name
+    tool = wire_part(definition.name)
+    return f"{wire_part(listing.key)}__{tool}" if listing.prefix else tool
+
+
+def suffixed(wire: str, namespace: str, name: str) -> str:
+    return f"{wire[: LONGEST_WIRE - 9]}_{wire_digest(namespace, name)}"
+
+
+def wire_names(entries: Sequence[tuple[Listing, Definition]]) -> list[str]:
+    """One wire name per entry. Names that are cut, or that two tools want, end in a digest of where they come from."""
+    wanted = [wanted_wire(listing, definition) for listing, definition in entries]
+    counts = Counter(wanted)
+    out = []
+    for (listing, definition), wire in zip(entries, wanted, strict=True):
+        clash = counts[wire] > 1 or wire in META_TOOLS
+        if clash and (definition.flat or not listing.prefix):
+            raise CatalogError(f"Two tools are named {wire}; one is in {listing.key}. Rename one of them")
+        cut = clash or len(wire) > LONGEST_WIRE
+        out.append(
+            suffixed(wire, listing.namespace, definition.name) if cut and not definition.flat else wire
+        )
+    return out
+
+
+def aliases(tool: Tool) -> Iterable[str]:
+    """`namespace:name`, and the same without a redundant `namespace-` or `namespace_` before the name."""
+    yield tool.alias
+    for separator in "-", "_":
+        prefix = tool.namespace + separator
+        if tool.name.startswith(prefix) and len(tool.name) > len(prefix):
+            yield f"{tool.namespace}:{tool.name[len(prefix) :]}"
+
+
+def lookup(tools: Sequence[Tool]) -> dict[str, Tool]:
+    """Every name a tool answers to. An alias that two tools share belongs to neither."""
+    names: dict[str, Tool] = {}
+    shared = Counter(alias for tool in tools for alias in set(aliases(tool)))
+    for tool in tools:
+        names.update({alias: tool for alias in aliases(tool) if shared[alias] == 1})
+    for tool in tools:
+        names[tool.id] = names[tool.wire] = tool
+    return names
+
+
+def make_tool(listing: Listing, definition: Definition, wire: str) -> Tool:
+    ident = tool_id(listing.namespace, definition)
+    name = parse_tool_id(ident).name
+    return Tool(
+        id=ident,
+        namespace=listing.namespace,
+        name=name,
+        wire=wire,
+        alias=f"{listing.namespace}:{name}",
+        source=listing.key,
+        pin=definition.pin(),
+        definition=definition,
+        validate=compile_validator(definition),
+        sign=compile_signer(wire, definition),
+        available=listing.available,
+    )
+
+
+def reuse(tool: Tool | None, listing: Listing, definition: Definition, wire: str) -> Tool | None:
+    """The tool of the previous catalog, where nothing but its availability changed."""
+    if tool is None or tool.wire != wire or tool.source != listing.key or tool.definition != definition:
+        return None
+    return tool if tool.available == listing.available else replace(tool, available=listing.available)
+
+
+def check_ids(tools: Sequence[Tool]) -> None:
+    counts = Counter(tool.id for tool in tools)
+    for ident, count in counts.items():
+        if count > 1:
+            raise CatalogError(f"{count} tools resolve to the id {ident}; the catalog keeps what it had")
+
+
+def digest(tools: Sequence[Tool]) -> str:
+    """A name for what clients can see; equal across restarts while nothing visible changed."""
+    seen = [(tool.id, tool.wire, tool.pin) for tool in tools]
+    return sha256(msgspec.json.encode(seen)).hexdigest()[:16]
+
+
+def build(listings: Iterable[Listing], previous: Catalog | None = None) -> Catalog:
+    """Turn what the sources listed into a catalog; tools whose schema cannot be used are left out with the reason."""
+    before = previous or Catalog()
+    ordered = {entry.key: entry for entry in sorted(listings, key=lambda entry: entry.key)}
+    entries = [(entry, definition) for entry in ordered.values() for definition in entry.definitions]
+    old = {(tool.source, tool.upstream): tool for tool in before.tools}
+    tools, excluded = [], []
+    for (listing, definition), wire in zip(entries, wire_names(entries), strict=True):
+        kept = reuse(old.get((listing.key, definition.name)), listing, definition, wire)
+        try:
+            tools.append(kept or make_tool(listing, definition, wire))
+        except CatalogError as error:
+            excluded.append(Excluded(listing.key, definition.name, error.message))
+    tools.sort(key=lambda tool: tool.id)
+    check_ids(tools)
+    return Catalog(
+        generation=before.generation + 1,
+        digest=digest(tools),
+        tools=tuple(tools),
+        listings=ordered,
+        excluded=tuple(excluded),
+        names=lookup(tools),
+    )

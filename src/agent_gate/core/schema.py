@@ -1,0 +1,87 @@
+"""JSON Schema compiled once into a function that accepts arguments or says what is wrong with them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema_rs
+
+from agent_gate.core.tool import Definition, Json, Validator
+from agent_gate.errors import CatalogError, InvalidArgs
+
+LINEAR = jsonschema_rs.RegexOptions()
+BOUNDED = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
+MAX_DEPTH = 64
+FORBIDDEN = frozenset("*?[](),") | {chr(c) for c in range(0x20)}
+
+
+def compile_schema(schema: Mapping[str, Any], *, linear_only: bool = False) -> Any:
+    """A reusable validator. A remote `$ref` is refused, never fetched; patterns run in linear time where they can."""
+    try:
+        return jsonschema_rs.validator_for(dict(schema), offline=True, pattern_options=LINEAR)
+    except (jsonschema_rs.ValidationError, ValueError) as error:
+        if linear_only:
+            raise CatalogError(f"The schema cannot be used: {first_line(error)}") from None
+    try:
+        return jsonschema_rs.validator_for(dict(schema), offline=True, pattern_options=BOUNDED)
+    except (jsonschema_rs.ValidationError, ValueError) as error:
+        raise CatalogError(f"The schema cannot be used: {first_line(error)}") from None
+
+
+def first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200]
+
+
+def describe(error: Any) -> str:
+    """One sentence that names the argument and never repeats its value."""
+    path = list(error.instance_path)
+    kind = error.kind.name
+    if kind == "required":
+        return f"Missing required argument: {dotted([*path, error.kind.property])}"
+    if kind == "additionalProperties":
+        return f"Unknown argument: {dotted([*path, *error.kind.unexpected[:1]])}"
+    return (
+        f"Invalid value for {dotted(path)}"
+        if path
+        else "Invalid arguments: they do not fit the tool's schema"
+    )
+
+
+def dotted(path: list[Any]) -> str:
+    return ".".join(str(part)[:64] for part in path)
+
+
+def forbidden_argument(arguments: Mapping[str, Json], text: frozenset[str]) -> str | None:
+    """The first argument, not declared as text, that holds a pattern or control character anywhere inside."""
+    for name, value in arguments.items():
+        if name not in text and holds_forbidden(value, 0):
+            return name
+    return None
+
+
+def holds_forbidden(value: Json, depth: int) -> bool:
+    if depth > MAX_DEPTH:
+        return True
+    if isinstance(value, str):
+        return not FORBIDDEN.isdisjoint(value)
+    if isinstance(value, Mapping):
+        return any(holds_forbidden(k, depth) or holds_forbidden(v, depth + 1) for k, v in value.items())
+    return isinstance(value, list) and any(holds_forbidden(item, depth + 1) for item in value)
+
+
+def compile_validator(definition: Definition) -> Validator:
+    """The check every call of this tool passes, in the order its messages promise: characters, then schema."""
+    compiled = compile_schema(definition.input_schema)
+    is_valid, iter_errors = compiled.is_valid, compiled.iter_errors
+    strict, text = definition.strict, definition.text
+
+    def validate(arguments: Mapping[str, Json]) -> None:
+        if strict and (name := forbidden_argument(arguments, text)) is not None:
+            raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
+        if not is_valid(arguments):
+            errors = sorted(
+                iter_errors(arguments),
+                key=lambda e: (e.kind.name != "required", list(map(str, e.instance_path))),
+            )
+            raise InvalidArgs(describe(errors[0]), details={"errors": [describe(e) for e in errors[:5]]})
+
+    return validate

@@ -1,0 +1,85 @@
+"""Signatures: the one string that policy matches, the person sees and the audit keeps.
+
+A tool with a template renders it (`ha_call_service(light.turn_on, light.bedroom)`); any other tool renders its
+wire name and `key=value` pairs in key order, encoded so that no value can fake a separator.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from hashlib import sha256
+
+from agent_gate.core.call import encode
+from agent_gate.core.tool import Definition, Json, Signer
+
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+UNSAFE = re.compile(r"[^A-Za-z0-9_.:/@+ -]")
+RESERVED = frozenset("=%*?[](),")
+LONGEST_VALUE = 120
+KEPT_OF_LONG = 80
+
+
+def scalar(value: Json) -> str:
+    """A JSON scalar as it stands in a signature."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else encode(value).decode()
+
+
+def placeholders(template: str) -> list[str]:
+    return PLACEHOLDER.findall(template)
+
+
+def compile_template(name: str, template: str) -> Signer:
+    """A signer for `template`; an absent optional argument leaves its place empty."""
+    if not template:
+        return lambda _arguments: name
+    pieces = PLACEHOLDER.split(f"{name}({template})")
+    literals, names = pieces[0::2], pieces[1::2]
+
+    def sign(arguments: Mapping[str, Json]) -> str:
+        out = [literals[0]]
+        for argument, literal in zip(names, literals[1:], strict=True):
+            out.append(scalar(arguments.get(argument)))
+            out.append(literal)
+        return "".join(out)
+
+    return sign
+
+
+def encode_character(found: re.Match[str]) -> str:
+    character = found[0]
+    if character in RESERVED or unicodedata.category(character)[0] in "CZ":
+        return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+    return character
+
+
+def safe(text: str) -> str:
+    """`text` with everything that could be read as structure percent-encoded, and long text cut with its digest."""
+    if len(text) > LONGEST_VALUE:
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return UNSAFE.sub(encode_character, text[:KEPT_OF_LONG]) + f"…{len(text)}:{digest}"
+    return UNSAFE.sub(encode_character, text)
+
+
+def pairs(name: str, arguments: Mapping[str, Json]) -> str:
+    """`git__push(branch=main, remote=origin)`; without arguments, the bare name."""
+    if not arguments:
+        return name
+    shown = (
+        f"{safe(key)}={safe(value if isinstance(value, str) else encode(value).decode())}"
+        for key, value in sorted(arguments.items())
+    )
+    return f"{name}({', '.join(shown)})"
+
+
+def compile_signer(wire: str, definition: Definition) -> Signer:
+    if definition.template is not None:
+        return compile_template(wire, definition.template)
+    return lambda arguments: pairs(wire, arguments)
+
+
+def undeclared(name: str, arguments: Mapping[str, Json]) -> str:
+    """The signature of a call to a tool that nobody declared: its values in the order of their keys."""
+    values = ", ".join(str(arguments[key]) for key in sorted(arguments))
+    return f"{name}({values})" if values else name
