@@ -22,7 +22,7 @@ _HOMES = {
     "format_tool_id": "agent_gate.core.ids",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> Any:
