@@ -42,7 +42,8 @@ def format_tool_id(parts: ToolIdParts) -> str:
     version = f"@{parts.version}" if parts.version is not None else ""
     hash8_ = f"#{parts.hash8}" if parts.hash8 is not None else ""
     text = f"{parts.namespace}:{parts.name}{version}{hash8_}"
-    parse_tool_id(text)
+    if parse_tool_id(text) != parts:
+        raise CatalogError(f"Not the parts of a tool id: {text[:80]!r}")
     return text
 
 

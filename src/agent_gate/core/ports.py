@@ -86,6 +86,27 @@ class Source(Protocol):
     ) -> None: ...
 
 
+class ContextSource(Source, Protocol):
+    """A source that also has resources and prompts (an MCP server); all objects are raw MCP JSON."""
+
+    def offers(self, kind: str) -> Sequence[Json]:
+        """The last known list: `kind` is `resources`, `resourceTemplates` or `prompts`."""
+        ...
+
+    def capabilities(self) -> Mapping[str, Json]: ...
+
+    async def forward(
+        self, method: str, params: Mapping[str, Json], conversation: Conversation | None, deadline: float
+    ) -> bytes:
+        """Send one request other than `tools/call` upstream (`resources/read`, `prompts/get`,
+        `completion/complete`, `resources/subscribe`, `logging/setLevel`) and return the raw result object."""
+        ...
+
+    def listen(self, listener: Callable[[str, Mapping[str, Json]], None]) -> Callable[[], None]:
+        """Hear the server's own notifications (`notifications/resources/updated`, list changes); returns the undo."""
+        ...
+
+
 Announce = Callable[[Sequence[Definition]], Awaitable[None]]
 """A source calls this when its tools changed while it was connected."""
 
