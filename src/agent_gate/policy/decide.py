@@ -1,0 +1,135 @@
+"""`Policy.decide`: the decision on one call, with the rule that made it and where that rule stands."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_gate.core.call import Decision
+from agent_gate.core.rule import Rule
+from agent_gate.core.tool import Json, Tool
+from agent_gate.policy.match import (
+    compile_glob,
+    covers_every_call,
+    static_mismatch,
+    undeclared,
+    when_mismatch,
+)
+
+log = logging.getLogger("agent_gate.policy")
+ORDER = ("deny", "allow", "ask")
+FALLBACK = Decision(effect="ask", reason="no rule matches, so a person is asked")
+BROKEN = Decision(effect="deny", reason="the policy engine failed, so the call is denied")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A rule with its pattern compiled and its decision made up front."""
+
+    rule: Rule
+    matches: Callable[[str], Any]
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """One line of an explanation: a rule, whether it matched, and why not where it did not."""
+
+    rule: Rule
+    matched: bool
+    why: str
+
+
+def compile_rule(rule: Rule) -> Compiled:
+    decision = Decision(
+        effect=rule.action,
+        rule=rule.label(),
+        where=rule.where,
+        reason=rule.description or f"{'default' if rule.default else 'rule'} {rule.label()}",
+        lifetime=rule.lifetime,
+        approvers=rule.approvers,
+        via=rule.via,
+    )
+    return Compiled(rule, compile_glob(rule.pattern), decision)
+
+
+def signature_matches(compiled: Compiled, tool: Tool, signature: str) -> bool:
+    """The whole signature; a bare call of a tool without template also matches `name(*)`."""
+    if compiled.matches(signature):
+        return True
+    return (
+        tool.definition.template is None
+        and signature == tool.wire
+        and bool(compiled.matches(f"{signature}()"))
+    )
+
+
+def mismatch(compiled: Compiled, tool: Tool, arguments: Mapping[str, Json], signature: str) -> str | None:
+    """Why this rule, which may apply to the tool, does not apply to the call; None when it does."""
+    if not signature_matches(compiled, tool, signature):
+        return "pattern does not match"
+    if compiled.rule.action == "allow" and (extra := undeclared(tool, arguments) - compiled.rule.extra):
+        return f"undeclared argument {min(extra)}"
+    return when_mismatch(compiled.rule, arguments) if compiled.rule.when else None
+
+
+class Policy:
+    """The rules of one permissions file, ready to decide. Immutable; a reload makes a new one."""
+
+    def __init__(self, rules: Iterable[Rule] = (), defaults: Iterable[Rule] = ()) -> None:
+        self.rules = tuple(rules)
+        self.defaults = tuple(replace(rule, default=True) for rule in defaults)
+        by_effect = [compile_rule(rule) for effect in ORDER for rule in self.rules if rule.action == effect]
+        self._ordered = (*by_effect, *(compile_rule(rule) for rule in self.defaults))
+        self._candidates: dict[tuple[str, str, str], tuple[Compiled, ...]] = {}
+
+    def decide(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
+        """Allow, ask or deny. Anything that goes wrong in here is a deny."""
+        try:
+            for compiled in self._applicable(tool, caller):
+                if mismatch(compiled, tool, arguments, signature) is None:
+                    return compiled.decision
+        except Exception:
+            log.exception("The policy engine failed on %s", tool.id)
+            return BROKEN
+        return FALLBACK
+
+    def explain(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
+        """The same decision, with every rule that was considered on the way, in the order they were."""
+        decision = self.decide(tool, arguments, signature, caller)
+        return replace(decision, considered=tuple(self._trail(tool, arguments, signature, caller)))
+
+    def hides(self, tool: Tool, caller: str) -> bool:
+        """Whether a deny rule covers every call of this tool by this caller, so that it leaves the listings."""
+        return any(
+            compiled.rule.action == "deny"
+            and not compiled.rule.default
+            and not compiled.rule.when
+            and covers_every_call(compiled.rule.pattern, tool)
+            for compiled in self._applicable(tool, caller)
+        )
+
+    def visible(self, tools: Sequence[Tool], caller: str) -> list[Tool]:
+        return [tool for tool in tools if not self.hides(tool, caller)]
+
+    def _trail(
+        self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str
+    ) -> Iterable[Considered]:
+        for compiled in self._ordered:
+            why = static_mismatch(compiled.rule, tool, caller) or mismatch(
+                compiled, tool, arguments, signature
+            )
+            yield Considered(compiled.rule, why is None, why or "matches")
+            if why is None:
+                return
+
+    def _applicable(self, tool: Tool, caller: str) -> tuple[Compiled, ...]:
+        """The rules that could apply to this tool and caller, found once per definition."""
+        key = (tool.id, tool.pin, caller)
+        found = self._candidates.get(key)
+        if found is None:
+            found = tuple(c for c in self._ordered if static_mismatch(c.rule, tool, caller) is None)
+            if len(self._candidates) > 100_000:
+                self._candidates.clear()
+            self._candidates[key] = found
+        return found

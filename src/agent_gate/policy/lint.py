@@ -1,0 +1,71 @@
+"""The permissions file reads itself: rules that can never match, and rules that another rule always beats."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agent_gate.core.rule import TRAIT_NAMES, Rule
+from agent_gate.core.tool import Tool
+from agent_gate.policy.decide import ORDER
+from agent_gate.policy.match import compile_glob, may_match
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault in the rules: where it stands, what is wrong, what to do."""
+
+    where: str
+    message: str
+
+
+def wider(outer: str, inner: str) -> bool:
+    """Whether every signature `inner` matches is matched by `outer` too; false where that cannot be told."""
+    return "?" not in outer and "[" not in outer and compile_glob(outer)(inner) is not None
+
+
+def conditions_within(outer: Rule, inner: Rule) -> bool:
+    """Whether `outer` asks for nothing that `inner` does not ask for as well."""
+    traits = all(getattr(outer, name) in (None, getattr(inner, name)) for name in TRAIT_NAMES)
+    namespace = outer.namespace in (None, inner.namespace)
+    callers = not outer.callers or (bool(inner.callers) and set(inner.callers) <= set(outer.callers))
+    when = all(inner.when.get(name) == predicate for name, predicate in outer.when.items())
+    extra = outer.action != "allow" or inner.action == "allow"
+    return traits and namespace and callers and when and extra and wider(outer.pattern, inner.pattern)
+
+
+def shadowed(rules: Sequence[Rule]) -> Iterable[Finding]:
+    """Rules that come after a wider one, in the order in which they are looked at."""
+    ordered = [rule for effect in ORDER for rule in rules if rule.action == effect]
+    for index, rule in enumerate(ordered):
+        for earlier in ordered[:index]:
+            if conditions_within(earlier, rule) and not (earlier.action == "allow" and rule.action == "ask"):
+                yield Finding(
+                    rule.where,
+                    f"{rule.label()!r} never decides: {earlier.label()!r} at {earlier.where} comes first",
+                )
+                break
+
+
+def shadowed_defaults(defaults: Sequence[Rule]) -> Iterable[Finding]:
+    for index, rule in enumerate(defaults):
+        for earlier in defaults[:index]:
+            if conditions_within(earlier, rule):
+                yield Finding(
+                    rule.where,
+                    f"default {rule.label()!r} is never reached: {earlier.label()!r} at {earlier.where} comes first",
+                )
+                break
+
+
+def dead(rules: Sequence[Rule], tools: Sequence[Tool]) -> Iterable[Finding]:
+    """Rules that fit no tool there is. With no tools known, nothing can be said."""
+    for rule in rules if tools else ():
+        if not any(
+            rule.namespace in (None, tool.namespace) and may_match(rule.pattern, tool) for tool in tools
+        ):
+            yield Finding(
+                rule.where, f"{rule.label()!r} matches no tool; tools are named like {tools[0].wire}"
+            )
+
+
+def lint(rules: Sequence[Rule], defaults: Sequence[Rule], tools: Sequence[Tool]) -> list[Finding]:
+    return [*dead([*rules, *defaults], tools), *shadowed(rules), *shadowed_defaults(defaults)]
