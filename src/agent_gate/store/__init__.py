@@ -1,0 +1,18 @@
+"""Durability, not concepts: statements in, durable rows out, on SQLite or PostgreSQL.
+
+`open_store(settings)` gives a `Store`; the folders above own their tables and write `Statement`s.
+"""
+
+from agent_gate.errors import ConfigError
+from agent_gate.store.durable import DurableStore
+from agent_gate.store.sqlite import SqliteEngine
+from agent_gate.store.statement import Conflict, Head, Param, Record, Statement, Store, StoreSettings
+
+__all__ = ["Conflict", "Head", "Param", "Record", "Statement", "Store", "StoreSettings", "open_store"]
+
+
+def open_store(settings: StoreSettings) -> Store:
+    """Open the store, bring its schema up to date and take its lock; blocks while it does so."""
+    if settings.type == "sqlite" and settings.path is not None:
+        return DurableStore(SqliteEngine(settings.path), settings.chain)
+    raise ConfigError("storage needs `path` with type sqlite, or `url` with type postgres.")

@@ -1,0 +1,75 @@
+"""`DurableStore`: the `Store` over any `Engine`, with its writer thread and a few reading threads."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from agent_gate.errors import DependencyUnavailable
+from agent_gate.store.engine import Engine, Fault
+from agent_gate.store.statement import Head, Param, Record, Statement
+from agent_gate.store.writer import RETRY_AFTER, Unit, Writer, refusal
+
+READERS = 2
+
+
+class DurableStore:
+    def __init__(self, engine: Engine, chain: str) -> None:
+        engine.open()
+        self.chain = chain
+        self._engine = engine
+        self._writer = Writer(engine, chain)
+        self._readers = ThreadPoolExecutor(READERS, "store-reader")
+        self._closed = False
+
+    @property
+    def head(self) -> Head:
+        return self._writer.head
+
+    @property
+    def fault(self) -> str | None:
+        return self._writer.fault.reason if self._writer.fault else None
+
+    @property
+    def healthy(self) -> bool:
+        return self._writer.fault is None
+
+    def write(self, *statements: Statement) -> Awaitable[list[int]]:
+        writer = self._writer
+        if self._closed or (writer.fault is not None and writer.fault.broken):
+            raise refusal(writer.fault or Fault("the gateway is stopping"))
+        future: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+        writer.put(Unit(statements, future))
+        return future
+
+    def post(self, *statements: Statement) -> None:
+        if self._closed:
+            raise refusal(Fault("the gateway is stopping"))
+        self._writer.put(Unit(statements))
+
+    async def read(self, sql: str, params: tuple[Param, ...] = ()) -> list[Record]:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._readers, self._engine.read, sql, params)
+        except self._engine.errors as error:
+            fault = self._engine.fault(error)
+            if fault is None:
+                raise
+            reason = f"The record cannot be read: {fault.reason}."
+            raise DependencyUnavailable(reason, retry_after=RETRY_AFTER) from error
+
+    async def flush(self) -> None:
+        await self.write()
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._stop)
+
+    def _stop(self) -> None:
+        self._writer.stop()
+        self._readers.shutdown()
+        self._engine.close()
+
+    def watch(self, listener: Callable[[Head], None]) -> None:
+        self._writer.listeners.append(listener)

@@ -1,0 +1,57 @@
+"""What the writer needs from a database: `Engine`, and `Fault`, the reason why nothing can be written."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent_gate.store.statement import Head, Param, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why the store refuses writes. A broken store stays so until the gateway is started again."""
+
+    reason: str
+    broken: bool = False
+
+
+class Engine(Protocol):
+    """One database. The writer's thread calls everything but `read`, which other threads call."""
+
+    errors: tuple[type[Exception], ...]
+    """What the driver raises."""
+
+    def open(self) -> None:
+        """Connect, take the lock and bring the schema up to date."""
+        ...
+
+    def head(self, chain: str) -> Head: ...
+    def begin(self) -> None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None:
+        """End the transaction if there is one; never raises."""
+        ...
+
+    def savepoint(self) -> None: ...
+    def release(self) -> None: ...
+    def undo(self) -> None:
+        """Roll back to the savepoint and drop it."""
+        ...
+
+    def execute(self, sql: str, params: tuple[Param, ...]) -> int:
+        """Run one statement and return its row count."""
+        ...
+
+    def fault(self, error: Exception) -> Fault | None:
+        """What is wrong with the store itself; None where the statement is to blame."""
+        ...
+
+    def conflict(self, error: Exception) -> bool:
+        """Whether a unique key was violated."""
+        ...
+
+    def upkeep(self) -> None:
+        """Called after each commit, when the waiters have been told."""
+        ...
+
+    def read(self, sql: str, params: tuple[Param, ...]) -> list[Record]: ...
+    def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""The numbered files that make the schema, applied in order by `store.migrate`."""

@@ -1,0 +1,161 @@
+"""SQLite as an `Engine`: a WAL file that is fsynced on every commit, for one gateway."""
+
+import logging
+import os
+import sqlite3
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from agent_gate.errors import ConfigError
+from agent_gate.store.engine import Fault
+from agent_gate.store.lock import FileLock
+from agent_gate.store.migrate import migrate
+from agent_gate.store.statement import Head, Param, Record
+
+log = logging.getLogger(__name__)
+
+BUSY_TIMEOUT = 5.0
+CHECKPOINT_COMMITS = 1000
+CHECKPOINT_BYTES = 4 << 20
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+DAMAGED = (
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+)
+UNIQUE = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+
+
+class SqliteEngine:
+    errors: tuple[type[Exception], ...] = (sqlite3.Error, MemoryError)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._wal = path.with_name(path.name + "-wal")
+        self._lock = FileLock(path)
+        self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._commits = 0
+        self._wal_size = 0
+
+    def open(self) -> None:
+        self._make_private_file()
+        try:
+            self._writer = self._connect()
+            self._writer.execute("PRAGMA synchronous=FULL")
+            # Checkpoints are run by `upkeep`, because the automatic ones swallow a failed fsync.
+            self._writer.execute("PRAGMA wal_autocheckpoint=0")
+            self._writer.execute(f"PRAGMA journal_size_limit={CHECKPOINT_BYTES * 4}")
+            migrate(self, lambda sql: self._writer.execute(sql).fetchall())
+        except sqlite3.Error as error:
+            self._lock.release()
+            raise ConfigError(f"{self._path} cannot be opened as the gateway's database: {error}.") from error
+        except ConfigError:
+            self.close()
+            raise
+
+    def _make_private_file(self) -> None:
+        folder = self._path.parent
+        try:
+            if not folder.exists():
+                folder.mkdir(parents=True, mode=0o700)
+            self._lock.take()
+            # SQLite gives the -wal and -shm files the mode of the database file.
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.fchmod(file, 0o600)
+            os.close(file)
+        except OSError as error:
+            self._lock.release()
+            raise ConfigError(f"The database {self._path} cannot be created: {error.strerror}.") from error
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA temp_store=MEMORY")
+        return connection
+
+    def head(self, chain: str) -> Head:
+        found = self._writer.execute(
+            "SELECT seq, hash FROM record WHERE chain = ? ORDER BY seq DESC LIMIT 1", (chain,)
+        ).fetchone()
+        return Head(*found) if found else Head(0, "")
+
+    def begin(self) -> None:
+        self._writer.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self._writer.execute("COMMIT")
+
+    def rollback(self) -> None:
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            log.warning("The rollback failed: %s", error)
+
+    def savepoint(self) -> None:
+        self._writer.execute("SAVEPOINT unit")
+
+    def release(self) -> None:
+        self._writer.execute("RELEASE unit")
+
+    def undo(self) -> None:
+        self._writer.execute("ROLLBACK TO unit")
+        self._writer.execute("RELEASE unit")
+
+    def execute(self, sql: str, params: tuple[Param, ...]) -> int:
+        return self._writer.execute(sql, params).rowcount
+
+    def fault(self, error: Exception) -> Fault | None:
+        if isinstance(error, MemoryError):
+            return Fault("there is not enough memory")
+        code = getattr(error, "sqlite_errorcode", 0) or 0
+        # The shared-memory file cannot grow: a full disk that SQLite reports as an I/O error.
+        if code == sqlite3.SQLITE_IOERR_SHMSIZE or code & 0xFF == sqlite3.SQLITE_FULL:
+            return Fault(f"disk full, or a size limit reached, at {self._path}; free some space there")
+        if code & 0xFF in BUSY:
+            return Fault(f"{self._path} is locked by another program; close that program")
+        if code & 0xFF in DAMAGED:
+            reason = f"{error} at {self._path}; check the disk, then start the gateway again"
+            return Fault(reason, broken=True)
+        return None
+
+    def conflict(self, error: Exception) -> bool:
+        return getattr(error, "sqlite_errorcode", None) in UNIQUE
+
+    def upkeep(self) -> None:
+        """Move the WAL into the database file now and then, away from anybody who waits."""
+        self._commits += 1
+        size = self._wal.stat().st_size
+        self._wal_size = min(self._wal_size, size)
+        if self._commits < CHECKPOINT_COMMITS and size - self._wal_size < CHECKPOINT_BYTES:
+            return
+        self._commits, self._wal_size = 0, size
+        try:
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as error:
+            fault = self.fault(error)
+            if fault is None or fault.broken:
+                raise
+            log.warning("The checkpoint waits: %s", fault.reason)
+
+    def read(self, sql: str, params: tuple[Param, ...]) -> list[Record]:
+        try:
+            connection = self._readers.get_nowait()
+        except Empty:
+            connection = self._connect()
+            connection.execute("PRAGMA query_only=1")
+        try:
+            return connection.execute(sql, params).fetchall()
+        finally:
+            self._readers.put(connection)
+
+    def close(self) -> None:
+        while not self._readers.empty():
+            self._readers.get_nowait().close()
+        self._writer.close()
+        self._lock.release()

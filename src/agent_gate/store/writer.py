@@ -1,0 +1,259 @@
+"""Units into commits: the one thread that writes, with one commit for whatever queued during the last.
+
+The event loop appends units to a queue; the writer takes what is there, runs it in one transaction, commits
+(which fsyncs) and tells all waiters in one call into the loop. There is no timer between a waiter and its
+commit. A unit without a waiter rides along with the next commit, or with the tick.
+"""
+
+import asyncio
+import logging
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import chain as flatten
+from itertools import groupby
+from queue import Empty, SimpleQueue
+
+import msgspec
+
+from agent_gate.errors import DependencyUnavailable
+from agent_gate.store.chain import Chain
+from agent_gate.store.engine import Engine, Fault
+from agent_gate.store.statement import Conflict, Head, Param, Statement
+
+log = logging.getLogger(__name__)
+
+TICK = 0.05
+RETRY = 0.25
+RETRY_AFTER = 5.0
+BATCH = 512
+PLAIN_INSERT = re.compile(r"(INSERT\s+INTO\s.*\sVALUES\s*)(\([?,\s]+\))\s*", re.IGNORECASE | re.DOTALL)
+PROBE = Statement(
+    "INSERT INTO kv (name, value) VALUES ('probe', 'ok') ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+
+
+class Unit(msgspec.Struct, eq=False):
+    """Statements that take effect together. Without a `future` nobody waits for it."""
+
+    statements: tuple[Statement, ...]
+    future: "asyncio.Future[list[int]] | None" = None
+    counts: list[int] = []
+    error: Exception | None = None
+
+
+@lru_cache(maxsize=512)
+def repeated(sql: str, rows: int) -> str | None:
+    """A plain `INSERT … VALUES (?, …)` for several rows; None where the statement is something else."""
+    match = PLAIN_INSERT.fullmatch(sql)
+    return match[1] + ", ".join([match[2]] * rows) if match else None
+
+
+def portions(count: int) -> Iterator[int]:
+    """`count` as powers of two, largest first, so that few statements need to be prepared."""
+    for bit in reversed(range(count.bit_length())):
+        if count >> bit & 1:
+            yield 1 << bit
+
+
+def shared_insert(unit: Unit) -> str | None:
+    """The SQL by which a unit can join its neighbours in one statement; None where it stands alone."""
+    if len(unit.statements) != 1 or unit.statements[0].expect is not None:
+        return None
+    sql = unit.statements[0].sql
+    return sql if repeated(sql, 1) else None
+
+
+def tell(units: list[Unit]) -> None:
+    """Resolve the waiters of `units`; runs on the event loop."""
+    for unit in units:
+        future = unit.future
+        if future is None or future.done():
+            continue
+        if unit.error is None:
+            future.set_result(unit.counts)
+        else:
+            future.set_exception(unit.error)
+
+
+class Writer:
+    """Owns the engine's write connection. `put` is called on the loop, everything private on the thread."""
+
+    def __init__(self, engine: Engine, chain: str) -> None:
+        self._engine = engine
+        self._chain = Chain(chain, engine.head(chain))
+        self.head = self._chain.head
+        self.fault: Fault | None = None
+        self.listeners: list[Callable[[Head], None]] = []
+        self._queue: deque[Unit] = deque()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._urgent = self._waiting = self._asleep = self._closing = False
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, unit: Unit) -> None:
+        """Queue a unit. One with a waiter wakes the writer; one without does only if it is fast asleep."""
+        self._queue.append(unit)
+        if unit.future is not None:
+            self._urgent = True
+            if self._waiting:
+                self._waiting = False
+                self._wake.put(None)
+        elif self._asleep:
+            self._asleep = False
+            self._wake.put(None)
+
+    def stop(self) -> None:
+        """Write what is queued, once, then end the thread; blocks until that is done."""
+        self._closing = self._urgent = True
+        self._wake.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not (self._closing and not self._queue):
+            self._wait()
+            while batch := self._take():
+                try:
+                    self._settle(batch)
+                except Exception as error:
+                    log.exception("The store's writer failed")
+                    self._refuse(batch, Fault(f"internal error ({type(error).__name__})", broken=True))
+                if self.fault is not None:
+                    break
+            if self._closing and self.fault is not None:
+                return self._abandon()
+        return None
+
+    def _wait(self) -> None:
+        """Return when somebody waits for a commit, when the tick is due, or when closing."""
+        self._waiting = True
+        if not self._urgent:
+            self._nap(RETRY if self.fault else TICK)
+        self._waiting = self._urgent = False
+
+    def _nap(self, seconds: float) -> None:
+        try:
+            self._wake.get(timeout=seconds)
+            return
+        except Empty:
+            self._asleep = True
+        # A unit put before this line is seen here; one put after it sends a token.
+        if not self._queue and not self._urgent:
+            self._wake.get()
+        self._asleep = False
+
+    def _take(self) -> list[Unit]:
+        queue = self._queue
+        return [queue.popleft() for _ in range(min(len(queue), BATCH))]
+
+    def _settle(self, batch: list[Unit]) -> None:
+        """Commit a batch and tell its waiters, or refuse it as a whole."""
+        if self.fault is not None and self.fault.broken:
+            return self._refuse(batch, self.fault)
+        try:
+            self._engine.begin()
+            for sql, units in groupby(batch, shared_insert):
+                self._run_group(sql, list(units))
+            self._engine.commit()
+        except self._engine.errors as error:
+            return self._refuse(batch, self._engine.fault(error) or Fault(str(error), broken=True))
+        self.head, self.fault = self._chain.head, None
+        self._deliver(batch)
+        for listener in self.listeners:
+            listener(self.head)
+        return self._keep_up()
+
+    def _keep_up(self) -> None:
+        try:
+            self._engine.upkeep()
+        except self._engine.errors as error:
+            self.fault = Fault(str(error), broken=True)
+            log.error("The record can no longer be written: %s", error)
+
+    def _run_group(self, sql: str | None, units: list[Unit]) -> None:
+        """Run units that share one INSERT together; if that fails, one by one to find the guilty one."""
+        if sql is None or len(units) == 1 or self._attempt(lambda: self._insert(sql, units)) is not None:
+            for unit in units:
+                unit.error = self._attempt(lambda unit=unit: self._run_unit(unit))  # type: ignore[misc]
+
+    def _attempt(self, work: Callable[[], None]) -> Exception | None:
+        """Run `work` in a savepoint. Returns what is wrong with it, raises what is wrong with the store."""
+        before = self._chain.head
+        self._engine.savepoint()
+        try:
+            work()
+        except Exception as error:
+            if self._engine.fault(error) is not None:
+                raise
+            self._engine.undo()
+            self._chain.reset(before)
+            return Conflict(str(error)) if self._engine.conflict(error) else error
+        self._engine.release()
+        return None
+
+    def _insert(self, sql: str, units: list[Unit]) -> None:
+        # One statement, not executemany: that gives up and wins back the interpreter lock for every row.
+        rows = [self._complete(unit.statements[0]) for unit in units]
+        start = 0
+        for size in portions(len(rows)):
+            several = repeated(sql, size) or sql
+            self._engine.execute(several, tuple(flatten.from_iterable(rows[start : start + size])))
+            start += size
+        for unit in units:
+            unit.counts = [1]
+
+    def _run_unit(self, unit: Unit) -> None:
+        unit.counts = []
+        for statement in unit.statements:
+            count = self._engine.execute(statement.sql, self._complete(statement))
+            if statement.expect is not None and count != statement.expect:
+                raise Conflict(f"{count} rows changed where {statement.expect} should have: {statement.sql}")
+            unit.counts.append(count)
+
+    def _complete(self, statement: Statement) -> tuple[Param, ...]:
+        return self._chain.append(statement.params) if statement.chained else statement.params
+
+    def _deliver(self, batch: list[Unit]) -> None:
+        """Tell all waiters with one call into their loop."""
+        for unit in batch:
+            if unit.error is not None and unit.future is None:
+                log.warning("A row that nobody waited for was not written: %s", unit.error)
+        waited = [unit for unit in batch if unit.future is not None]
+        if waited and waited[0].future is not None:
+            try:
+                waited[0].future.get_loop().call_soon_threadsafe(tell, waited)
+            except RuntimeError:
+                log.debug("The event loop ended before its rows were committed")
+
+    def _refuse(self, batch: list[Unit], fault: Fault) -> None:
+        """Undo the batch, refuse those who wait, keep the rest for the next try."""
+        self._engine.rollback()
+        self._chain.reset(self.head)
+        if self.fault != fault:
+            log.error("The record cannot be written: %s", fault.reason)
+        self.fault = fault
+        # Whoever queued up behind a lock has waited long enough.
+        batch = batch + self._take()
+        kept = [unit for unit in batch if unit.future is None] or [Unit((PROBE,))]
+        self._queue.extendleft(reversed(kept))
+        waited = [unit for unit in batch if unit.future is not None]
+        for unit in waited:
+            unit.error = refusal(fault)
+        self._deliver(waited)
+
+    def _abandon(self) -> None:
+        lost = sum(PROBE not in unit.statements for unit in self._queue)
+        waited = [unit for unit in self._queue if unit.future is not None]
+        for unit in waited:
+            unit.error = refusal(self.fault or Fault("it is closed"))
+        self._deliver(waited)
+        if lost:
+            log.error("%d rows that nobody waited for could not be written before the end", lost)
+
+
+def refusal(fault: Fault) -> DependencyUnavailable:
+    return DependencyUnavailable(
+        f"The record cannot be written: {fault.reason}.", retry_after=None if fault.broken else RETRY_AFTER
+    )
