@@ -1,0 +1,153 @@
+"""A `Node` into a settings class, driven by the class's own field types; everything unexpected is a `ConfigError`."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
+from agent_gate.config.shape import Field, is_path, keys, shape
+from agent_gate.config.variables import Variables
+
+T = TypeVar("T")
+SCALARS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+@dataclass(slots=True)
+class Reading:
+    """One load in progress: the environment, and what is gathered on the way."""
+
+    variables: Variables
+    warnings: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+
+    def warn(self, mark: Mark, path: str, message: str) -> None:
+        self.warnings.append(f"{mark}: {path}: {message}" if path else f"{mark}: {message}")
+
+
+def decode(node: Node, cls: type[T], path: str, reading: Reading, **given: Any) -> T:
+    """An instance of `cls`. `given` are fields that the caller has read itself."""
+    found = entries(node, path)
+    refuse_unknown(node, keys(cls), path)
+    values = dict(given)
+    for each in shape(cls):
+        if each.name in values or each.given or each.in_file is not None:
+            continue
+        item = found.get(each.name)
+        if item is None or (item.value is None and not each.required):
+            absent(node, each, path, values, reading)
+        else:
+            values[each.name] = field_value(item, each, join(path, each.name), reading)
+    return cls(**values)
+
+
+def refuse_unknown(node: Node, known: tuple[str, ...], path: str) -> None:
+    for key in entries(node, path):
+        if key not in known:
+            fail(node.key_mark(key), join(path, key), f"unknown key{suggestion(key, known)}")
+
+
+def suggestion(word: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(word, known, 1)
+    return f', did you mean "{close[0]}"?' if close else ""
+
+
+def absent(node: Node, each: Field, path: str, values: dict[str, Any], reading: Reading) -> None:
+    """Fill in a field that the file leaves out, so that default paths are relative to the file as well."""
+    if each.required:
+        fail(node.mark, path, f'the key "{each.name}" is missing')
+    if isinstance(each.type, type) and is_dataclass(each.type) and each.factory is not MISSING:
+        values[each.name] = decode(empty(node.mark), each.type, join(path, each.name), reading)
+    elif isinstance(each.default, Path):
+        values[each.name] = relative_to(node.mark, each.default)
+
+
+def field_value(node: Node, each: Field, path: str, reading: Reading) -> Any:
+    value = convert(node, each.type, path, reading)
+    if each.secret:
+        remember(value, reading)
+    least = each.at_least
+    if least is not None and isinstance(value, (int, float)) and value < least:
+        fail(node.mark, path, f"must be at least {least:g}")
+    return value
+
+
+def remember(value: Any, reading: Reading) -> None:
+    """Note literal secrets, single or in a mapping, so that they are redacted like those from the environment."""
+    for one in value.values() if isinstance(value, Mapping) else (value,):
+        if isinstance(one, str):
+            reading.variables.remember(one)
+
+
+def convert(node: Node, kind: Any, path: str, reading: Reading) -> Any:
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return node.plain()
+    if origin in (Union, UnionType):
+        return convert_union(node, parts, path, reading)
+    if origin is Literal:
+        return convert_choice(node, parts, path)
+    if origin is tuple:
+        return tuple(
+            convert(item, parts[0], join(path, i), reading) for i, item in enumerate(items(node, path))
+        )
+    if origin is not None:
+        return {
+            key: convert(item, parts[1], join(path, key), reading)
+            for key, item in entries(node, path).items()
+        }
+    if is_dataclass(kind) and isinstance(kind, type):
+        return decode(node, kind, path, reading)
+    return scalar(node, kind, path)
+
+
+def convert_union(node: Node, parts: tuple[Any, ...], path: str, reading: Reading) -> Any:
+    if node.value is None and NoneType in parts:
+        return None
+    wanted = [part for part in parts if part is not NoneType]
+    if len(wanted) == 1:
+        return convert(node, wanted[0], path, reading)
+    if type(node.value) not in wanted:
+        expected = " or ".join(SCALARS[part] for part in wanted)
+        fail(node.mark, path, f"expected {expected}, found {node.kind}")
+    return node.value
+
+
+def convert_choice(node: Node, choices: tuple[Any, ...], path: str) -> Any:
+    if node.value not in choices or isinstance(node.value, (dict, list)):
+        shown = node.value if isinstance(node.value, str) and not node.filled else node.kind
+        close = suggestion(str(shown), tuple(map(str, choices)))
+        fail(node.mark, path, f"expected one of {', '.join(map(str, choices))}, found {shown}{close}")
+    return node.value
+
+
+def scalar(node: Node, kind: Any, path: str) -> Any:
+    value = from_variable(node.value, kind) if node.filled else node.value
+    if is_path(kind) and isinstance(value, str):
+        return relative_to(node.mark, Path(value))
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind or value != value:
+        expected = "a path" if is_path(kind) else SCALARS[kind]
+        fail(node.mark, path, f"expected {expected}, found {node.kind}")
+    return value
+
+
+def from_variable(value: Any, kind: Any) -> Any:
+    """The environment holds only text, so where a number or a truth value is wanted it is read as one."""
+    text = str(value).strip()
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), value)
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            return value
+    return value
+
+
+def relative_to(mark: Mark, path: Path) -> Path:
+    """`path` seen from the folder of the file that names it."""
+    return (Path(mark.file).parent / path.expanduser()).absolute()

@@ -1,0 +1,273 @@
+"""config.yaml, permissions.yaml and the files they name into one `Loaded`: all of it, or a `ConfigError`."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent_gate.config.decode import Reading, convert, decode
+from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
+from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
+from agent_gate.config.serverfiles import read_servers
+from agent_gate.config.servers import ServerSettings
+from agent_gate.config.servicefiles import read_services
+from agent_gate.config.services import ServiceConfig
+from agent_gate.config.settings import (
+    AgentSettings,
+    ChannelSettings,
+    Person,
+    RateLimitSettings,
+    Settings,
+    TelegramSettings,
+    WebhookSettings,
+)
+from agent_gate.config.variables import Variables
+from agent_gate.config.yamlfile import read_yaml
+from agent_gate.core.ids import fold_namespace
+
+SHORT_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """Everything the files say. `secrets` are values to redact, `files` what a watcher watches."""
+
+    settings: Settings
+    rules: tuple[RuleSettings, ...] = ()
+    defaults: tuple[RuleSettings, ...] = ()
+    policy_tests: tuple[PolicyTest, ...] = ()
+    warnings: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    files: tuple[Path, ...] = ()
+
+
+def load(
+    config_path: Path | None = None,
+    permissions_path: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Read the named files and those they name. No file at all gives the defaults."""
+    reading = Reading(Variables(os.environ if env is None else env))
+    root = open_file(config_path, reading) if config_path else empty(Mark("config.yaml"))
+    settings = read_settings(root, reading)
+    permissions = permissions_path or find_permissions(root, config_path)
+    policy = read_permissions(open_file(permissions, reading), reading) if permissions else Permissions()
+    return Loaded(
+        settings=settings,
+        rules=policy.rules,
+        defaults=policy.defaults,
+        policy_tests=policy.policy_tests,
+        warnings=tuple(reading.warnings),
+        secrets=frozenset(reading.variables.secrets),
+        files=tuple(dict.fromkeys(path.absolute() for path in reading.files)),
+    )
+
+
+def open_file(path: Path, reading: Reading) -> Node:
+    reading.files.append(path)
+    return reading.variables.fill(read_yaml(path))
+
+
+def find_permissions(root: Node, config: Path | None) -> Path | None:
+    """The file that the configuration names, which must exist, else one beside it, which may."""
+    if config is None:
+        return None
+    named = root.get("permissions")
+    file = config.parent / Path(str(named.value) if named else "permissions.yaml").expanduser()
+    if named is not None and not file.is_file():
+        fail(named.mark, "permissions", f"the file {file} does not exist")
+    return file if file.is_file() else None
+
+
+def read_settings(root: Node, reading: Reading) -> Settings:
+    limits = decode(root.get("rate_limit") or empty(root.mark), RateLimitSettings, "rate_limit", reading)
+    strict = root.get("strict_supply_chain")
+    services = read_services(root.get("services") or empty(root.mark), reading)
+    servers = all_servers(root, reading, strict=strict is not None and strict.value is True)
+    refuse_folded(root, services, servers)
+    settings = decode(
+        root,
+        Settings,
+        "",
+        reading,
+        agents=read_agents(root, limits, reading),
+        services=services,
+        servers=servers,
+        channels=read_channels(root, reading),
+        people=read_people(root, reading),
+    )
+    check_settings(settings, root)
+    return settings
+
+
+def check_settings(settings: Settings, root: Node) -> None:
+    tls, storage = settings.gateway.tls, settings.storage
+    if (tls.cert is None) != (tls.key is None):
+        fail(root.key_mark("gateway"), "gateway.tls", "cert and key are given together")
+    if storage.type == "postgres" and not storage.url:
+        fail(root.key_mark("storage"), "storage", 'type: postgres needs a "url"')
+
+
+def read_agents(root: Node, limits: RateLimitSettings, reading: Reading) -> dict[str, AgentSettings]:
+    """`agents:`, and the single `agent:` under the name "default"."""
+    found: dict[str, AgentSettings] = {}
+    several = root.get("agents")
+    single = root.get("agent")
+    if single is not None:
+        found["default"] = read_agent(single, "default", "agent", limits, reading)
+    for name, node in entries(several, "agents").items() if several else ():
+        if name in found:
+            fail(several.key_mark(name), f"agents.{name}", 'is also given as "agent"')  # type: ignore[union-attr]
+        found[name] = read_agent(node, name, join("agents", name), limits, reading)
+    refuse_shared_tokens(found)
+    return found
+
+
+def read_agent(
+    node: Node, name: str, path: str, limits: RateLimitSettings, reading: Reading
+) -> AgentSettings:
+    agent = decode(
+        node,
+        AgentSettings,
+        path,
+        reading,
+        name=name,
+        rate_limit=merge_limits(node.get("rate_limit"), limits, join(path, "rate_limit"), reading),
+        namespaces=read_namespaces(node.get("namespaces"), join(path, "namespaces"), reading),
+        where=str(node.mark),
+    )
+    check_token(agent, node, path, reading)
+    return agent
+
+
+def read_namespaces(node: Node | None, path: str, reading: Reading) -> tuple[str, ...] | None:
+    if node is None:
+        return None
+    return tuple(fold_namespace(key) for key in convert(node, tuple[str, ...], path, reading))
+
+
+def merge_limits(
+    node: Node | None, limits: RateLimitSettings, path: str, reading: Reading
+) -> RateLimitSettings:
+    if node is None:
+        return limits
+    own = decode(node, RateLimitSettings, path, reading)
+    kept = {name: getattr(limits, name) for name in RateLimitSettings.__slots__ if node.get(name) is None}
+    return RateLimitSettings(**{**{name: getattr(own, name) for name in own.__slots__}, **kept})
+
+
+def check_token(agent: AgentSettings, node: Node, path: str, reading: Reading) -> None:
+    """An agent has exactly one way to be known, and a token that cannot be guessed."""
+    mark = (node.get("token") or node).mark
+    if agent.token and agent.token_hash:
+        fail(mark, path, "has a token and a token_hash; it is one or the other")
+    if not agent.token and not agent.token_hash:
+        fail(mark, join(path, "token"), "is empty; give the agent a secret of at least 16 characters")
+    if agent.token_hash and len(agent.token_hash) != 64:
+        fail(mark, join(path, "token_hash"), "expected the SHA-256 of the token, 64 hex digits")
+    if agent.token and len(agent.token) < SHORT_TOKEN:
+        reading.warn(
+            mark, join(path, "token"), f"is shorter than {SHORT_TOKEN} characters and can be guessed"
+        )
+
+
+def refuse_shared_tokens(agents: Mapping[str, AgentSettings]) -> None:
+    owners: dict[str, AgentSettings] = {}
+    for agent in agents.values():
+        other = owners.setdefault(agent.token or agent.token_hash, agent)
+        if other is not agent:
+            fail(
+                Mark(agent.where),
+                f"agents.{agent.name}",
+                f"has the same token as {other.name}; each agent needs its own",
+            )
+
+
+def read_channels(root: Node, reading: Reading) -> tuple[ChannelSettings, ...]:
+    single, several = root.get("messenger"), root.get("channels")
+    found = [read_channel(single, "messenger", reading)] if single else []
+    for i, node in enumerate(items(several, "channels") if several else []):
+        found.append(read_channel(node, join("channels", i), reading))
+    names = [channel.name for channel in found]
+    for name in names:
+        if names.count(name) > 1:
+            fail((several or root).mark, "channels", f'two channels are called "{name}"; give them names')
+    return tuple(found)
+
+
+def read_channel(node: Node, path: str, reading: Reading) -> ChannelSettings:
+    """`{type: telegram, telegram: {...}}`, or the same keys directly beside `type`."""
+    kind = node.get("type")
+    kinds: dict[Any, type[ChannelSettings]] = {"telegram": TelegramSettings, "webhook": WebhookSettings}
+    if kind is None or kind.value not in kinds:
+        fail((kind or node).mark, join(path, "type"), "expected telegram or webhook")
+    name = str(kind.value)
+    merged, marks = {}, dict(node.keys)
+    for key, item in entries(node, path).items():
+        if key == name:
+            merged.update(entries(item, join(path, key)))
+            marks.update(item.keys)
+        elif key != "type":
+            merged[key] = item
+    channel = decode(Node(merged, node.mark, marks), kinds[name], path, reading)
+    if isinstance(channel, TelegramSettings) and not channel.allowed_users:
+        fail(node.mark, join(path, "allowed_users"), "is empty, so nobody could answer")
+    return channel
+
+
+def read_people(root: Node, reading: Reading) -> dict[str, Person]:
+    found = root.get("people")
+    return {
+        name: decode(node, Person, join("people", name), reading, name=name)
+        for name, node in (entries(found, "people").items() if found else ())
+    }
+
+
+def all_servers(root: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:
+    """`servers:` (a mapping or a file) and `mcpServers:` together."""
+    found: dict[str, ServerSettings] = {}
+    own, pasted = root.get("servers"), root.get("mcpServers")
+    if own is not None and isinstance(own.value, str):
+        found.update(servers_file(own, reading, strict=strict))
+    elif own is not None:
+        found.update(read_servers(own, "servers", reading, lenient=False, strict_supply_chain=strict))
+    if pasted is not None:
+        for key, server in read_servers(
+            pasted, "mcpServers", reading, lenient=True, strict_supply_chain=strict
+        ).items():
+            if key in found:
+                fail(pasted.key_mark(key), join("mcpServers", key), f"is also given at {found[key].where}")
+            found[key] = server
+    return found
+
+
+def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:
+    file = Path(node.mark.file).parent / Path(str(node.value)).expanduser()
+    if not file.is_file():
+        fail(node.mark, "servers", f"the file {file} does not exist")
+    root = open_file(file, reading)
+    found: dict[str, ServerSettings] = {}
+    for key in entries(root, ""):
+        if key not in ("servers", "mcpServers"):
+            fail(root.key_mark(key), key, 'unknown key, a server file has "servers" or "mcpServers"')
+        block = root.get(key)
+        if block is not None:
+            lenient = key == "mcpServers"
+            found.update(read_servers(block, key, reading, lenient=lenient, strict_supply_chain=strict))
+    return found
+
+
+def refuse_folded(
+    root: Node, services: Mapping[str, ServiceConfig], servers: Mapping[str, ServerSettings]
+) -> None:
+    """Two keys that fold to one namespace would share rules and names, so they are refused."""
+    seen: dict[str, tuple[str, str]] = {}
+    hosts = entries(root.get("hosts") or empty(root.mark), "hosts")
+    places = [(key, service.where) for key, service in services.items()]
+    places += [(key, server.where) for key, server in servers.items()]
+    places += [(key, str(root.get("hosts").key_mark(key))) for key in hosts]  # type: ignore[union-attr]
+    for key, where in places:
+        other, first = seen.setdefault(fold_namespace(key), (key, where))
+        if (other, first) != (key, where):
+            fail(Mark(where), key, f'and "{other}" ({first}) are the same namespace; rename one of them')

@@ -1,0 +1,99 @@
+"""`Node`: a value read from a file together with the place where it stands, whatever the file's format."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
+
+from agent_gate.errors import ConfigError
+
+Scalar = str | int | float | bool | None
+
+
+class Mark(NamedTuple):
+    """A place in a file, counted from 1; line 0 where only the file is known."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.file
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A scalar, a mapping of nodes or a list of nodes. `keys` says where each key of a mapping stands.
+
+    `size` counts the nodes below with aliases followed; `filled` marks text that came from a variable.
+    """
+
+    value: "Scalar | dict[str, Node] | list[Node]"
+    mark: Mark
+    keys: dict[str, Mark] = field(default_factory=dict)
+    size: int = 1
+    filled: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What the value is, in the words of an error message."""
+        return NAMES[type(self.value)]
+
+    def plain(self) -> Any:
+        """The value without its places."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def get(self, key: str) -> "Node | None":
+        """The node under `key` of a mapping; None where it is absent, null, or this is no mapping."""
+        found = self.value.get(key) if isinstance(self.value, dict) else None
+        return None if found is None or found.value is None else found
+
+    def key_mark(self, key: str) -> Mark:
+        return self.keys.get(key, self.mark)
+
+
+NAMES: dict[type, str] = {
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "nothing",
+    dict: "a mapping",
+    list: "a list",
+}
+
+
+def empty(mark: Mark) -> Node:
+    return Node({}, mark)
+
+
+def fail(mark: Mark, path: str, message: str) -> NoReturn:
+    raise ConfigError(f"{path}: {message}" if path else message, where=str(mark))
+
+
+def join(path: str, key: str | int) -> str:
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key
+
+
+def entries(node: Node, path: str) -> dict[str, Node]:
+    """The entries of a mapping; nothing at all counts as an empty one."""
+    if node.value is None:
+        return {}
+    if not isinstance(node.value, dict):
+        fail(node.mark, path, f"expected a mapping, found {node.kind}")
+    return node.value
+
+
+def items(node: Node, path: str) -> list[Node]:
+    """The items of a list; nothing at all counts as an empty one."""
+    if node.value is None:
+        return []
+    if not isinstance(node.value, list):
+        fail(node.mark, path, f"expected a list, found {node.kind}")
+    return node.value

@@ -1,0 +1,160 @@
+"""MCP servers from servers.yaml, `mcpServers` JSON, VS Code's `servers` and Codex' TOML into `ServerSettings`."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from agent_gate.config.decode import Reading, convert, decode, relative_to
+from agent_gate.config.nodes import Mark, Node, entries, fail, join
+from agent_gate.config.servers import ServerAuth, ServerSettings, Transport
+from agent_gate.config.shape import keys
+from agent_gate.config.variables import is_off
+
+TRANSPORTS: dict[str, Transport] = {
+    "stdio-mcp": "stdio",
+    "remote-mcp": "auto",
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "remote": "auto",
+    "streamable-http": "http",
+    "streamablehttp": "http",
+    "streamable_http": "http",
+    "sse": "sse",
+    "auto": "auto",
+}
+SAME = {"httpUrl": "url", "serverUrl": "url", "http_headers": "headers", "title": "name"}
+LAUNCHERS = {"npx": ("-y", "--yes"), "bunx": (), "uvx": (), "pnpx": ()}
+FLAGS_WITH_VALUE = frozenset({"--package", "-p", "--from", "--with", "--python", "--registry", "--cache"})
+VERSIONED = re.compile(r"(?:@[^@/]+/)?[^@/]+(?:@[^@]+|==[^=]+)")
+
+
+def read_servers(
+    node: Node, path: str, reading: Reading, *, lenient: bool, strict_supply_chain: bool
+) -> dict[str, ServerSettings]:
+    """Every server of a mapping. `lenient` only warns of unknown keys, for files that clients own."""
+    found: dict[str, ServerSettings] = {}
+    for key, item in entries(node, path).items():
+        where = join(path, key)
+        server = read_server(item, key, node.key_mark(key), where, reading, lenient=lenient)
+        check_package(server, item, where, reading, strict=strict_supply_chain)
+        found[key] = server
+    return found
+
+
+def read_server(
+    node: Node, key: str, mark: Mark, path: str, reading: Reading, *, lenient: bool
+) -> ServerSettings:
+    plain = rename_keys(drop_unknown(node, path, reading) if lenient else node)
+    given: dict[str, Any] = {
+        "key": key,
+        "where": str(mark),
+        "transport": read_transport(plain, path),
+        "auth": read_auth(plain, path, reading),
+    }
+    if (disabled := plain.get("disabled")) is not None:
+        given["enabled"] = not convert(disabled, bool, join(path, "disabled"), reading)
+    if (cwd := plain.get("cwd")) is not None:
+        given["cwd"] = str(relative_to(cwd.mark, Path(convert(cwd, str, join(path, "cwd"), reading))))
+    server = decode(plain, ServerSettings, path, reading, **given)
+    check_server(server, plain, path)
+    return server
+
+
+def drop_unknown(node: Node, path: str, reading: Reading) -> Node:
+    """The mapping without the keys we do not know, each of them a warning."""
+    known = keys(ServerSettings)
+    found = entries(node, path)
+    for key in found:
+        if key not in known:
+            reading.warn(node.key_mark(key), join(path, key), "unknown key, ignored")
+    return Node({key: item for key, item in found.items() if key in known}, node.mark, node.keys)
+
+
+def rename_keys(node: Node) -> Node:
+    """The mapping with other clients' words for our keys replaced, unless ours is there too."""
+    if not isinstance(node.value, dict):
+        return node
+    renamed = {
+        (SAME.get(key, key) if SAME.get(key) not in node.value else key): item
+        for key, item in node.value.items()
+    }
+    marks = {SAME.get(key, key): mark for key, mark in node.keys.items()}
+    return Node(renamed, node.mark, marks)
+
+
+def read_transport(node: Node, path: str) -> Transport:
+    for key in "transport", "type":
+        found = node.get(key)
+        if found is not None:
+            transport = TRANSPORTS.get(str(found.value).lower())
+            if transport is None:
+                fail(found.mark, join(path, key), "expected stdio, http, sse, stdio-mcp or remote-mcp")
+            return transport
+    return "stdio" if node.get("command") is not None else "auto"
+
+
+def read_auth(node: Node, path: str, reading: Reading) -> ServerAuth:
+    """The credential; that of `env` is taken from the environment now, so that it can be redacted."""
+    found = node.get("auth")
+    if found is None:
+        return ServerAuth()
+    auth = decode(found, ServerAuth, join(path, "auth"), reading)
+    if auth.type == "api-key" and not auth.env and not auth.token and not is_off(node):
+        fail(found.mark, join(path, "auth"), 'an api-key needs "env" (the variable that holds it) or "token"')
+    if not auth.env or auth.token:
+        return auth
+    token = reading.variables.env.get(auth.env, "")
+    reading.variables.remember(token)
+    if not token and not is_off(node):
+        reading.warn(found.mark, join(path, "auth.env"), f"the environment variable {auth.env} is not set")
+    return ServerAuth(type=auth.type, env=auth.env, header_name=auth.header_name, token=token)
+
+
+def check_server(server: ServerSettings, node: Node, path: str) -> None:
+    if server.command and server.url:
+        fail(node.mark, path, "has a command and a url; it is one or the other")
+    if not server.command and not server.url:
+        fail(node.mark, path, 'needs a "command" to start or a "url" to connect to')
+    if server.command and server.transport != "stdio":
+        fail(node.mark, path, f"a command speaks stdio, not {server.transport}")
+    if server.url and server.transport == "stdio":
+        fail(node.mark, path, "a stdio server needs a command, not a url")
+    if server.command and re.search(r"\s", server.command):
+        fail(
+            (node.get("command") or node).mark,
+            join(path, "command"),
+            "is one program without a shell; put its arguments into args",
+        )
+    if server.url and not re.match(r"https?://[^/]", server.url) and server.enabled:
+        fail((node.get("url") or node).mark, join(path, "url"), "must start with http:// or https://")
+
+
+def check_package(server: ServerSettings, node: Node, path: str, reading: Reading, *, strict: bool) -> None:
+    """Say when a launcher fetches whatever version is newest at the time."""
+    package = fetched_package(server)
+    if package is None or VERSIONED.fullmatch(package):
+        return
+    message = f"{server.command} fetches {package} without a version; write {package}@VERSION"
+    mark = (node.get("args") or node).mark
+    if strict and server.enabled:
+        fail(mark, join(path, "args"), f"{message} (strict_supply_chain)")
+    reading.warn(mark, join(path, "args"), message)
+
+
+def fetched_package(server: ServerSettings) -> str | None:
+    """The package that a launcher such as npx downloads and runs; None where nothing is fetched."""
+    launcher = Path(server.command).name
+    if launcher not in LAUNCHERS:
+        return None
+    skip = False
+    for arg in server.args:
+        if skip and launcher in ("npx", "uvx"):
+            return arg
+        skip = arg in ("--package", "-p", "--from")
+        if not arg.startswith("-"):
+            return None if arg.startswith((".", "/")) else arg
+        name, _, value = arg.partition("=")
+        if name in ("--package", "--from") and value:
+            return value
+    return None

@@ -1,0 +1,131 @@
+"""`ServerSettings`: one MCP server to connect to, whichever file format named it."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+from agent_gate.config.services import TEMPLATES
+from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
+from agent_gate.errors import ConfigError
+
+Transport = Literal["stdio", "http", "sse", "auto"]
+AUTH_TYPES = Literal["none", "api-key", "bearer", "oauth2", "oauth2-pkce", "device-code"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAuth:
+    """How the gateway proves itself to an MCP server."""
+
+    type: Annotated[AUTH_TYPES, "Kind of credential; the OAuth kinds are signed in by a person."] = "none"
+    env: Annotated[
+        str, "Environment variable that holds an `api-key`; a stdio child gets it by that name."
+    ] = ""
+    header_name: Annotated[
+        str, "Header for the key of a remote server; without one, `Authorization: Bearer`."
+    ] = ""
+    token: Annotated[str, "The key itself, instead of `env`.", SECRET] = field(default="", repr=False)
+
+    @property
+    def needs_auth(self) -> bool:
+        """Whether a person has to do something before this server can be reached."""
+        return self.type != "none" and not self.token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraitSettings:
+    """What the operator says a server's tools are, whatever the server claims; null leaves it open."""
+
+    read_only: Annotated[bool | None, "They change nothing."] = None
+    destructive: Annotated[bool | None, "They may destroy something."] = None
+    idempotent: Annotated[bool | None, "Doing it twice is like doing it once."] = None
+    open_world: Annotated[bool | None, "They reach beyond the server."] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRate:
+    """How often a server may be called; 0 means no limit."""
+
+    max_requests_per_minute: Annotated[int, "Calls per minute; 0: no limit.", AtLeast(0)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """One MCP server. Its key is the namespace of its tools."""
+
+    key: Annotated[str, "The key in the file.", GIVEN]
+    name: Annotated[str, "Name for people; without one, the key."] = ""
+    transport: Annotated[
+        Transport,
+        "How it is reached.",
+        InFile({"enum": ["stdio", "http", "sse", "auto", "streamable-http", "streamableHttp"]}),
+    ] = "auto"
+    command: Annotated[str, "Program to start; one word, no shell."] = ""
+    args: Annotated[tuple[str, ...], "Its arguments."] = ()
+    env: Annotated[
+        Mapping[str, str], "Its environment; nothing else is inherited but PATH and the like.", SECRET
+    ] = field(default_factory=dict, repr=False)
+    cwd: Annotated[str | None, "Folder it starts in, relative to the file."] = None
+    url: Annotated[str, "Address of a remote server."] = ""
+    headers: Annotated[Mapping[str, str], "Headers to send to a remote server.", SECRET] = field(
+        default_factory=dict, repr=False
+    )
+    auth: Annotated[ServerAuth, "Credential.", InFile({"$ref": "#/$defs/ServerAuth"})] = field(
+        default_factory=ServerAuth
+    )
+    enabled: Annotated[bool, "Whether it is used."] = True
+    connect: Annotated[
+        Literal["eager", "on-demand"], "At start and always, or at the first call and until it is idle."
+    ] = "eager"
+    prefix: Annotated[bool, "Whether tool names are prefixed with the key; without, a clash is an error."] = (
+        True
+    )
+    timeout: Annotated[float | None, "Seconds a call may run.", AtLeast(0.001)] = None
+    rate_limit: Annotated[ServerRate, "How often it may be called."] = field(default_factory=ServerRate)
+    trust_annotations: Annotated[bool, "Believe what the server says its tools do."] = False
+    traits: Annotated[TraitSettings, "What its tools do, said by you."] = field(default_factory=TraitSettings)
+    include: Annotated[tuple[str, ...], "Only these tools (globs over upstream names)."] = ("*",)
+    exclude: Annotated[tuple[str, ...], "Not these tools (globs over upstream names)."] = ()
+    rename: Annotated[Mapping[str, str], "New names, by upstream name."] = field(default_factory=dict)
+    isolation: Annotated[Literal["shared", "caller"], "One child for all callers, or one for each."] = (
+        "shared"
+    )
+    pin: Annotated[
+        Literal["serve", "hold"], "Serve a changed definition at once, or hold it until a person agrees."
+    ] = "serve"
+    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+    ALSO: ClassVar[Mapping[str, InFile]] = {
+        "title": InFile({"type": "string"}, "The same as `name`."),
+        "type": InFile(
+            {
+                "enum": [
+                    "stdio-mcp",
+                    "remote-mcp",
+                    "stdio",
+                    "http",
+                    "sse",
+                    "streamable-http",
+                    "streamableHttp",
+                ]
+            },
+            "`stdio-mcp` or `remote-mcp`; also the clients' words.",
+        ),
+        "disabled": InFile({"type": "boolean"}, "The opposite of `enabled`, as clients write it."),
+        "httpUrl": InFile({"type": "string"}, "The same as `url`."),
+        "serverUrl": InFile({"type": "string"}, "The same as `url`."),
+        "http_headers": InFile(TEMPLATES, "The same as `headers`."),
+    }
+
+    @property
+    def title(self) -> str:
+        return self.name or self.key
+
+
+def find_command(server: ServerSettings) -> str:
+    """The absolute path of the server's program, or a `ConfigError` that says it is not on PATH."""
+    found = shutil.which(server.command)
+    if found is None:
+        raise ConfigError(
+            f"servers.{server.key}.command: {server.command} is not found on PATH", where=server.where
+        )
+    return found

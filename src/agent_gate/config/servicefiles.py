@@ -1,0 +1,104 @@
+"""The `services:` mapping into `ServiceConfig`s with their tools."""
+
+import re
+from collections.abc import Mapping
+
+from agent_gate.config.decode import Reading, decode
+from agent_gate.config.nodes import Mark, Node, entries, fail, join
+from agent_gate.config.services import HealthCheckConfig, ServiceConfig, ToolDefinition
+from agent_gate.config.tools import check_braces, read_tools
+from agent_gate.core.signature import placeholders
+
+NEEDED_BY_AUTH = {
+    "bearer": ("token",),
+    "header": ("token", "header_name"),
+    "query": ("token", "query_param"),
+    "basic": ("username",),
+}
+
+
+def read_services(node: Node, reading: Reading) -> dict[str, ServiceConfig]:
+    found = {
+        name: read_service(item, name, node.key_mark(name), reading)
+        for name, item in entries(node, "services").items()
+    }
+    refuse_duplicates(found)
+    return found
+
+
+def read_service(node: Node, name: str, mark: Mark, reading: Reading) -> ServiceConfig:
+    path = join("services", name)
+    tools = node.get("tools")
+    service = decode(
+        node,
+        ServiceConfig,
+        path,
+        reading,
+        name=name,
+        where=str(mark),
+        health=read_health(node.get("health"), join(path, "health"), reading),
+        tools=read_tools(tools, name, join(path, "tools"), reading),
+        tools_file=tools.value if tools and isinstance(tools.value, str) else "",
+    )
+    check_service(service, node, path)
+    return service
+
+
+def read_health(node: Node | None, path: str, reading: Reading) -> HealthCheckConfig:
+    if node is None:
+        return HealthCheckConfig()
+    return decode(node, HealthCheckConfig, path, reading, configured=True)
+
+
+def check_service(service: ServiceConfig, node: Node, path: str) -> None:
+    errors = node.get("errors")
+    for i, item in enumerate(errors.value if errors and isinstance(errors.value, list) else []):
+        check_message(item, join(join(path, "errors"), i))
+    if service.handler == "python":
+        if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", service.handler_class):
+            fail(node.mark, join(path, "handler_class"), "expected module:Class")
+        return
+    if service.handler_class:
+        fail(node.key_mark("handler_class"), join(path, "handler_class"), "only for handler: python")
+    if not re.match(r"https?://[^/]", service.url):
+        fail((node.get("url") or node).mark, join(path, "url"), "must start with http:// or https://")
+    check_auth(service, node, path)
+    check_requests(service)
+
+
+def check_auth(service: ServiceConfig, node: Node, path: str) -> None:
+    for needed in NEEDED_BY_AUTH.get(service.auth.type, ()):
+        if not getattr(service.auth, needed):
+            auth = node.get("auth") or node
+            fail(auth.mark, join(path, "auth"), f'type: {service.auth.type} needs "{needed}"')
+
+
+def check_requests(service: ServiceConfig) -> None:
+    for tool in service.tools:
+        if tool.request is None:
+            fail(Mark(tool.where), tool.name, 'the key "request" is missing; an HTTP tool needs one')
+
+
+def check_message(node: Node, path: str) -> None:
+    message = node.get("message")
+    if message is None:
+        return
+    for name in placeholders(str(message.value)):
+        if name not in ("status", "body"):
+            fail(message.mark, join(path, "message"), f"{{{name}}} is not known; use {{status}} and {{body}}")
+    check_braces(message, join(path, "message"))
+
+
+def refuse_duplicates(services: Mapping[str, ServiceConfig]) -> None:
+    """Tool names of services are used flat, so each exists once."""
+    seen: dict[str, ToolDefinition] = {}
+    for service in services.values():
+        for tool in service.tools:
+            other = seen.setdefault(tool.name, tool)
+            if other is not tool:
+                fail(
+                    Mark(tool.where),
+                    f"tools.{tool.name}",
+                    f"{service.name} and {other.service_name} ({other.where}) both define this tool; "
+                    "tool names must be unique",
+                )

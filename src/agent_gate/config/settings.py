@@ -1,0 +1,293 @@
+"""The settings of one gateway: frozen dataclasses whose fields say what they mean and have a default."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from agent_gate.config.servers import ServerSettings
+from agent_gate.config.services import ServiceConfig
+from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
+
+CallMode = Literal["full", "proxy", "gateway"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """The certificate of the public listener; without one, a certificate is made at the first start."""
+
+    cert: Annotated[Path | None, "Certificate chain in PEM. Given together with `key`."] = None
+    key: Annotated[Path | None, "Private key in PEM."] = None
+    names: Annotated[tuple[str, ...], "More names and addresses for the certificate that is made."] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """The public listener, and what this gateway calls itself."""
+
+    id: Annotated[str, "Name of this gateway in records, logs and metrics."] = "home"
+    tenant: Annotated[str, "Whose gateway it is; stands beside `id` in records."] = "home"
+    host: Annotated[str, "Address to listen on."] = "127.0.0.1"
+    port: Annotated[int, "Port to listen on; 0 takes any free one and prints it.", AtLeast(0)] = 8443
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        "More Host and Origin names to accept, beside loopback, the bound address and the certificate's.",
+    ] = ()
+    tls: Annotated[TlsSettings, "The certificate."] = field(default_factory=TlsSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminSettings:
+    """The operator's listener: page, admin API, metrics; and the Unix socket of the operator commands."""
+
+    host: Annotated[str, "Address to listen on."] = "127.0.0.1"
+    port: Annotated[int, "Port to listen on; 0 takes any free one.", AtLeast(0)] = 3100
+    socket: Annotated[Path, "Unix socket of the operator commands."] = Path("data/admin.sock")
+    callback_url: Annotated[
+        str | None,
+        "Address under which a browser reaches `/auth/callback`; else `TOOL_GATEWAY_CALLBACK_URL`.",
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeersSettings:
+    """The listener for paired tool hosts (TLS 1.3 with client certificates)."""
+
+    host: Annotated[str, "Address to listen on."] = "127.0.0.1"
+    port: Annotated[int, "Port to listen on.", AtLeast(0)] = 8444
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """A tool host on this machine."""
+
+    socket: Annotated[Path, "Unix socket on which the tool host listens."]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimitSettings:
+    """How much a caller may ask for; 0 means no limit."""
+
+    max_requests_per_minute: Annotated[int, "Calls per minute; 0: no limit.", AtLeast(0)] = 60
+    max_pending_approvals: Annotated[int, "Questions open at a time; 0: no limit.", AtLeast(0)] = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """An agent that may come in, known by its token."""
+
+    name: Annotated[str, "The key under `agents`.", GIVEN] = "default"
+    token: Annotated[str, "The secret the agent presents; at least 16 characters.", SECRET] = field(
+        default="", repr=False
+    )
+    token_hash: Annotated[str, "SHA-256 of the token in hex, instead of `token`."] = ""
+    mode: Annotated[CallMode, "What `/mcp` shows: every tool, a stripped list, or three meta-tools."] = "full"
+    namespaces: Annotated[tuple[str, ...] | None, "The only services and servers it sees; null: all."] = None
+    cache_stable: Annotated[bool, "Keep what it has seen in front, so that prompt caches hold."] = False
+    names: Annotated[
+        Literal["wire", "tool_id"], "How tools are named in a stripped list: MCP-safe, or as tool ids."
+    ] = "wire"
+    budget: Annotated[int | None, "Tokens a result may take before it becomes an artifact.", AtLeast(1)] = (
+        None
+    )
+    rate_limit: Annotated[
+        RateLimitSettings,
+        "Its own limits; what it leaves out comes from the general `rate_limit`.",
+        InFile({"$ref": "#/$defs/RateLimitSettings"}),
+    ] = field(default_factory=RateLimitSettings)
+    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuietHours:
+    """A time of day in which a channel does not push."""
+
+    start: Annotated[str, "Begin, as `22:00`."]
+    end: Annotated[str, "End, as `07:00`; may be on the next day."]
+    timezone: Annotated[str | None, "Time zone such as `Europe/Berlin`; null: that of the machine."] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramSettings:
+    """A Telegram bot that asks in a chat and takes the answer from its buttons."""
+
+    token: Annotated[str, "The bot's token.", SECRET] = field(repr=False)
+    chat_id: Annotated[int | str, "The chat to ask in."]
+    allowed_users: Annotated[tuple[int, ...], "Telegram ids of those whose press counts; not empty."]
+    base_url: Annotated[str, "The Bot API's address."] = "https://api.telegram.org"
+    after: Annotated[float, "Seconds without an answer before this channel is told.", AtLeast(0)] = 0.0
+    quiet: Annotated[QuietHours | None, "When it does not push."] = None
+    name: Annotated[str, "Name in records and logs."] = "telegram"
+    type: Annotated[Literal["telegram"], "Kind of channel.", GIVEN] = "telegram"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """A URL that is told of each question, with links to answer it."""
+
+    url: Annotated[str, "Where each question is posted as JSON."]
+    secret: Annotated[str, "Key of the HMAC signature on what is posted.", SECRET] = field(
+        default="", repr=False
+    )
+    headers: Annotated[Mapping[str, str], "More headers to send.", SECRET] = field(
+        default_factory=dict, repr=False
+    )
+    after: Annotated[float, "Seconds without an answer before this channel is told.", AtLeast(0)] = 0.0
+    quiet: Annotated[QuietHours | None, "When it does not push."] = None
+    name: Annotated[str, "Name in records and logs."] = "webhook"
+    type: Annotated[Literal["webhook"], "Kind of channel.", GIVEN] = "webhook"
+
+
+ChannelSettings = TelegramSettings | WebhookSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """Someone who answers questions."""
+
+    name: Annotated[str, "The key under `people`.", GIVEN] = "operator"
+    uid: Annotated[int | None, "User id on this machine; the admin socket knows them by it.", AtLeast(0)] = (
+        None
+    )
+    telegram: Annotated[int | None, "Telegram user id."] = None
+    login: Annotated[str | None, "Login on the operator's page."] = None
+    passphrase: Annotated[
+        str | None, "What this person types to answer, instead of the shared one.", SECRET
+    ] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproversSettings:
+    """What an answer needs beside its channel."""
+
+    passphrase: Annotated[
+        str | None, "Asked for with every answer on the socket or the page; null: not asked.", SECRET
+    ] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSettings:
+    """Where Python plugins may be imported from, beside installed packages."""
+
+    paths: Annotated[tuple[Path, ...], "Folders added for `handler_class` modules."] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSettings:
+    """Where calls, approvals, grants and the record are kept."""
+
+    type: Annotated[Literal["sqlite", "postgres"], "Kind of store."] = "sqlite"
+    path: Annotated[Path, "The SQLite file."] = Path("data/agent-gate.db")
+    url: Annotated[str | None, "The PostgreSQL address.", SECRET] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsSettings:
+    """How long results and artifacts are kept."""
+
+    retention_days: Annotated[float, "Days until a kept result is removed.", AtLeast(0)] = 7.0
+    budget: Annotated[
+        int | None,
+        "Tokens a result may take before it becomes an artifact, where the agent says nothing.",
+        AtLeast(1),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsSettings:
+    """Bounds that protect the process."""
+
+    timeout: Annotated[
+        float, "Seconds a call may run, unless its tool or source says otherwise.", AtLeast(0.001)
+    ] = 60.0
+    hold: Annotated[float, "Seconds an MCP request is held while a person is asked.", AtLeast(0)] = 50.0
+    max_request_bytes: Annotated[int, "Largest request that is read.", AtLeast(1024)] = 4 << 20
+    max_result_bytes: Annotated[int, "Largest result taken from a source.", AtLeast(1024)] = 64 << 20
+    max_connections: Annotated[int, "Connections open at a time, per listener.", AtLeast(1)] = 1000
+    drain: Annotated[float, "Seconds that running calls get when the gateway stops.", AtLeast(0)] = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """Traces and metrics to the outside; nothing leaves unless an endpoint is given."""
+
+    otlp_endpoint: Annotated[str | None, "OTLP over HTTP address, such as `http://127.0.0.1:4318`."] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """What is logged to stderr."""
+
+    level: Annotated[Literal["debug", "info", "warning", "error"], "Least severity that is written."] = "info"
+    format: Annotated[Literal["auto", "text", "json"], "`auto`: text on a terminal, JSON otherwise."] = "auto"
+
+
+SERVERS = {
+    "type": "object",
+    "additionalProperties": {"$ref": "#/$defs/ServerSettings"},
+}
+CHANNEL = {"type": "object", "required": ["type"], "properties": {"type": {"enum": ["telegram", "webhook"]}}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """config.yaml as a whole."""
+
+    gateway: Annotated[GatewaySettings, "The public listener."] = field(default_factory=GatewaySettings)
+    admin: Annotated[AdminSettings, "The operator's listener."] = field(default_factory=AdminSettings)
+    peers: Annotated[PeersSettings | None, "The listener for paired tool hosts; null: off."] = None
+    agents: Annotated[
+        Mapping[str, AgentSettings],
+        "The agents that may come in, by name.",
+        InFile({"type": "object", "additionalProperties": {"$ref": "#/$defs/AgentSettings"}}),
+    ] = field(default_factory=dict)
+    services: Annotated[
+        Mapping[str, ServiceConfig],
+        "HTTP services and Python plugins; each key is a namespace.",
+        InFile({"type": "object", "additionalProperties": {"$ref": "#/$defs/ServiceConfig"}}),
+    ] = field(default_factory=dict)
+    servers: Annotated[
+        Mapping[str, ServerSettings],
+        "MCP servers: a mapping, or a file that holds one; each key is a namespace.",
+        InFile({"anyOf": [{"type": "string"}, SERVERS]}),
+    ] = field(default_factory=dict)
+    hosts: Annotated[Mapping[str, HostSettings], "Tool hosts on this machine; each key is a namespace."] = (
+        field(default_factory=dict)
+    )
+    channels: Annotated[
+        tuple[ChannelSettings, ...],
+        "Where people are asked, beside the page and the terminal.",
+        InFile({"type": "array", "items": CHANNEL}),
+    ] = ()
+    people: Annotated[
+        Mapping[str, Person],
+        "Who answers, by name; without any it is `operator`.",
+        InFile({"type": "object", "additionalProperties": {"$ref": "#/$defs/Person"}}),
+    ] = field(default_factory=dict)
+    approvers: Annotated[ApproversSettings, "What an answer needs."] = field(
+        default_factory=ApproversSettings
+    )
+    plugins: Annotated[PluginSettings, "Where plugins come from."] = field(default_factory=PluginSettings)
+    storage: Annotated[StorageSettings, "The store."] = field(default_factory=StorageSettings)
+    rate_limit: Annotated[RateLimitSettings, "Limits of every agent that has none of its own."] = field(
+        default_factory=RateLimitSettings
+    )
+    approval_timeout: Annotated[float, "Seconds until an unanswered question expires.", AtLeast(1)] = 900.0
+    permissions: Annotated[
+        Path | None, "The rules; null: `permissions.yaml` beside this file, where there is one."
+    ] = None
+    results: Annotated[ResultsSettings, "Kept results."] = field(default_factory=ResultsSettings)
+    limits: Annotated[LimitsSettings, "Bounds."] = field(default_factory=LimitsSettings)
+    telemetry: Annotated[TelemetrySettings, "Traces and metrics."] = field(default_factory=TelemetrySettings)
+    log: Annotated[LogSettings, "Logging."] = field(default_factory=LogSettings)
+    strict_supply_chain: Annotated[
+        bool, "Refuse servers whose package has no version, instead of warning."
+    ] = False
+    ALSO: ClassVar[Mapping[str, InFile]] = {
+        "agent": InFile({"$ref": "#/$defs/AgentSettings"}, "A single agent; its name is `default`."),
+        "mcpServers": InFile(
+            {"type": "object", "additionalProperties": {"type": "object"}},
+            "MCP servers as they stand in a client's file.",
+        ),
+        "messenger": InFile(CHANNEL, "A single channel."),
+    }

@@ -1,0 +1,99 @@
+"""What a settings class says about itself: each field's name in the file, type, meaning, default and secrecy.
+
+A field is `Annotated[type, "what it means", ...]`; the decoder, the JSON Schema and the documentation test all
+read the same `Field` list.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+
+class Mode(Enum):
+    """How a field is treated beside its plain reading."""
+
+    GIVEN = "set while loading, never written in a file"
+    SECRET = "kept out of logs, errors and representations"  # noqa: S105
+
+
+GIVEN, SECRET = Mode.GIVEN, Mode.SECRET
+
+
+@dataclass(frozen=True, slots=True)
+class InFile:
+    """A field whose form in the file differs from its type: the loader reads it, `schema` describes it."""
+
+    schema: Mapping[str, Any]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """The smallest number a field takes."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    type: Any
+    doc: str
+    default: Any
+    factory: Any
+    notes: tuple[Any, ...]
+
+    @property
+    def given(self) -> bool:
+        return GIVEN in self.notes
+
+    @property
+    def secret(self) -> bool:
+        return SECRET in self.notes
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING and self.factory is MISSING
+
+    @property
+    def in_file(self) -> InFile | None:
+        return next((note for note in self.notes if isinstance(note, InFile)), None)
+
+    @property
+    def at_least(self) -> float | None:
+        return next((note.value for note in self.notes if isinstance(note, AtLeast)), None)
+
+
+SHAPES: dict[type, tuple[Field, ...]] = {}
+
+
+def shape(cls: type) -> tuple[Field, ...]:
+    """The fields of a settings class in the order they are written down."""
+    if cls not in SHAPES:
+        SHAPES[cls] = tuple(describe(found) for found in fields(cls))
+    return SHAPES[cls]
+
+
+def describe(found: Any) -> Field:
+    if get_origin(found.type) is Annotated:
+        kind, *notes = get_args(found.type)
+        doc = next((note for note in notes if isinstance(note, str)), "")
+        return Field(found.name, kind, doc, found.default, found.default_factory, tuple(notes))
+    return Field(found.name, found.type, "", found.default, found.default_factory, ())
+
+
+def also(cls: type) -> Mapping[str, InFile]:
+    """Keys that a file may have beside the fields of the class."""
+    found: Mapping[str, InFile] = getattr(cls, "ALSO", {})
+    return found
+
+
+def keys(cls: type) -> tuple[str, ...]:
+    """Every key that a mapping of this class may have in a file."""
+    return tuple(field.name for field in shape(cls) if not field.given) + tuple(also(cls))
+
+
+def is_path(kind: Any) -> bool:
+    return kind is Path or Path in get_args(kind)

@@ -1,0 +1,190 @@
+"""Tool files and inline `tools:` mappings into `ToolDefinition`s, with every template and expression checked."""
+
+from pathlib import Path
+from typing import Any
+
+from agent_gate.config.decode import Reading, decode
+from agent_gate.config.nodes import Mark, Node, entries, fail, items, join
+from agent_gate.config.services import ArgDefinition, ToolDefinition
+from agent_gate.config.yamlfile import read_yaml
+from agent_gate.core.ids import NAME
+from agent_gate.core.schema import compile_schema
+from agent_gate.core.signature import placeholders
+from agent_gate.errors import CatalogError
+
+MAX_PATTERN = 1024
+SCALAR_TYPES = ("string", "integer", "number", "boolean")
+
+
+def read_tools(node: Node | None, service: str, path: str, reading: Reading) -> tuple[ToolDefinition, ...]:
+    """The tools of a service: named files, or the mapping itself."""
+    if node is None:
+        return ()
+    if isinstance(node.value, dict):
+        return read_mapping(node, service, path, reading)
+    named = items(node, path) if isinstance(node.value, list) else [node]
+    found: list[ToolDefinition] = []
+    for each in named:
+        found += read_tools_file(each, service, path, reading)
+    return tuple(found)
+
+
+def read_tools_file(node: Node, service: str, path: str, reading: Reading) -> tuple[ToolDefinition, ...]:
+    if not isinstance(node.value, str):
+        fail(node.mark, path, f"expected the name of a file, found {node.kind}")
+    file = Path(node.mark.file).parent / Path(node.value).expanduser()
+    if not file.is_file():
+        fail(node.mark, path, f"the tool file {file} does not exist")
+    return load_tools_file(file, service, reading)
+
+
+def load_tools_file(file: Path, service: str, reading: Reading) -> tuple[ToolDefinition, ...]:
+    """Every tool of one file. A file without any is a warning, because its service then offers nothing."""
+    reading.files.append(file)
+    root = reading.variables.fill(read_yaml(file))
+    for key in entries(root, ""):
+        if key != "tools":
+            fail(root.key_mark(key), key, 'unknown key, a tool file has only "tools"')
+    tools = root.get("tools")
+    if tools is None or not entries(tools, "tools"):
+        reading.warn(Mark(str(file)), "", f"no tools are defined, so {service} offers none")
+        return ()
+    return read_mapping(tools, service, "tools", reading)
+
+
+def read_mapping(node: Node, service: str, path: str, reading: Reading) -> tuple[ToolDefinition, ...]:
+    return tuple(
+        read_tool(item, name, node.key_mark(name), service, join(path, name), reading)
+        for name, item in entries(node, path).items()
+    )
+
+
+def read_tool(node: Node, name: str, mark: Mark, service: str, path: str, reading: Reading) -> ToolDefinition:
+    if not NAME.fullmatch(name):
+        fail(mark, path, "a tool name has letters, digits, _ . - and starts with a letter or _")
+    args = read_args(node.get("args"), join(path, "args"), reading)
+    tool = decode(
+        node, ToolDefinition, path, reading, name=name, service_name=service, args=args, where=str(mark)
+    )
+    check_templates(tool, node, path)
+    if tool.record == "behind" and not tool.read_only:
+        fail(node.key_mark("record"), join(path, "record"), "behind is only for tools with read_only: true")
+    if tool.read_only and tool.destructive:
+        fail(node.key_mark("destructive"), path, "a tool cannot be read_only and destructive")
+    return tool
+
+
+def read_args(node: Node | None, path: str, reading: Reading) -> dict[str, ArgDefinition]:
+    if node is None:
+        return {}
+    return {key: read_arg(item, join(path, key), reading) for key, item in entries(node, path).items()}
+
+
+def read_arg(node: Node, path: str, reading: Reading) -> ArgDefinition:
+    inner = node.get("items")
+    members = node.get("properties")
+    parts: dict[str, Any] = {
+        "items": read_arg(inner, join(path, "items"), reading) if inner else None,
+        "properties": read_args(members, join(path, "properties"), reading) if members else None,
+    }
+    arg = decode(node, ArgDefinition, path, reading, **parts)
+    check_arg(arg, node, path)
+    return arg
+
+
+def check_arg(arg: ArgDefinition, node: Node, path: str) -> None:
+    if arg.validate is not None:
+        if arg.type != "string":
+            fail(node.key_mark("validate"), join(path, "validate"), f"only text can match, not {arg.type}")
+        check_pattern(arg.validate, node.get("validate") or node, join(path, "validate"))
+    for key, owner in (("items", "array"), ("properties", "object")):
+        if node.get(key) is not None and arg.type != owner:
+            fail(node.key_mark(key), join(path, key), f"only for type: {owner}")
+    if arg.default is not None and arg.required:
+        fail(node.key_mark("default"), join(path, "default"), "a required argument has no default")
+
+
+def check_pattern(pattern: str, node: Node, path: str) -> None:
+    """Refuse what the linear-time engine cannot run, so that no value can make matching slow."""
+    if len(pattern) > MAX_PATTERN:
+        fail(node.mark, path, f"the expression is longer than {MAX_PATTERN} characters")
+    try:
+        compile_schema({"type": "string", "pattern": anchored(pattern)}, linear_only=True)
+    except CatalogError:
+        fail(
+            node.mark,
+            path,
+            "not a regular expression that runs in linear time (look-around and back-references do not)",
+        )
+
+
+def anchored(pattern: str) -> str:
+    """The expression so that it matches the whole text; alternatives stay together inside the group."""
+    return f"^(?:{pattern})$"
+
+
+def check_templates(tool: ToolDefinition, node: Node, path: str) -> None:
+    """Every `{placeholder}` names a declared argument of a kind that the template can hold."""
+    signature, request = node.get("signature"), node.get("request")
+    if signature is not None:
+        check_template(signature, join(path, "signature"), tool, text=False)
+    if (ask := node.get("ask")) is not None:
+        check_template(ask, join(path, "ask"), tool, text=True)
+    if request is not None:
+        check_request(request, join(path, "request"), tool)
+
+
+def check_request(node: Node, path: str, tool: ToolDefinition) -> None:
+    where = node.get("path")
+    if where is not None:
+        check_template(where, join(path, "path"), tool, text=False)
+        if not str(where.value).startswith("/"):
+            fail(where.mark, join(path, "path"), 'must start with "/"')
+    for key in "query", "headers":
+        for name, item in entries(node.get(key) or Node({}, node.mark), join(path, key)).items():
+            check_template(item, join(join(path, key), name), tool, text=key == "query")
+    body = node.get("body")
+    if body is not None:
+        check_body(body, join(path, "body"), tool)
+        if tool.request is not None and tool.request.body_exclude:
+            fail(node.key_mark("body"), join(path, "body"), "either body or body_exclude, not both")
+    for i, item in enumerate(items(node.get("body_exclude") or Node([], node.mark), path)):
+        if item.value not in tool.args:
+            fail(item.mark, join(join(path, "body_exclude"), i), "names no declared argument")
+
+
+def check_body(node: Node, path: str, tool: ToolDefinition) -> None:
+    """In a body a text that is one placeholder stands for the argument of any type; others hold scalars."""
+    if isinstance(node.value, dict):
+        for key, item in node.value.items():
+            check_body(item, join(path, key), tool)
+    elif isinstance(node.value, list):
+        for i, item in enumerate(node.value):
+            check_body(item, join(path, i), tool)
+    elif isinstance(node.value, str):
+        names = placeholders(node.value)
+        whole = len(names) == 1 and node.value == f"{{{names[0]}}}"
+        check_template(node, path, tool, text=True, any_type=whole)
+
+
+def check_template(
+    node: Node, path: str, tool: ToolDefinition, *, text: bool, any_type: bool = False
+) -> None:
+    template = str(node.value)
+    for name in placeholders(template):
+        arg = tool.args.get(name)
+        if arg is None:
+            fail(node.mark, path, f"{{{name}}} names no declared argument")
+        if arg.type not in SCALAR_TYPES and not any_type:
+            fail(node.mark, path, f"{{{name}}} is of type {arg.type}, which cannot stand in text")
+        if arg.text and not text:
+            fail(node.mark, path, f"{{{name}}} is free text (text: true) and cannot be used here")
+    check_braces(node, path)
+
+
+def check_braces(node: Node, path: str) -> None:
+    rest = str(node.value)
+    for name in placeholders(rest):
+        rest = rest.replace(f"{{{name}}}", "", 1)
+    if "{" in rest or "}" in rest:
+        fail(node.mark, path, "a brace without its partner; a placeholder is {argument}")

@@ -1,0 +1,63 @@
+"""`${VAR}`, `${VAR:-default}` and `${env:VAR}` in text values of a node tree, filled from the environment.
+
+Runs after parsing, so no value can become YAML; fills values, never keys; fills once, so no value is expanded.
+"""
+
+import re
+from collections.abc import Mapping
+
+from agent_gate.config.nodes import Mark, Node, fail, join
+
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+FORM = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+class Variables:
+    """The environment, and every value taken from it, which is secret material from then on."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+        self.secrets: set[str] = set()
+
+    def fill(self, node: Node, path: str = "", *, off: bool = False) -> Node:
+        """`node` with its variables filled. In a block that is switched off an unset one is empty instead."""
+        if isinstance(node.value, dict):
+            off = off or is_off(node)
+            value = {key: self.fill(item, join(path, key), off=off) for key, item in node.value.items()}
+            return Node(value, node.mark, node.keys)
+        if isinstance(node.value, list):
+            found = [self.fill(item, join(path, i), off=off) for i, item in enumerate(node.value)]
+            return Node(found, node.mark)
+        if isinstance(node.value, str) and "${" in node.value:
+            return Node(self.text(node.value, node.mark, path, off), node.mark, filled=True)
+        return node
+
+    def text(self, text: str, mark: Mark, path: str, off: bool) -> str:
+        return VARIABLE.sub(lambda found: self.one(found[1], mark, path, off), text)
+
+    def one(self, inside: str, mark: Mark, path: str, off: bool) -> str:
+        form = FORM.fullmatch(inside)
+        if form is None:
+            fail(mark, path, f"${{{inside}}} is no variable; write ${{NAME}} or ${{NAME:-default}}")
+        name, default = form.groups()
+        value = self.env.get(name)
+        if default is not None and not value:
+            return str(default)
+        if value is None:
+            if off:
+                return ""
+            fail(mark, path, f"the environment variable {name} is not set")
+        self.remember(value)
+        return value
+
+    def remember(self, value: str) -> None:
+        if value:
+            self.secrets.add(value)
+
+
+def is_off(node: Node) -> bool:
+    """Whether a mapping says `enabled: false` or `disabled: true` about itself."""
+    enabled, disabled = node.get("enabled"), node.get("disabled")
+    return (enabled is not None and enabled.value is False) or (
+        disabled is not None and disabled.value is True
+    )
