@@ -1,0 +1,248 @@
+"""JSON Schema into TypeScript types.
+
+Total: whatever an upstream sends becomes a type that compiles; what cannot be expressed becomes `unknown`. Targets of
+`$ref` become named types, so that recursive schemas stay finite.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from json import dumps
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from agent_gate.surfaces.typescript.comments import doc
+from agent_gate.surfaces.typescript.names import IDENTIFIER, digest, pascal
+
+DEEPEST = 24
+MOST_NODES = 5_000
+STEP = "  "
+OBJECT_KEYS = ("properties", "additionalProperties", "patternProperties")
+ARRAY_KEYS = ("items", "prefixItems")
+SCALARS = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
+
+
+class Type(NamedTuple):
+    """A type expression. `joined` is `|` or `&` where it must be bracketed inside another one."""
+
+    text: str
+    joined: str = ""
+
+    def within(self, operator: str) -> str:
+        return f"({self.text})" if self.joined and self.joined != operator else self.text
+
+
+UNKNOWN = Type("unknown")
+NEVER = Type("never")
+NULL = Type("null")
+OPEN = Type("{ [key: string]: unknown }")
+
+
+def union(parts: Iterable[Type]) -> Type:
+    unique = [part for part in dict.fromkeys(parts) if part != NEVER]
+    if UNKNOWN in unique:
+        return UNKNOWN
+    if len(unique) < 2:
+        return unique[0] if unique else NEVER
+    return Type(" | ".join(part.within("|") for part in unique), "|")
+
+
+def intersection(parts: Iterable[Type]) -> Type:
+    unique = [part for part in dict.fromkeys(parts) if part != UNKNOWN]
+    if NEVER in unique:
+        return NEVER
+    if len(unique) < 2:
+        return unique[0] if unique else UNKNOWN
+    return Type(" & ".join(part.within("&") for part in unique), "&")
+
+
+def array(item: Type) -> Type:
+    return Type(f"{item.within('[]')}[]")
+
+
+def literal(value: object) -> Type:
+    """The type of exactly this JSON value."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return Type("number")
+    if value is None or isinstance(value, str | bool | int | float):
+        return Type(dumps(value))
+    return array(UNKNOWN) if isinstance(value, list) else OPEN
+
+
+def key(name: str) -> str:
+    return name if IDENTIFIER.fullmatch(name) else dumps(name)
+
+
+def listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def mapped(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def resolve(root: object, pointer: str) -> object:
+    """What `#/$defs/Node` points at; None where it points nowhere or out of the document."""
+    if not pointer.startswith("#"):
+        return None
+    target = root
+    for part in pointer.removeprefix("#").lstrip("/").split("/") if len(pointer) > 1 else []:
+        step = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(target, Mapping):
+            target = target.get(step)
+        elif isinstance(target, list) and step.isdecimal() and int(step) < len(target):
+            target = target[int(step)]
+        else:
+            return None
+    return target
+
+
+def exposed_refs(schema: object, depth: int = 0) -> Iterable[str]:
+    """The references that stand in `schema` itself rather than inside one of its properties or items."""
+    if not isinstance(schema, Mapping) or depth > DEEPEST:
+        return
+    if isinstance(schema.get("$ref"), str):
+        yield schema["$ref"]
+    for word in ("allOf", "anyOf", "oneOf"):
+        for part in listed(schema.get(word)):
+            yield from exposed_refs(part, depth + 1)
+
+
+@dataclass(slots=True)
+class Printer:
+    """Renders the schemas of one document; `named` are the types that its references need, by pointer."""
+
+    root: object
+    prefix: str
+    named: dict[str, str] = field(default_factory=dict)
+    nodes: int = 0
+
+    def declare(self, name: str, description: str = "") -> str:
+        """The root schema as `export interface` or `export type`, then every type it refers to."""
+        self.named["#"] = name
+        out = [doc(description)]
+        waiting = ["#"]
+        while waiting:
+            known = len(self.named)
+            out += [self.declaration(self.named[pointer], pointer) for pointer in waiting]
+            waiting = list(self.named)[known:]
+        return "".join(out)
+
+    def declaration(self, name: str, pointer: str) -> str:
+        rendered = self.render(resolve(self.root, pointer), "", 0, pointer)
+        if not rendered.joined and rendered.text.startswith("{\n"):
+            return f"export interface {name} {rendered.text}\n"
+        return f"export type {name} = {rendered.text};\n"
+
+    def render(self, schema: object, indent: str, depth: int, owner: str = "") -> Type:
+        """`owner` is the named type whose own text this is, as opposed to that of a property or an item in it."""
+        self.nodes += 1
+        if schema is False:
+            return NEVER
+        if not isinstance(schema, Mapping) or depth > DEEPEST or self.nodes > MOST_NODES:
+            return UNKNOWN
+        parts = [self.base(schema, indent, depth)]
+        if isinstance(schema.get("$ref"), str):
+            parts.append(self.reference(schema["$ref"], owner))
+        parts += [self.render(part, indent, depth + 1, owner) for part in listed(schema.get("allOf"))]
+        for word in ("anyOf", "oneOf"):
+            if choices := listed(schema.get(word)):
+                parts.append(union(self.render(part, indent, depth + 1, owner) for part in choices))
+        whole = intersection(parts)
+        return union([whole, NULL]) if schema.get("nullable") is True else whole
+
+    def base(self, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
+        """What the schema says without its references and combinations."""
+        if "const" in schema:
+            return literal(schema["const"])
+        if isinstance(schema.get("enum"), list):
+            return union(literal(value) for value in schema["enum"])
+        kinds = schema.get("type")
+        if isinstance(kinds, str):
+            return self.kind(kinds, schema, indent, depth)
+        if isinstance(kinds, list):
+            return union(self.kind(kind, schema, indent, depth) for kind in kinds)
+        if any(word in schema for word in OBJECT_KEYS):
+            return self.object(schema, indent, depth)
+        return self.array(schema, indent, depth) if any(word in schema for word in ARRAY_KEYS) else UNKNOWN
+
+    def kind(self, kind: object, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
+        if kind == "object":
+            return self.object(schema, indent, depth)
+        if kind == "array":
+            return self.array(schema, indent, depth)
+        return Type(SCALARS[kind]) if isinstance(kind, str) and kind in SCALARS else UNKNOWN
+
+    def array(self, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
+        items = schema.get("items", True)
+        places = listed(schema.get("prefixItems")) or listed(items)
+        if not places:
+            return array(self.render(items, indent, depth + 1))
+        rest = schema.get("additionalItems", True) if isinstance(items, list) else items
+        least = schema.get("minItems", 0)
+        shown = [
+            self.render(place, indent, depth + 1).within("?")
+            + ("" if isinstance(least, int) and n < least else "?")
+            for n, place in enumerate(places)
+        ]
+        tail = self.render(rest, indent, depth + 1)
+        return Type(f"[{', '.join(shown if tail == NEVER else [*shown, f'...{array(tail).text}'])}]")
+
+    def object(self, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
+        properties = {str(name): part for name, part in mapped(schema.get("properties")).items()}
+        required = {name for name in listed(schema.get("required")) if isinstance(name, str)}
+        inner = indent + STEP
+        members = {name: self.render(part, inner, depth + 1) for name, part in properties.items()}
+        if not members:
+            return Type(f"{{ [key: string]: {union(self.others(schema, inner, depth)).text} }}")
+        lines = [
+            doc(mapped(properties[name]).get("description"), inner)
+            + f"{inner}{key(name)}{'' if name in required else '?'}: {part.text};\n"
+            for name, part in members.items()
+        ]
+        if schema.get("additionalProperties") or schema.get("patternProperties"):
+            absent = [Type("undefined")] if members.keys() - required else []
+            wide = union([*self.others(schema, inner, depth), *members.values(), *absent])
+            # Repeating nested members in the signature would double the text at every level.
+            lines.append(f"{inner}[key: string]: {'unknown' if '{' in wide.text else wide.text};\n")
+        return Type("{\n" + "".join(lines) + indent + "}")
+
+    def others(self, schema: Mapping[str, Any], indent: str, depth: int) -> list[Type]:
+        """The types of the properties that are not named; none where there may be no others."""
+        allowed = [
+            schema.get("additionalProperties", True),
+            *mapped(schema.get("patternProperties")).values(),
+        ]
+        return [self.render(part, indent, depth + 1) for part in allowed]
+
+    def reference(self, pointer: str, owner: str) -> Type:
+        target = resolve(self.root, pointer)
+        if not isinstance(target, Mapping):
+            return NEVER if target is False else UNKNOWN
+        if owner and self.returns(pointer, owner):
+            return UNKNOWN
+        if pointer not in self.named:
+            self.named[pointer] = self.name(pointer)
+        return Type(self.named[pointer])
+
+    def name(self, pointer: str) -> str:
+        wanted = f"{self.prefix}_{pascal(unquote(pointer).rpartition('/')[2], 'Type')}"
+        return wanted if wanted not in self.named.values() else f"{wanted}_{digest(pointer)}"
+
+    def returns(self, pointer: str, owner: str) -> bool:
+        """Whether the type at `pointer` is defined as `owner` itself; such an alias has no meaning."""
+        seen: set[str] = set()
+        queue: list[str] = [pointer]
+        while queue:
+            here = queue.pop()
+            if here == owner:
+                return True
+            if here not in seen:
+                seen.add(here)
+                queue.extend(exposed_refs(resolve(self.root, here)))
+        return False
+
+
+def declare(name: str, schema: object, description: str = "") -> str:
+    """`schema` as an exported type called `name`, with the types it refers to."""
+    return Printer(schema, name).declare(name, description)
