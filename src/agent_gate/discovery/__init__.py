@@ -1,0 +1,1 @@
+"""Turns a catalog into few tokens: cards, paths, ranking, cache-stable order and what each mode costs."""

@@ -1,0 +1,111 @@
+"""Results kept for a caller who may be away: until acknowledged, or until they expire."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from agent_gate.core.call import Call, Outcome, Result, State
+from agent_gate.errors import GatewayError, Internal, by_code
+from agent_gate.store.statement import Record, Statement, Store
+
+KEEP_SECONDS = 7 * 24 * 3600.0
+COLUMNS = "call, caller, session, client_id, tool, signature, arguments, state, body, kind, created_at, expires_at"
+INSERT = (
+    f"INSERT INTO results ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (call) DO NOTHING"
+)
+CLASSES = by_code()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """One kept result as a caller reads it back."""
+
+    call_id: str
+    session: str | None
+    client_id: object
+    tool: str
+    signature: str
+    arguments: str
+    outcome: Outcome
+    created_at: float
+    expires_at: float
+
+
+def error_body(error: GatewayError) -> bytes:
+    return msgspec.json.encode(error.as_dict())
+
+
+def error_of(body: bytes) -> GatewayError:
+    data = msgspec.json.decode(body)
+    cls = CLASSES.get(data["code"], Internal)
+    return cls(data["message"], details=data.get("details"))
+
+
+def keep(call: Call, tool: str, signature: str, arguments: str, outcome: Outcome, now: float, seconds: float = KEEP_SECONDS) -> Statement:
+    """The statement that keeps `outcome`; a result that is kept already stays as it is."""
+    if outcome.result is not None:
+        body, kind = outcome.result.body, f"{outcome.result.kind}{'!' if outcome.result.is_error else ''}"
+    else:
+        body, kind = error_body(outcome.error or Internal("The call ended without a result")), "error"
+    client_id = msgspec.json.encode(call.client_id).decode()
+    params = (call.id, call.caller.name, call.session, client_id, tool, signature, arguments)
+    return Statement(INSERT, (*params, outcome.state, body, kind, now, now + seconds))
+
+
+def kept_of(row: Record) -> Kept:
+    body, kind, state = bytes(row[8] or b"null"), row[9], State(row[7])
+    if kind == "error":
+        outcome = Outcome(call_id=row[0], state=state, error=error_of(body))
+    else:
+        result = Result(body, kind.rstrip("!"), kind.endswith("!"))
+        error = upstream_said(result) if result.is_error else None
+        outcome = Outcome(call_id=row[0], state=state, result=result, error=error)
+    client_id = msgspec.json.decode(row[3]) if row[3] else None
+    return Kept(
+        call_id=row[0],
+        session=row[2],
+        client_id=client_id,
+        tool=row[4],
+        signature=row[5],
+        arguments=row[6],
+        outcome=outcome,
+        created_at=row[10],
+        expires_at=row[11],
+    )
+
+
+def upstream_said(result: Result) -> GatewayError:
+    """The error that stands for an upstream's own error result on surfaces that have no such thing."""
+    content = msgspec.json.decode(result.body).get("content") or []
+    text = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text")
+    return CLASSES["UPSTREAM_ERROR"](text[:2000] or "The tool reported an error")
+
+
+class KeptResults:
+    """Reads and acknowledges; writing is part of the unit that records the outcome."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def one(self, call_id: str, caller: str) -> Kept | None:
+        rows = await self._store.read(f"SELECT {COLUMNS} FROM results WHERE call = ? AND caller = ?", (call_id, caller))
+        return kept_of(rows[0]) if rows else None
+
+    async def waiting(self, caller: str, now: float) -> list[Kept]:
+        """What this caller has not acknowledged yet, oldest first."""
+        rows = await self._store.read(
+            f"SELECT {COLUMNS} FROM results WHERE caller = ? AND acknowledged_at IS NULL AND expires_at > ? ORDER BY created_at",
+            (caller, now),
+        )
+        return [kept_of(row) for row in rows]
+
+    async def acknowledge(self, caller: str, call_ids: Sequence[str], now: float) -> int:
+        """Mark results as received; the number that were waiting."""
+        statement = "UPDATE results SET acknowledged_at = ? WHERE call = ? AND caller = ? AND acknowledged_at IS NULL"
+        if not call_ids:
+            return 0
+        return sum(await self._store.write(*(Statement(statement, (now, call_id, caller)) for call_id in call_ids)))
+
+    async def purge(self, now: float) -> None:
+        await self._store.write(Statement("DELETE FROM results WHERE expires_at <= ?", (now,)))
