@@ -109,7 +109,9 @@ def check_pattern(pattern: str, node: Node, path: str) -> None:
     if len(pattern) > MAX_PATTERN:
         fail(node.mark, path, f"the expression is longer than {MAX_PATTERN} characters")
     try:
-        compile_schema({"type": "string", "pattern": anchored(pattern)}, linear_only=True)
+        # Alone first: only a balanced expression stays inside the group that anchors it.
+        compile_schema({"pattern": pattern}, linear_only=True)
+        compile_schema({"pattern": anchored(pattern)}, linear_only=True)
     except CatalogError:
         fail(
             node.mark,

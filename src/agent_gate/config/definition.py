@@ -1,0 +1,82 @@
+"""A `ToolDefinition` of a service into the `Definition` that the catalog takes: one JSON Schema, one template."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_gate.config.services import ArgDefinition, ServiceConfig, ToolDefinition
+from agent_gate.config.tools import anchored
+from agent_gate.core.tool import Definition, Traits
+
+
+def to_definition(service: ServiceConfig, tool: ToolDefinition) -> Definition:
+    """What agents see of `tool`, and what its calls are held to. What the operator wrote is trusted."""
+    return Definition(
+        name=tool.name,
+        description=tool.description,
+        input_schema=input_schema(tool),
+        traits=Traits(
+            read_only=tool.read_only,
+            destructive=tool.destructive,
+            idempotent=tool.idempotent,
+            open_world=tool.open_world,
+            trusted=True,
+        ),
+        annotations=annotations(tool),
+        tags=tool.tags,
+        flat=True,
+        template=tool.signature,
+        strict=True,
+        declared=frozenset(tool.args),
+        text=frozenset(name for name, arg in tool.args.items() if arg.text),
+        secret=frozenset(name for name, arg in tool.args.items() if arg.secret),
+        patterns={name: arg.validate for name, arg in tool.args.items() if arg.validate is not None},
+        timeout=tool.timeout if tool.timeout is not None else service.timeout,
+        ask=tool.ask,
+        budget=tool.budget,
+        record=tool.record,
+    )
+
+
+def input_schema(tool: ToolDefinition) -> dict[str, Any]:
+    return object_schema(tool.args, open_ended=tool.open_args)
+
+
+def object_schema(args: Mapping[str, ArgDefinition], *, open_ended: bool) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: arg_schema(arg) for name, arg in args.items()},
+    }
+    required = [name for name, arg in args.items() if arg.required]
+    if required:
+        schema["required"] = required
+    if not open_ended:
+        schema["additionalProperties"] = False
+    return schema
+
+
+def arg_schema(arg: ArgDefinition) -> dict[str, Any]:
+    if arg.properties is not None:
+        schema = object_schema(arg.properties, open_ended=False)
+    else:
+        schema = {"type": arg.type}
+    if arg.description:
+        schema["description"] = arg.description
+    if arg.validate is not None:
+        schema["pattern"] = anchored(arg.validate)
+    if arg.enum is not None:
+        schema["enum"] = list(arg.enum)
+    if arg.default is not None:
+        schema["default"] = arg.default
+    if arg.items is not None:
+        schema["items"] = arg_schema(arg.items)
+    return schema
+
+
+def annotations(tool: ToolDefinition) -> dict[str, Any]:
+    """The traits in MCP's words, all of them, because an absent hint is read as the worst case."""
+    return {
+        "readOnlyHint": tool.read_only,
+        "destructiveHint": tool.destructive,
+        "idempotentHint": tool.idempotent,
+        "openWorldHint": tool.open_world,
+    }
