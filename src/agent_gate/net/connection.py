@@ -1,0 +1,517 @@
+"""One client's connection: bytes to requests, one task per request, responses back in order.
+
+Reading and answering go on side by side, so that a lost client is noticed while its request is worked
+on; requests that arrive meanwhile wait in `queue`. Nothing here sets a timer: `sweep` is called for
+every connection once per tick.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from enum import IntEnum
+from typing import TYPE_CHECKING, cast
+
+import httptools
+
+from agent_gate.errors import GatewayError
+from agent_gate.net.head import (
+    METHODS,
+    RefusedError,
+    bad,
+    check_body,
+    check_size,
+    check_target,
+    check_version,
+    merged,
+    refuse,
+    too_large,
+    too_long,
+)
+from agent_gate.net.http import (
+    Header,
+    Request,
+    Response,
+    StreamResponse,
+    encode_response,
+    error_response,
+    header_lines,
+    refusal,
+)
+from agent_gate.net.websocket import open_websocket
+
+if TYPE_CHECKING:
+    from agent_gate.net.server import Server
+
+log = logging.getLogger("agent_gate.net")
+
+SLICE = 64 * 1024
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+INTERNAL = refusal(500, "INTERNAL", "the gateway failed on this request; its log has the details")
+
+
+class Reading(IntEnum):
+    """What the next byte belongs to."""
+
+    BETWEEN = 0
+    HEAD = 1
+    BODY = 2
+    ENDED = 3
+
+
+class Connection(asyncio.Protocol):
+    """The server's end of one HTTP/1.1 connection."""
+
+    __slots__ = (
+        "active",
+        "backlog",
+        "chunks",
+        "drained",
+        "feeding",
+        "headers",
+        "mark",
+        "owes_continue",
+        "parser",
+        "peer",
+        "queue",
+        "queued_bytes",
+        "raw_left",
+        "reading",
+        "received",
+        "request",
+        "server",
+        "since",
+        "size",
+        "stalled",
+        "stalled_size",
+        "stream",
+        "target",
+        "task",
+        "transport",
+        "uid",
+    )
+
+    def __init__(self, server: "Server") -> None:
+        self.server = server
+        self.transport: asyncio.Transport | None = None
+        self.peer = ""
+        self.uid: int | None = None
+        self.parser = httptools.HttpRequestParser(self)
+        self.reading = Reading.HEAD
+        self.since = server.now
+        self.target = b""
+        self.headers: list[Header] = []
+        self.chunks: list[bytes] = []
+        self.feeding = self.received = self.size = self.mark = self.raw_left = self.queued_bytes = 0
+        self.request: Request | None = None
+        self.active: Request | None = None
+        self.queue: deque[Request | Response] = deque()
+        self.backlog = b""
+        self.owes_continue = False
+        self.task: asyncio.Task[None] | None = None
+        self.stream: StreamResponse | None = None
+        self.drained: asyncio.Future[None] | None = None
+        self.stalled = 0.0
+        self.stalled_size = 0
+
+    # -- the transport's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.peer, self.uid = self.server.identify(self.transport)
+        if not self.server.admit(self):
+            self.transport.abort()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.transport = None
+        self.reading = Reading.ENDED
+        self.server.connections.discard(self)
+        self.resume_writing()
+        for waiting in self.queue:
+            if isinstance(waiting, Request):
+                waiting.lost()
+        self.queue.clear()
+        self._leave_task()
+
+    def _leave_task(self) -> None:
+        """The client is gone: its request runs on, a stream that need not run on is cancelled."""
+        task, self.task = self.task, None
+        active, self.active = self.active, None
+        if task is None or task.done():
+            return
+        self.server.keep(task)
+        if self.stream is not None and not self.stream.run_on:
+            task.cancel()
+        if active is not None:
+            active.lost()
+
+    def pause_writing(self) -> None:
+        if self.drained is None and self.transport is not None:
+            self.drained = self.server.loop.create_future()
+            self.stalled = self.server.now
+            self.stalled_size = self.transport.get_write_buffer_size()
+
+    def resume_writing(self) -> None:
+        drained, self.drained = self.drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        if len(data) > SLICE or self.backlog:
+            self.backlog += data
+            self._work_backlog()
+        else:
+            self._feed(data)
+
+    def _work_backlog(self) -> None:
+        """Feed a long read in slices, so that one read cannot queue thousands of requests."""
+        while self.backlog and self.reading is not Reading.ENDED and not self._full():
+            piece, self.backlog = self.backlog[:SLICE], self.backlog[SLICE:]
+            self._feed(piece)
+
+    def _full(self) -> bool:
+        limits = self.server.limits
+        return len(self.queue) >= limits.pipelined or self.queued_bytes > limits.body_bytes
+
+    def _feed(self, data: bytes) -> None:
+        if self.reading is Reading.ENDED:
+            return
+        if self.raw_left:
+            data = self._take_raw(data)
+        self.feeding = len(data)
+        self.received += self.feeding
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as stop:
+            self._upgrade(data[stop.args[0] :])
+        except httptools.HttpParserError as error:
+            self._malformed(error)
+        if self.reading is Reading.HEAD and self.received > self.server.limits.header_bytes:
+            self._refuse(too_long(self.server.limits.header_bytes).response)
+
+    # -- the parser's side
+
+    def on_message_begin(self) -> None:
+        self.reading = Reading.HEAD
+        self.since = self.server.now
+        self.target = b""
+        self.headers = []
+        self.chunks = []
+        self.received = self.size = self.mark = 0
+
+    def on_url(self, part: bytes) -> None:
+        self.target += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.reading is Reading.BODY:
+            raise bad("trailers after a chunked body are not accepted")
+        self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        server, parser, headers, target = self.server, self.parser, self.headers, self.target
+        if self.received + self.feeding > server.limits.header_bytes:
+            check_size(target, headers, server.limits.header_bytes)
+        fields = dict(headers)
+        if len(fields) != len(headers):
+            fields = merged(headers)
+        method = METHODS.get(parser.get_method())
+        if method is None:
+            raise refuse(501, "INVALID_ARGS", "this request method is not known here")
+        check_target(method, target)
+        version = parser.get_http_version()
+        check_version(version, fields)
+        check_body(fields, server.limits.body_bytes)
+        request = Request(method, target, headers, fields, peer=self.peer, secure=server.secure, uid=self.uid)
+        request.version = version
+        request.keep_alive = version == "1.1" and parser.should_keep_alive()
+        if server.guard is not None:
+            refused = server.guard.check(request)
+            if refused is not None:
+                raise RefusedError(refused)
+        self.request = request
+        self.reading = Reading.BODY
+        if b"expect" in fields:
+            self.owes_continue = True
+            self._continue()
+
+    def on_body(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        if self.size > self.server.limits.body_bytes:
+            raise too_large(self.server.limits.body_bytes)
+        self.chunks.append(chunk)
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            self._complete()
+
+    def _complete(self) -> None:
+        request, chunks = self.request, self.chunks
+        assert request is not None
+        if chunks:
+            request.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            self.chunks = []
+        self.request = None
+        self.owes_continue = False
+        self.reading = Reading.BETWEEN
+        if self.active is None:
+            self._start(request)
+        else:
+            self._enqueue(request, len(request.body))
+
+    def _enqueue(self, item: Request | Response, size: int) -> None:
+        self.queue.append(item)
+        self.queued_bytes += size
+        if self._full() and self.transport is not None:
+            self.transport.pause_reading()
+
+    def _continue(self) -> None:
+        """Ask for the body that the client holds back, once every earlier answer is out."""
+        if self.owes_continue and self.active is None and self.transport is not None:
+            self.owes_continue = False
+            self.transport.write(CONTINUE)
+
+    def _upgrade(self, rest: bytes) -> None:
+        """The parser stopped at an Upgrade: open a WebSocket, or go on as if it had not been asked for."""
+        request = self.request
+        if request is None or self.reading is Reading.ENDED:
+            return
+        if (request.header(b"upgrade") or b"").lower() == b"websocket":
+            self._open_websocket(request, rest)
+        elif request.header(b"transfer-encoding") is not None:
+            self._refuse(bad("a chunked body together with Upgrade is not accepted").response)
+        else:
+            self.raw_left = int(request.header(b"content-length") or 0)
+            if not self.raw_left:
+                self._complete()
+            if rest:
+                self._feed(rest)
+
+    def _take_raw(self, data: bytes) -> bytes:
+        """The body of a request whose Upgrade was ignored; the parser does not read those."""
+        part, rest = data[: self.raw_left], data[self.raw_left :]
+        self.raw_left -= len(part)
+        self.size += len(part)
+        self.chunks.append(part)
+        if not self.raw_left:
+            self._complete()
+        return rest
+
+    def _open_websocket(self, request: Request, rest: bytes) -> None:
+        if self.active is not None or self.transport is None:
+            self._refuse(bad("an Upgrade must not follow a request that is still being answered").response)
+            return
+        refused = open_websocket(self.server, self.transport, request, rest)
+        if refused is not None:
+            self._refuse(refused)
+            return
+        self.reading = Reading.ENDED
+        self.server.connections.discard(self)
+        self.transport = None
+
+    def _malformed(self, error: httptools.HttpParserError) -> None:
+        cause = error.__context__
+        if isinstance(cause, RefusedError):
+            self._refuse(cause.response)
+        elif self.reading is not Reading.ENDED:
+            if cause is not None:
+                log.error("reading a request failed", exc_info=cause)
+            self._refuse(bad(f"this is not a well-formed HTTP request: {error}").response)
+
+    # -- answering
+
+    def _refuse(self, response: Response) -> None:
+        """Stop reading requests; after the answers that are still due, give this one and close."""
+        self.reading = Reading.ENDED
+        self.backlog = b""
+        if self.active is None:
+            self._write_last(response)
+        else:
+            self.queue.append(response)
+
+    def _write_last(self, response: Response, *, head_only: bool = False) -> None:
+        transport = self.transport
+        if transport is None:
+            return
+        transport.write(encode_response(self.server.heads, response, keep_alive=False, head_only=head_only))
+        self._linger()
+
+    def _linger(self, *, unread: bool = True) -> None:
+        """End the connection so that the client can still read what was written.
+
+        With unread input an immediate close would reset the connection and destroy the answer.
+        """
+        transport = self.transport
+        self.reading = Reading.ENDED
+        if transport is None or transport.is_closing():
+            return
+        self.since = self.stalled = self.server.now
+        self.stalled_size = transport.get_write_buffer_size()
+        if not unread:
+            transport.close()
+            return
+        transport.resume_reading()
+        if transport.can_write_eof():
+            transport.write_eof()
+
+    def _start(self, request: Request) -> None:
+        self.active = request
+        self.task = self.server.loop.create_task(self._answer(request))
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            response = await self.server.handler(request)
+        except GatewayError as error:
+            response = error_response(error)
+        except Exception:  # the boundary: a handler's fault is logged and becomes a 500
+            log.exception("the handler failed on %s %s", request.method, request.path)
+            response = INTERNAL
+        if isinstance(response, Response):
+            self._send(request, response)
+        else:
+            await self._send_stream(request, response)
+
+    def _send(self, request: Request, response: Response) -> None:
+        transport = self.transport
+        if transport is None:
+            return
+        server = self.server
+        keep_alive = request.keep_alive and not server.draining
+        try:
+            data = encode_response(
+                server.heads, response, keep_alive=keep_alive, head_only=request.method == "HEAD"
+            )
+        except ValueError:
+            log.exception("the handler's response to %s %s cannot be sent", request.method, request.path)
+            data = encode_response(server.heads, INTERNAL, keep_alive=keep_alive, head_only=False)
+        transport.write(data)
+        self._answered(keep_alive=keep_alive)
+
+    def _answered(self, *, keep_alive: bool) -> None:
+        """One response is out: go on with the next request, or end the connection."""
+        self.active = self.task = None
+        if not keep_alive:
+            self.queue.clear()
+            self._linger(unread=self.reading is not Reading.BETWEEN)
+            return
+        if self.reading is Reading.BETWEEN:
+            self.since = self.server.now
+        if self.queue:
+            self._next()
+        elif self.owes_continue:
+            self._continue()
+
+    def _next(self) -> None:
+        item = self.queue.popleft()
+        if isinstance(item, Response):
+            self._write_last(item)
+            return
+        self.queued_bytes -= len(item.body)
+        self._start(item)
+        if self.backlog:
+            self._work_backlog()
+        transport = self.transport
+        if transport is not None and not transport.is_closing() and not self._full():
+            transport.resume_reading()
+
+    async def _send_stream(self, request: Request, response: StreamResponse) -> None:
+        self.stream = response
+        keep_alive = request.keep_alive and not self.server.draining
+        chunked = request.version == "1.1"
+        ok = False
+        try:
+            self._write_stream_head(response, chunked=chunked, keep_alive=keep_alive)
+            if request.method != "HEAD":
+                await self._pump(response, chunked=chunked)
+            ok = True
+        except Exception:  # the boundary: a stream's fault is logged and cuts the response
+            log.exception("the response stream of %s %s failed", request.method, request.path)
+        finally:
+            self.stream = None
+            await _close(response)
+            if not ok and self.transport is not None:
+                self.transport.abort()
+        if ok and self.transport is not None:
+            self._answered(keep_alive=keep_alive)
+
+    def _write_stream_head(self, response: StreamResponse, *, chunked: bool, keep_alive: bool) -> None:
+        lines = self.server.heads[response.status, response.content_type] + header_lines(response.headers)
+        if chunked:
+            lines += b"transfer-encoding: chunked\r\n"
+        if not keep_alive:
+            lines += b"connection: close\r\n"
+        if self.transport is not None:
+            self.transport.write(lines + b"\r\n")
+
+    async def _pump(self, response: StreamResponse, *, chunked: bool) -> None:
+        if self.transport is None and not response.run_on:
+            return
+        async for chunk in response.chunks:
+            if chunk and self.transport is not None:
+                self.transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
+            if self.drained is not None:
+                await self.drained
+        if chunked and self.transport is not None:
+            self.transport.write(b"0\r\n\r\n")
+
+    # -- the sweeper's side
+
+    def sweep(self, now: float) -> None:
+        """Hold this connection to its deadlines."""
+        transport, limits = self.transport, self.server.limits
+        if transport is None:
+            return
+        waited = now - self.since
+        if self.drained is not None or (self.reading is Reading.ENDED and transport.get_write_buffer_size()):
+            self._sweep_stalled(transport, now)
+        elif self.reading is Reading.ENDED:
+            if self.active is None and waited > limits.linger_seconds:
+                transport.abort()
+        elif self.reading is Reading.HEAD:
+            if waited > limits.header_seconds:
+                self._late("the request's head took too long")
+        elif self.reading is Reading.BODY:
+            self._sweep_body(now)
+        elif self.active is None and waited > limits.keep_alive_seconds:
+            self.retire()
+
+    def _late(self, message: str) -> None:
+        if not self.feeding:
+            self.retire()
+        else:
+            self._refuse(refuse(408, "TIMEOUT", message).response)
+
+    def _sweep_body(self, now: float) -> None:
+        """A body must move on by `progress_bytes` per `body_seconds`, however evenly it trickles."""
+        if self._full():
+            self.since = now
+        elif self.size - self.mark >= self.server.limits.progress_bytes:
+            self.mark, self.since = self.size, now
+        elif now - self.since > self.server.limits.body_seconds:
+            self._late("the request's body took too long")
+
+    def _sweep_stalled(self, transport: asyncio.Transport, now: float) -> None:
+        """A reader too slow to take even a little of what waits for it is cut off."""
+        size = transport.get_write_buffer_size()
+        if self.stalled_size - size >= self.server.limits.progress_bytes:
+            self.stalled_size, self.stalled = size, now
+        elif now - self.stalled > self.server.limits.write_seconds:
+            transport.abort()
+
+    def retire(self) -> None:
+        """End an idle connection; a busy one ends by itself once the server drains."""
+        transport = self.transport
+        if transport is None or self.active is not None:
+            return
+        if self.reading is Reading.BODY or (self.reading is Reading.HEAD and self.feeding):
+            return
+        self._linger(unread=False)
+
+
+async def _close(response: StreamResponse) -> None:
+    """End the iterator wherever it stands; what it raises while closing is its own fault, and logged."""
+    close = getattr(response.chunks, "aclose", None)
+    if close is None:
+        return
+    try:
+        await close()
+    except Exception:  # the boundary of foreign code
+        log.exception("closing a response stream failed")

@@ -1,0 +1,348 @@
+"""One upstream connection and the exchange on it: request bytes out, one reply or one stream back.
+
+A connection carries one exchange at a time. Whatever goes wrong after the first byte was written ends
+in `Lost`, because the other side may have acted; the connection is then never used again.
+"""
+
+import asyncio
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Self, cast
+
+import httptools
+
+from agent_gate.errors import OutcomeUnknown, UpstreamError
+from agent_gate.net.http import Header
+
+if TYPE_CHECKING:
+    from agent_gate.net.pool import Pool, Target
+
+HEAD_BYTES = 64 * 1024
+STREAM_BUFFER = 256 * 1024
+
+
+class Lost(OutcomeUnknown):
+    """The request was sent, but no whole reply came back: it may have been acted on, or not."""
+
+    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
+
+
+class BadReply(UpstreamError):
+    """A reply came, but in a form that was not asked for."""
+
+
+class TooLarge(BadReply):
+    """The reply is larger than the caller allows."""
+
+
+class Reply:
+    """A whole reply. Header names are lower case; nothing in the body was decoded."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: list[Header], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first header of that lower-case name."""
+        return find_header(self.headers, name)
+
+
+def find_header(headers: list[Header], name: bytes) -> bytes | None:
+    for key, value in headers:
+        if key == name:
+            return value.rstrip(b" \t")
+    return None
+
+
+class StreamReply:
+    """A reply whose body is read as it comes: `async for chunk in reply`, then `aclose`.
+
+    `deadline` covers the whole exchange; set it (to `math.inf` for an endless stream) to move it.
+    """
+
+    __slots__ = ("_buffer", "_buffered", "_error", "_over", "_waiter", "_wire", "headers", "status")
+
+    def __init__(self, wire: "Wire", status: int, headers: list[Header]) -> None:
+        self.status = status
+        self.headers = headers
+        self._wire: Wire | None = wire
+        self._buffer: deque[bytes] = deque()
+        self._buffered = 0
+        self._over = False
+        self._error: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def deadline(self) -> float:
+        return math.inf if self._wire is None else self._wire.deadline
+
+    @deadline.setter
+    def deadline(self, when: float) -> None:
+        if self._wire is not None:
+            self._wire.set_deadline(when)
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first header of that lower-case name."""
+        return find_header(self.headers, name)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._buffer:
+            if self._error is not None:
+                raise self._error
+            if self._over:
+                raise StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        chunk = self._buffer.popleft()
+        self._buffered -= len(chunk)
+        if self._wire is not None and self._buffered < STREAM_BUFFER:
+            self._wire.resume()
+        return chunk
+
+    async def read(self, max_bytes: int) -> bytes:
+        """The rest of the body as one piece, at most `max_bytes` of it."""
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in self:
+            size += len(chunk)
+            if size > max_bytes:
+                await self.aclose()
+                raise TooLarge(f"the reply is larger than {max_bytes} bytes")
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    async def aclose(self) -> None:
+        """Stop reading; a connection whose reply was not read to its end is closed."""
+        wire, self._wire = self._wire, None
+        self._over = True
+        self._buffer.clear()
+        if wire is not None:
+            wire.abort()
+        self._wake()
+
+    def push(self, chunk: bytes) -> bool:
+        """Take a chunk from the connection; True asks it to wait for the reader."""
+        self._buffer.append(chunk)
+        self._buffered += len(chunk)
+        self._wake()
+        return self._buffered >= STREAM_BUFFER
+
+    def finish(self, error: Exception | None) -> None:
+        self._wire = None
+        self._over = True
+        self._error = error
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+class Wire(asyncio.Protocol):
+    """The client's end of one connection."""
+
+    __slots__ = (
+        "chunks",
+        "deadline",
+        "head_done",
+        "head_only",
+        "headers",
+        "idle_since",
+        "max_bytes",
+        "parser",
+        "paused",
+        "pool",
+        "received",
+        "size",
+        "status",
+        "stream",
+        "streaming",
+        "target",
+        "transport",
+        "until_close",
+        "waiter",
+    )
+
+    def __init__(self, pool: "Pool", target: "Target") -> None:
+        self.pool = pool
+        self.target = target
+        self.transport: asyncio.Transport | None = None
+        self.parser = httptools.HttpResponseParser(self)
+        self.waiter: asyncio.Future[Reply | StreamReply] | None = None
+        self.stream: StreamReply | None = None
+        self.headers: list[Header] = []
+        self.chunks: list[bytes] = []
+        self.idle_since = 0.0
+        self.deadline = math.inf
+        self.max_bytes = self.received = self.size = self.status = 0
+        self.head_done = self.head_only = self.streaming = self.until_close = self.paused = False
+
+    # -- the pool's side
+
+    @property
+    def usable(self) -> bool:
+        return self.transport is not None and not self.transport.is_closing()
+
+    @property
+    def busy(self) -> bool:
+        return self.waiter is not None or self.stream is not None
+
+    def send(
+        self, data: bytes, *, deadline: float, max_bytes: int, head_only: bool, streaming: bool
+    ) -> "asyncio.Future[Reply | StreamReply]":
+        """Write one request; the future gives its reply."""
+        assert self.transport is not None
+        self.waiter = waiter = self.pool.loop.create_future()
+        self.max_bytes = max_bytes
+        self.head_only = head_only
+        self.streaming = streaming
+        self.head_done = self.until_close = False
+        self.received = self.size = 0
+        self.set_deadline(deadline)
+        self.transport.write(data)
+        return waiter
+
+    def set_deadline(self, when: float) -> None:
+        self.deadline = when
+        if when < self.pool.sweep_at:
+            self.pool.sweep_by(when)
+
+    def expire(self) -> None:
+        self.fail(Lost(f"no reply from {self.target.origin} before the deadline", timed_out=True))
+
+    def abort(self) -> None:
+        """Drop the connection without a word to whoever waited."""
+        self.waiter = self.stream = None
+        if self.transport is not None:
+            self.transport.abort()
+
+    def fail(self, error: Exception) -> None:
+        """End the exchange with an error and the connection with it."""
+        waiter, stream = self.waiter, self.stream
+        self.abort()
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(error)
+        if stream is not None:
+            stream.finish(error)
+
+    def resume(self) -> None:
+        if self.paused and self.usable:
+            self.paused = False
+            assert self.transport is not None
+            self.transport.resume_reading()
+
+    # -- the transport's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.busy:
+            self.abort()
+            return
+        self.received += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if self.busy:
+                self.fail(Lost(f"{self.target.origin} answered with broken HTTP: {error}"))
+            self.abort()
+        if self.busy and not self.head_done and self.received > HEAD_BYTES:
+            self.fail(TooLarge(f"the reply's head from {self.target.origin} is over {HEAD_BYTES} bytes"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        self.pool.forget(self)
+        if not self.busy:
+            return
+        if self.head_done and self.until_close and error is None:
+            self._finish(reusable=False)
+        else:
+            self.fail(Lost(f"{self.target.origin} closed the connection before its reply was complete"))
+
+    # -- the parser's side
+
+    def on_message_begin(self) -> None:
+        if not self.busy:
+            self.abort()
+        self.headers = []
+        self.chunks = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.head_done:
+            self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        status = self.status = self.parser.get_status_code()
+        if not self.busy or status < 200:
+            if status == 101:
+                self.fail(BadReply(f"{self.target.origin} switched protocols without being asked"))
+            return
+        self.head_done = True
+        fields = dict(self.headers)
+        if fields.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+            self.fail(BadReply(f"{self.target.origin} sent an encoded body; it was asked for none"))
+            return
+        length = fields.get(b"content-length")
+        if length is None:
+            self.until_close = b"transfer-encoding" not in fields and status not in (204, 304)
+        elif int(length) > self.max_bytes and not self.head_only:
+            self._too_large()
+            return
+        if self.streaming:
+            self._start_stream()
+        if self.head_only:
+            self._finish(reusable=False)
+
+    def on_body(self, chunk: bytes) -> None:
+        if not self.busy:
+            return
+        self.size += len(chunk)
+        if self.size > self.max_bytes:
+            self._too_large()
+        elif self.stream is None:
+            self.chunks.append(chunk)
+        elif self.stream.push(chunk) and self.usable and not self.paused:
+            assert self.transport is not None
+            self.paused = True
+            self.transport.pause_reading()
+
+    def on_message_complete(self) -> None:
+        if self.busy and self.status >= 200:
+            self._finish(reusable=self.parser.should_keep_alive())
+
+    # -- inside
+
+    def _too_large(self) -> None:
+        self.fail(TooLarge(f"the reply from {self.target.origin} is larger than {self.max_bytes} bytes"))
+
+    def _start_stream(self) -> None:
+        waiter, self.waiter = self.waiter, None
+        self.stream = StreamReply(self, self.status, self.headers)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(self.stream)
+
+    def _finish(self, *, reusable: bool) -> None:
+        waiter, stream = self.waiter, self.stream
+        self.waiter = self.stream = None
+        chunks = self.chunks
+        if waiter is not None and not waiter.done():
+            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            waiter.set_result(Reply(self.status, self.headers, body))
+        if stream is not None:
+            stream.finish(None)
+        self.resume()
+        self.chunks = []
+        if reusable and self.usable:
+            self.pool.release(self)
+        elif self.transport is not None:
+            self.transport.abort()

@@ -1,0 +1,346 @@
+"""The outbound HTTP/1.1 pool: bytes out exactly as given, a reply back, and the truth about delivery.
+
+`NotSent` means that the request never left; `Lost` means that it may have been acted on. There are no
+redirects, no proxies from the environment, no cookies and no content codings.
+"""
+
+import asyncio
+import math
+import re
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from agent_gate.errors import ConfigError, DependencyUnavailable
+from agent_gate.net.exchange import BadReply, Lost, Reply, StreamReply, TooLarge, Wire
+from agent_gate.net.http import Header, header_lines
+from agent_gate.net.tls import check_fingerprint, client_context
+
+__all__ = ["BadReply", "Lost", "NotSent", "Pool", "Reply", "Resolve", "StreamReply", "Target", "TooLarge"]
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+PORTS = {"http": 80, "https": 443}
+PRINTABLE = re.compile(rb"/[!-\"$-~]*")
+HOST = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")
+OURS = frozenset(
+    {b"host", b"content-length", b"transfer-encoding", b"connection", b"accept-encoding", b"expect"}
+)
+
+
+class NotSent(DependencyUnavailable):
+    """The request provably never left: no connection, no TLS, or no time."""
+
+    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where requests go, parsed once. `base` stands before every request's own path."""
+
+    scheme: str
+    host: str
+    port: int
+    base: bytes
+    origin: str
+    tail: bytes
+
+    @classmethod
+    def parse(cls, url: str) -> "Target":
+        """`https://host:port/base`; a query, fragment or password in it is refused."""
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port
+        except ValueError as error:
+            raise ConfigError(f"this is not a URL ({error}); write http(s)://host[:port][/path]") from None
+        if parts.scheme not in PORTS or not HOST.fullmatch(host):
+            raise ConfigError("a URL must be http(s)://host[:port][/path] with a plain host name")
+        if parts.username is not None or parts.password is not None or parts.fragment or parts.query:
+            raise ConfigError(f"the URL of {host} must have no user, password, query or fragment")
+        base = parts.path.rstrip("/").encode("utf-8")
+        if base and not PRINTABLE.fullmatch(base):
+            raise ConfigError(f"the path in the URL of {host} must be printable ASCII, percent-encoded")
+        bracketed = f"[{host}]" if ":" in host else host
+        authority = bracketed if port in (None, PORTS[parts.scheme]) else f"{bracketed}:{port}"
+        tail = b" HTTP/1.1\r\nhost: %b\r\naccept-encoding: identity\r\n" % authority.encode("ascii")
+        origin = f"{parts.scheme}://{authority}"
+        return cls(parts.scheme, host, port or PORTS[parts.scheme], base, origin, tail)
+
+
+class Pool:
+    """Keep-alive connections to any number of targets. Use one per program; `aclose` it at the end."""
+
+    def __init__(
+        self,
+        ssl_context: ssl.SSLContext | None = None,
+        *,
+        fingerprint: str | None = None,
+        resolve: Resolve | None = None,
+        max_idle: int = 128,
+        idle_seconds: float = 30.0,
+        trust_seconds: float = 2.0,
+        connect_timeout: float = 10.0,
+    ) -> None:
+        self.fingerprint = fingerprint
+        self.max_idle = max_idle
+        self.idle_seconds = idle_seconds
+        self.trust_seconds = trust_seconds
+        self.connect_timeout = connect_timeout
+        self.sweep_at = math.inf
+        self._context = ssl_context
+        self._resolve = resolve
+        self._idle: dict[str, list[Wire]] = {}
+        self._wires: set[Wire] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    async def request(
+        self,
+        method: str,
+        target: Target,
+        path: bytes = b"",
+        headers: Sequence[Header] = (),
+        body: bytes | None = None,
+        *,
+        deadline: float,
+        max_bytes: int,
+        idempotent: bool = False,
+    ) -> Reply:
+        """One exchange with its whole reply. `target.base + path` is sent byte for byte."""
+        data = encode_request(method, target, path, headers, body)
+        reply = await self._exchange(
+            data,
+            target,
+            deadline=deadline,
+            max_bytes=max_bytes,
+            idempotent=idempotent,
+            head_only=method == "HEAD",
+            streaming=False,
+        )
+        assert isinstance(reply, Reply)
+        return reply
+
+    async def stream(
+        self,
+        method: str,
+        target: Target,
+        path: bytes = b"",
+        headers: Sequence[Header] = (),
+        body: bytes | None = None,
+        *,
+        deadline: float,
+        max_bytes: int,
+        idempotent: bool = False,
+    ) -> StreamReply:
+        """As `request`, but it returns with the head and the body follows as it comes."""
+        data = encode_request(method, target, path, headers, body)
+        reply = await self._exchange(
+            data,
+            target,
+            deadline=deadline,
+            max_bytes=max_bytes,
+            idempotent=idempotent,
+            head_only=method == "HEAD",
+            streaming=True,
+        )
+        assert isinstance(reply, StreamReply)
+        return reply
+
+    async def _exchange(
+        self,
+        data: bytes,
+        target: Target,
+        *,
+        deadline: float,
+        max_bytes: int,
+        idempotent: bool,
+        head_only: bool,
+        streaming: bool,
+    ) -> Reply | StreamReply:
+        wire = self._reuse(target, idempotent=idempotent)
+        fresh = wire is None
+        while True:
+            if wire is None:
+                wire = await self._connect(target, deadline)
+            elif deadline <= self.loop.time():
+                self.release(wire)
+                raise NotSent(f"no time was left to call {target.origin}", timed_out=True)
+            waiter = wire.send(
+                data, deadline=deadline, max_bytes=max_bytes, head_only=head_only, streaming=streaming
+            )
+            try:
+                return await waiter
+            except asyncio.CancelledError:
+                wire.abort()
+                raise
+            except Lost as error:
+                if fresh or not idempotent or error.timed_out or wire.received:
+                    raise
+            wire, fresh = None, True
+
+    # -- connections
+
+    def _reuse(self, target: Target, *, idempotent: bool) -> Wire | None:
+        """The connection used last, unless it sat idle too long for a request that must not repeat."""
+        idle = self._idle.get(target.origin)
+        while idle:
+            wire = idle[-1]
+            if not wire.usable:
+                idle.pop()
+            elif idempotent or self.loop.time() - wire.idle_since <= self.trust_seconds:
+                return idle.pop()
+            else:
+                return None
+        return None
+
+    async def _connect(self, target: Target, deadline: float) -> Wire:
+        now = self.loop.time()
+        if deadline <= now:
+            raise NotSent(f"no time was left to call {target.origin}", timed_out=True)
+        try:
+            async with asyncio.timeout_at(min(deadline, now + self.connect_timeout)):
+                wire = await self._open(target)
+        except TimeoutError:
+            raise NotSent(f"connecting to {target.origin} took too long", timed_out=True) from None
+        except ssl.SSLError as error:
+            reason = getattr(error, "verify_message", "") or error.reason or "handshake failed"
+            raise NotSent(f"no TLS with {target.origin}: {reason}") from error
+        except OSError as error:
+            raise NotSent(f"cannot connect to {target.origin}: {error.strerror or error}") from error
+        self._wires.add(wire)
+        return wire
+
+    async def _open(self, target: Target) -> Wire:
+        """Connect to the first address that answers, with the name checked by TLS."""
+        hosts = [target.host] if self._resolve is None else await self._resolve(target.host, target.port)
+        failure: OSError = OSError(f"{target.host} has no address")
+        for host in hosts:
+            try:
+                return await self._dial(target, host)
+            except ssl.SSLError:
+                raise
+            except OSError as error:
+                failure = error
+        raise failure
+
+    async def _dial(self, target: Target, host: str) -> Wire:
+        secure = target.scheme == "https"
+        _, wire = await self.loop.create_connection(
+            lambda: Wire(self, target),
+            host,
+            target.port,
+            ssl=self._tls() if secure else None,
+            server_hostname=target.host if secure else None,
+        )
+        if secure and self.fingerprint is not None:
+            assert wire.transport is not None
+            try:
+                check_fingerprint(wire.transport.get_extra_info("ssl_object"), self.fingerprint)
+            except ssl.SSLError:
+                wire.abort()
+                raise
+        return wire
+
+    def _tls(self) -> ssl.SSLContext:
+        if self._context is None:
+            self._context = client_context(fingerprint=self.fingerprint)
+        return self._context
+
+    def release(self, wire: Wire) -> None:
+        """An exchange ended well: keep its connection for the next one."""
+        idle = self._idle.setdefault(wire.target.origin, [])
+        if len(idle) >= self.max_idle:
+            wire.abort()
+            return
+        wire.deadline = math.inf
+        wire.idle_since = now = self.loop.time()
+        idle.append(wire)
+        if now + self.idle_seconds < self.sweep_at:
+            self.sweep_by(now + self.idle_seconds)
+
+    def forget(self, wire: Wire) -> None:
+        """A connection is gone."""
+        self._wires.discard(wire)
+        idle = self._idle.get(wire.target.origin)
+        if idle is not None and wire in idle:
+            idle.remove(wire)
+            if not idle:
+                del self._idle[wire.target.origin]
+
+    # -- deadlines
+
+    def sweep_by(self, when: float) -> None:
+        """Have the one timer fire no later than `when`."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.sweep_at = when
+        self._timer = self.loop.call_at(when, self._sweep)
+
+    def _sweep(self) -> None:
+        """Expire what is late, close what was idle too long, and sleep until the next of either."""
+        self._timer = None
+        self.sweep_at = math.inf
+        now = self.loop.time() + 0.001
+        following = math.inf
+        for wire in tuple(self._wires):
+            when = wire.deadline if wire.busy else wire.idle_since + self.idle_seconds
+            if when > now:
+                following = min(following, when)
+            elif wire.busy:
+                wire.expire()
+            else:
+                wire.abort()
+        if following < self.sweep_at:
+            self.sweep_by(following)
+
+    async def aclose(self) -> None:
+        """Close every connection; requests still in flight end in `Lost`."""
+        for wire in tuple(self._wires):
+            wire.fail(Lost(f"the connection to {wire.target.origin} was closed on this side"))
+        self._idle.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.sweep_at = math.inf
+        await asyncio.sleep(0)
+
+
+def encode_request(
+    method: str, target: Target, path: bytes, headers: Sequence[Header], body: bytes | None
+) -> bytes:
+    """The request as bytes. A path or header that could be read as more than one is a ValueError."""
+    full = target.base + path or b"/"
+    if method not in METHODS or not PRINTABLE.fullmatch(full):
+        raise ValueError("a request needs a known method and a path of printable ASCII without #")
+    lines = header_lines(headers)
+    if body is None and method in ("GET", "HEAD", "DELETE", "OPTIONS"):
+        return b"%b %b%b%b\r\n" % (method.encode("ascii"), full, target.tail, lines)
+    body = body or b""
+    return b"%b %b%b%bcontent-length: %d\r\n\r\n%b" % (
+        method.encode("ascii"),
+        full,
+        target.tail,
+        lines,
+        len(body),
+        body,
+    )
+
+
+def check_headers(headers: Sequence[Header]) -> None:
+    """Refuse, when it is configured, a header that would break requests or that this pool sets itself."""
+    for name, value in headers:
+        if not re.fullmatch(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+            raise ConfigError(f"{name!r} is not a header name")
+        if name.lower() in OURS:
+            raise ConfigError(f"the header {name.decode('ascii')} is set by the gateway itself; remove it")
+        if not re.fullmatch(rb"[\t -~\x80-\xff]*", value):
+            raise ConfigError(f"the value of the header {name.decode('ascii')} has a control character")

@@ -1,0 +1,209 @@
+"""A listener over TCP, TLS or a Unix socket: it holds the connections, their sweeper and the drain."""
+
+import asyncio
+import os
+import socket
+import stat
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from ssl import SSLContext
+from typing import Protocol
+
+from agent_gate.errors import ConfigError
+from agent_gate.net.connection import Connection
+from agent_gate.net.http import Handler, Heads, Request, Response
+from agent_gate.net.limits import Limits
+from agent_gate.net.websocket import WebSocket, WebSocketHandler
+
+__all__ = ["Guard", "Limits", "Server", "Upgrade"]
+
+BACKLOG = 2048
+Upgrade = Callable[[Request], WebSocketHandler | Response]
+
+
+class Guard(Protocol):
+    """Looks at a request's head before anything else does; an answer refuses the request."""
+
+    def check(self, request: Request) -> Response | None: ...
+
+
+class Server:
+    """Serves one handler on one listener. `handler` is awaited once per request, in its own task."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        upgrade: Upgrade | None = None,
+        guard: Guard | None = None,
+        limits: Limits | None = None,
+        ssl: SSLContext | None = None,
+    ) -> None:
+        self.handler = handler
+        self.upgrade = upgrade
+        self.guard = guard
+        self.limits = limits or Limits()
+        self.ssl = ssl
+        self.secure = ssl is not None
+        self.heads = Heads()
+        self.connections: set[Connection | WebSocket] = set()
+        self.draining = False
+        self.now = 0.0
+        self.address = ""
+        self.port = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._unix: Path | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen on `host:port`; port 0 takes any free one, told by `port` afterwards."""
+        self._begin()
+        patience = self.limits.header_seconds if self.ssl else None
+        try:
+            self._listener = await self._loop.create_server(
+                self._accept, host, port, ssl=self.ssl, backlog=BACKLOG, ssl_handshake_timeout=patience
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {host}:{port}: {error.strerror or error}; "
+                "stop what uses it, or choose another host or port"
+            ) from error
+        bound = self._listener.sockets[0].getsockname()
+        self.address, self.port = bound[0], bound[1]
+        self._sweep()
+
+    async def start_unix(self, path: str | Path) -> None:
+        """Listen on a Unix socket that only this user can reach; `request.uid` names the peer."""
+        self._begin()
+        self._unix = Path(path)
+        sock = bind_unix(self._unix)
+        self._listener = await self._loop.create_unix_server(self._accept, sock=sock, backlog=BACKLOG)
+        self.address = str(path)
+        self._sweep()
+
+    def _begin(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time()
+
+    def _accept(self) -> Connection:
+        return Connection(self)
+
+    def identify(self, transport: asyncio.Transport) -> tuple[str, int | None]:
+        """The peer's IP address, or its uid on a Unix socket."""
+        if self._unix is not None:
+            sock = transport.get_extra_info("socket")
+            credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            return "", struct.unpack("3i", credentials)[1]
+        name = transport.get_extra_info("peername")
+        return (name[0] if name else ""), None
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection in, unless the listener is full or closing."""
+        if self.draining or len(self.connections) >= self.limits.connections:
+            return False
+        self.connections.add(connection)
+        return True
+
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Hold on to a task whose client is gone."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _sweep(self) -> None:
+        """The one timer: every connection's deadlines, and the second in the Date header."""
+        self.now = now = self._loop.time()
+        self.heads.clear()
+        for connection in tuple(self.connections):
+            connection.sweep(now)
+        self._sweeper = self._loop.call_later(self.limits.tick, self._sweep)
+
+    async def drain(self, seconds: float) -> None:
+        """Stop accepting, let requests in flight be answered for up to `seconds`, then close everything."""
+        self.draining = True
+        if self._listener is not None:
+            self._listener.close()
+        deadline = self._loop.time() + seconds
+        for connection in tuple(self.connections):
+            if isinstance(connection, Connection):
+                connection.retire()
+        while self._busy() and self._loop.time() < deadline:
+            await asyncio.sleep(min(0.02, seconds))
+        for connection in tuple(self.connections):
+            connection.retire()
+        await self._finish(max(deadline, self._loop.time() + min(seconds, 0.25)))
+
+    def _busy(self) -> bool:
+        return bool(self._tasks) or any(isinstance(c, Connection) for c in self.connections)
+
+    async def _finish(self, deadline: float) -> None:
+        """The last grace for close frames; then cut what is left."""
+        while self.connections and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        tasks = set(self._tasks)
+        for connection in tuple(self.connections):
+            if isinstance(connection, Connection) and connection.task is not None:
+                tasks.add(connection.task)
+            if connection.transport is not None:
+                connection.transport.abort()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._unix is not None:
+            self._unix.unlink(missing_ok=True)
+
+
+def bind_unix(path: Path) -> socket.socket:
+    """A bound socket with mode 0600 in a folder of this user's; a live or foreign path is refused."""
+    _private_folder(path.parent)
+    _clear_stale(path)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        sock.bind(str(path))
+    except OSError as error:
+        sock.close()
+        raise ConfigError(f"cannot listen on the socket {path}: {error.strerror or error}") from error
+    finally:
+        os.umask(mask)
+    return sock
+
+
+def _private_folder(folder: Path) -> None:
+    """Make the socket's folder with mode 0700, or check that nobody else can write into it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode):
+        raise ConfigError(f"the socket's folder {folder} is a symlink or no folder; name a real folder")
+    if info.st_uid != os.geteuid():
+        raise ConfigError(f"the socket's folder {folder} belongs to another user; name one of your own")
+    if info.st_mode & 0o022:
+        raise ConfigError(f"others can write into the socket's folder {folder}; run: chmod 700 {folder}")
+
+
+def _clear_stale(path: Path) -> None:
+    """Remove a dead socket of ours; refuse anything else that stands there."""
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.geteuid():
+        raise ConfigError(f"{path} exists and is not a socket of this user; move it away or name another")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError as error:
+            raise ConfigError(f"the socket {path} cannot be checked: {error.strerror or error}") from error
+    raise ConfigError(f"another program is listening on {path}; stop it or name another socket")

@@ -1,0 +1,160 @@
+"""TLS: the certificate made at first start, contexts for both sides, and pinning by fingerprint.
+
+A fingerprint is `sha256:<hex>` of the certificate's DER form. A pinned client trusts exactly that
+certificate and asks no authority.
+"""
+
+import base64
+import hmac
+import ipaddress
+import os
+import re
+import ssl
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from agent_gate.errors import ConfigError
+
+LIFETIME = timedelta(days=825)
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+PEM = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """Where the certificate and its key are, and the fingerprint that clients pin."""
+
+    cert: Path
+    key: Path
+    fingerprint: str
+
+
+def ensure_certificate(folder: Path, names: Iterable[str] = ()) -> CertificateFiles:
+    """The gateway's own certificate in `folder`: made when there is none, or when it has expired."""
+    cert, key = folder / "gateway.crt", folder / "gateway.key"
+    if not (cert.is_file() and key.is_file()) or _expired(cert):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(cert, key, [*LOOPBACK, *(name for name in names if name not in LOOPBACK)])
+    return CertificateFiles(cert, key, fingerprint(cert.read_text("ascii")))
+
+
+def fingerprint(pem: str) -> str:
+    """The fingerprint of the first certificate in a PEM file."""
+    match = PEM.search(pem)
+    if match is None:
+        raise ConfigError("there is no certificate in this PEM file")
+    return fingerprint_der(base64.b64decode(match[1]))
+
+
+def fingerprint_der(der: bytes) -> str:
+    return f"sha256:{sha256(der).hexdigest()}"
+
+
+def check_fingerprint(ssl_object: ssl.SSLObject | ssl.SSLSocket, expected: str) -> None:
+    """Compare the peer's certificate with the pinned one, after the handshake."""
+    der = ssl_object.getpeercert(binary_form=True)
+    seen = fingerprint_der(der) if der else ""
+    if not hmac.compare_digest(seen.encode("ascii"), _normal(expected).encode("ascii")):
+        raise ssl.SSLCertVerificationError(
+            f"the certificate is not the pinned one; it is {seen or 'missing'}"
+        )
+
+
+def _normal(text: str) -> str:
+    """`AA:BB:..`, plain hex and `sha256:..` are the same fingerprint."""
+    digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
+    if not re.fullmatch(r"[0-9a-f]{64}", digits):
+        raise ConfigError("a fingerprint is sha256: followed by 64 hex digits")
+    return f"sha256:{digits}"
+
+
+def server_context(cert: Path | str, key: Path | str) -> ssl.SSLContext:
+    """TLS 1.2 or newer with this certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(cert, key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"cannot use the certificate {cert} with the key {key}: {error}") from error
+    return context
+
+
+def client_context(ca: Path | str | None = None, fingerprint: str | None = None) -> ssl.SSLContext:
+    """Trust the system's authorities, or only `ca`, or (checked after the handshake) one fingerprint."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if fingerprint is not None:
+        _normal(fingerprint)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif ca is not None:
+        try:
+            context.load_verify_locations(cafile=ca)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"cannot use {ca} as certificate authority: {error}") from error
+    else:
+        context.load_default_certs()
+    return context
+
+
+def _expired(cert: Path) -> bool:
+    loaded = x509.load_pem_x509_certificate(cert.read_bytes())
+    return loaded.not_valid_after_utc <= datetime.now(UTC)
+
+
+def _make(cert: Path, key: Path, names: Sequence[str]) -> None:
+    private = ec.generate_private_key(ec.SECP256R1())
+    signed = _certificate(names, private)
+    pem = private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    _write(key, pem, 0o600)
+    _write(cert, signed.public_bytes(serialization.Encoding.PEM), 0o644)
+
+
+def _certificate(names: Sequence[str], private: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    now = datetime.now(UTC)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "agent-gate")])
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + LIFETIME)
+        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(private.public_key()), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(private, hashes.SHA256())
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Write a new file beside its place and move it there whole, never through a link."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

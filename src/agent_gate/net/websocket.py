@@ -1,0 +1,261 @@
+"""WebSocket connections as callbacks: an idle one holds no task, no HTTP parser and no buffer.
+
+Frames are read and written by the `websockets` package without its I/O. A handler object gets
+`opened`, `message` and `closed`; pings and deadlines come from the server's sweeper.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Protocol, cast
+
+from websockets.datastructures import Headers
+from websockets.frames import BINARY, CONT, TEXT, Close, Frame
+from websockets.http11 import Request as Handshake
+from websockets.protocol import OPEN
+from websockets.server import ServerProtocol
+
+from agent_gate.errors import GatewayError
+from agent_gate.net.http import Request, Response, error_response, refusal
+
+if TYPE_CHECKING:
+    from agent_gate.net.server import Server
+
+GOING_AWAY = 1001
+NO_STATUS = 1005
+ABNORMAL = 1006
+INVALID_DATA = 1007
+INTERNAL_ERROR = 1011
+TRY_AGAIN_LATER = 1013
+
+log = logging.getLogger("agent_gate.net")
+frames_log = logging.getLogger("agent_gate.net.frames")
+frames_log.setLevel(logging.WARNING)
+
+
+class WebSocketHandler(Protocol):
+    """What a surface gives for one connection."""
+
+    def opened(self, ws: "WebSocket") -> None: ...
+
+    def message(self, ws: "WebSocket", data: str | bytes) -> None: ...
+
+    def closed(self, ws: "WebSocket", code: int, reason: str) -> None: ...
+
+
+class WebSocket(asyncio.Protocol):
+    """One open WebSocket. `closed` is called exactly once, with the code of whoever closed first."""
+
+    __slots__ = (
+        "code",
+        "ended",
+        "frames",
+        "handler",
+        "parts",
+        "peer",
+        "pinged",
+        "reason",
+        "server",
+        "since",
+        "text",
+        "transport",
+    )
+
+    def __init__(
+        self,
+        server: "Server",
+        transport: asyncio.Transport,
+        frames: ServerProtocol,
+        handler: WebSocketHandler,
+        peer: str,
+    ) -> None:
+        self.server = server
+        self.transport: asyncio.Transport | None = transport
+        self.frames = frames
+        self.handler = handler
+        self.peer = peer
+        self.parts: list[bytes] | None = None
+        self.text = True
+        self.since = server.now
+        self.pinged = False
+        self.ended = False
+        self.code = ABNORMAL
+        self.reason = ""
+
+    # -- the surface's side
+
+    @property
+    def open(self) -> bool:
+        return not self.ended and self.frames.state is OPEN
+
+    def send(self, data: str | bytes) -> None:
+        """Queue one message. A reader that lets more than `buffer_bytes` pile up is closed with 1013."""
+        transport = self.transport
+        if transport is None or not self.open:
+            return
+        if isinstance(data, str):
+            self.frames.send_text(data.encode("utf-8"))
+        else:
+            self.frames.send_binary(data)
+        self._flush()
+        if transport.get_write_buffer_size() > self.server.limits.buffer_bytes:
+            self.close(TRY_AGAIN_LATER, "reading too slowly")
+
+    def close(self, code: int = 1000, reason: str = "") -> None:
+        """Start closing. The reason is cut to what a close frame can carry."""
+        if not self.open:
+            return
+        reason = reason.encode("utf-8")[:120].decode("utf-8", "ignore")
+        self.code, self.reason = code, reason
+        self.frames.send_close(code, reason)
+        self.since = self.server.now
+        self._flush()
+        if code == TRY_AGAIN_LATER:
+            self._end(code, reason)
+
+    def pause(self) -> None:
+        """Read no more messages until `resume`."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    # -- the transport's side
+
+    def data_received(self, data: bytes) -> None:
+        if self.ended:
+            return
+        self.pinged = False
+        frames = self.frames
+        if frames.state is OPEN:
+            self.since = self.server.now
+        frames.receive_data(data)
+        for event in frames.events_received():
+            if self.open or frames.close_rcvd is not None:
+                self._frame(cast(Frame, event))
+        self._flush()
+        self._note_close()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.transport = None
+        self.server.connections.discard(self)
+        self._end(self.code, self.reason)
+
+    # -- inside
+
+    def _frame(self, frame: Frame) -> None:
+        opcode = frame.opcode
+        if opcode is TEXT or opcode is BINARY:
+            self.text = opcode is TEXT
+            if frame.fin:
+                self._deliver(bytes(frame.data))
+            else:
+                self.parts = [bytes(frame.data)]
+        elif opcode is CONT and self.parts is not None:
+            self.parts.append(bytes(frame.data))
+            if frame.fin:
+                data, self.parts = b"".join(self.parts), None
+                self._deliver(data)
+
+    def _deliver(self, data: bytes) -> None:
+        try:
+            message: str | bytes = data.decode("utf-8") if self.text else data
+        except UnicodeDecodeError:
+            self.frames.fail(INVALID_DATA, "a text message must be UTF-8")
+            return
+        self._call("message", message)
+
+    def _call(self, name: str, *args: object) -> None:
+        try:
+            getattr(self.handler, name)(self, *args)
+        except Exception:  # the boundary: a handler's fault is logged and closes the socket
+            log.exception("the WebSocket handler failed in %s", name)
+            self.close(INTERNAL_ERROR, "the gateway failed; its log has the details")
+
+    def _flush(self) -> None:
+        """Write what the frame layer has ready; its empty write means that we close."""
+        transport = self.transport
+        pending = self.frames.data_to_send()
+        if transport is None:
+            return
+        for data in pending:
+            if data:
+                transport.write(data)
+            else:
+                self.since = self.server.now
+                transport.close()
+
+    def _note_close(self) -> None:
+        """Remember who closed and why; the first close frame counts."""
+        if self.frames.state is OPEN or self.code != ABNORMAL:
+            return
+        received, sent = self.frames.close_rcvd, self.frames.close_sent
+        first = received if self.frames.close_rcvd_then_sent else sent
+        close = first or received or Close(ABNORMAL, "")
+        self.code, self.reason = int(close.code), close.reason
+
+    def _end(self, code: int, reason: str) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        self.parts = None
+        self._call("closed", code, reason)
+
+    # -- the sweeper's side
+
+    def sweep(self, now: float) -> None:
+        """Ping a silent client; cut off one that neither answers nor finishes closing."""
+        transport, limits = self.transport, self.server.limits
+        if transport is None:
+            return
+        waited = now - self.since
+        if not self.open:
+            if waited > limits.linger_seconds:
+                transport.abort()
+        elif self.pinged:
+            if waited > limits.pong_seconds:
+                self.code, self.reason = INTERNAL_ERROR, "no answer to a ping"
+                transport.abort()
+        elif waited > limits.ping_seconds:
+            self.pinged, self.since = True, now
+            self.frames.send_ping(b"")
+            self._flush()
+
+    def retire(self) -> None:
+        """The server is going away; the client may come back later."""
+        self.close(GOING_AWAY, "the gateway is shutting down")
+
+
+def open_websocket(
+    server: "Server", transport: asyncio.Transport, request: Request, rest: bytes
+) -> Response | None:
+    """Answer an upgrade: the connection becomes a `WebSocket`, or the refusal is returned."""
+    if server.upgrade is None:
+        return refusal(426, "INVALID_ARGS", "no WebSocket is spoken here")
+    frames = ServerProtocol(state=OPEN, max_size=server.limits.message_bytes, logger=frames_log)
+    answer = frames.accept(_handshake(request))
+    if answer.status_code != 101:
+        return refusal(answer.status_code, "INVALID_ARGS", bytes(answer.body or b"").decode("utf-8").strip())
+    try:
+        handler = server.upgrade(request)
+    except GatewayError as error:
+        return error_response(error)
+    if isinstance(handler, Response):
+        return handler
+    ws = WebSocket(server, transport, frames, handler, request.peer)
+    transport.set_protocol(ws)
+    server.connections.add(ws)
+    transport.write(answer.serialize())
+    ws._call("opened")
+    if rest:
+        ws.data_received(rest)
+    return None
+
+
+def _handshake(request: Request) -> Handshake:
+    headers = Headers()
+    for name, value in request.headers:
+        headers[name.decode("ascii")] = value.decode("latin-1").strip()
+    path, protocol = request.target.decode("ascii"), f"HTTP/{request.version}"
+    return Handshake(path=path, headers=headers, method=request.method, protocol=protocol)
