@@ -9,8 +9,8 @@ from agent_gate.core.call import STEPS, State
 from agent_gate.store import Param, Statement
 
 COLUMNS = "call, step, at, state, caller, tool, body, chain, seq, hash"
-INSERT = f"INSERT INTO record ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constants
-SELECT = f"SELECT {COLUMNS} FROM record"  # noqa: S608 - constants
+INSERT = f"INSERT INTO record ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SELECT = f"SELECT {COLUMNS} FROM record"
 
 encode = msgspec.json.Encoder(order="sorted").encode
 

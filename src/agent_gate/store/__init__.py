@@ -3,8 +3,11 @@
 `open_store(settings)` gives a `Store`; the folders above own their tables and write `Statement`s.
 """
 
+from importlib import import_module
+
 from agent_gate.errors import ConfigError
 from agent_gate.store.durable import DurableStore
+from agent_gate.store.engine import Engine
 from agent_gate.store.sqlite import SqliteEngine
 from agent_gate.store.statement import Conflict, Head, Param, Record, Statement, Store, StoreSettings
 
@@ -15,4 +18,15 @@ def open_store(settings: StoreSettings) -> Store:
     """Open the store, bring its schema up to date and take its lock; blocks while it does so."""
     if settings.type == "sqlite" and settings.path is not None:
         return DurableStore(SqliteEngine(settings.path), settings.chain)
+    if settings.type == "postgres" and settings.url is not None:
+        return DurableStore(_postgres(settings.url, settings.chain), settings.chain)
     raise ConfigError("storage needs `path` with type sqlite, or `url` with type postgres.")
+
+
+def _postgres(url: str, chain: str) -> Engine:
+    try:
+        module = import_module("agent_gate.store.postgres")
+    except ModuleNotFoundError as error:
+        raise ConfigError("storage type postgres needs: pip install 'agent-gate[postgres]'.") from error
+    engine: Engine = module.PostgresEngine(url, chain)
+    return engine

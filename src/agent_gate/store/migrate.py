@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from agent_gate.errors import ConfigError
 from agent_gate.store.engine import Engine
+from agent_gate.store.statement import Record
 
 VERSIONS = """CREATE TABLE IF NOT EXISTS schema_version (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, at DOUBLE PRECISION NOT NULL)"""
@@ -38,7 +39,7 @@ def shipped() -> list[Migration]:
 
 def migrate(
     engine: Engine,
-    read: Callable[[str], list[tuple[int]]],
+    read: Callable[[str], list[Record]],
     migrations: list[Migration] | None = None,
 ) -> None:
     """Bring the database to the newest version. `read` runs a query inside the engine's transaction."""
@@ -47,9 +48,7 @@ def migrate(
         _apply(engine, read, migration, newest=wanted[-1].version)
 
 
-def _apply(
-    engine: Engine, read: Callable[[str], list[tuple[int]]], migration: Migration, newest: int
-) -> None:
+def _apply(engine: Engine, read: Callable[[str], list[Record]], migration: Migration, newest: int) -> None:
     engine.begin()
     try:
         engine.execute(VERSIONS, ())

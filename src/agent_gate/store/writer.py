@@ -89,6 +89,7 @@ class Writer:
         self.listeners: list[Callable[[Head], None]] = []
         self._queue: deque[Unit] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
+        self._kept: list[int] = []
         self._urgent = self._waiting = self._asleep = self._closing = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -100,7 +101,8 @@ class Writer:
             self._urgent = True
             if self._waiting:
                 self._waiting = False
-                self._wake.put(None)
+                # Not at once: whoever else is ready in this turn of the loop shares the commit.
+                unit.future.get_loop().call_soon(self._wake.put, None)
         elif self._asleep:
             self._asleep = False
             self._wake.put(None)
@@ -153,7 +155,8 @@ class Writer:
         if self.fault is not None and self.fault.broken:
             return self._refuse(batch, self.fault)
         try:
-            self._engine.begin()
+            if self._engine.begin():
+                batch = self._reread(batch)
             for sql, units in groupby(batch, shared_insert):
                 self._run_group(sql, list(units))
             self._engine.commit()
@@ -164,6 +167,13 @@ class Writer:
         for listener in self.listeners:
             listener(self.head)
         return self._keep_up()
+
+    def _reread(self, batch: list[Unit]) -> list[Unit]:
+        """On a new connection: where the chain stands, and what is left to do of `batch`."""
+        self.head = self._engine.head(self._chain.name)
+        self._chain.reset(self.head)
+        kept = set(self._kept) if self._engine.landed() else ()
+        return [unit for unit in batch if id(unit) not in kept]
 
     def _keep_up(self) -> None:
         try:
@@ -234,6 +244,8 @@ class Writer:
         if self.fault != fault:
             log.error("The record cannot be written: %s", fault.reason)
         self.fault = fault
+        # Only what was in the transaction can have landed, should its commit be in doubt.
+        self._kept = [id(unit) for unit in batch if unit.future is None]
         # Whoever queued up behind a lock has waited long enough.
         batch = batch + self._take()
         kept = [unit for unit in batch if unit.future is None] or [Unit((PROBE,))]
