@@ -1,0 +1,78 @@
+"""Addresses that a server, not the operator, has named must be public, whatever they are disguised as.
+
+What `ipaddress` calls global is not enough: it lets translated, tunnelled and embedded forms of private
+addresses through. So IPv6 is refused outside the space given out to networks, and inside it wherever an
+address carries another one.
+"""
+
+import asyncio
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from agent_gate.errors import Forbidden
+
+Address = IPv4Address | IPv6Address
+
+SPECIAL_V4 = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",
+    )
+)
+PUBLIC_V6 = ip_network("2000::/3")
+SPECIAL_V6 = tuple(
+    ip_network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
+)
+
+
+class PrivateAddress(Forbidden):
+    """A server pointed at an address that is not public."""
+
+
+def is_public(address: Address) -> bool:
+    """Whether the address is plain public unicast, with nothing hidden inside."""
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in SPECIAL_V4)
+    if address.scope_id is not None or address not in PUBLIC_V6:
+        return False
+    return not any(address in network for network in SPECIAL_V6)
+
+
+def check_public(address: str) -> Address:
+    """Parse one literal address strictly (`0x7f.1` is not one) and refuse it unless it is public."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        raise PrivateAddress("this is not an IP address in its plain form") from None
+    if not is_public(parsed):
+        raise PrivateAddress(
+            f"{parsed} is not a public address; a server may only name public ones. "
+            "If this host is meant, name it in the configuration yourself"
+        )
+    return parsed
+
+
+async def resolve_public(host: str, port: int) -> list[str]:
+    """Every address of a host, all of them public; connect to these and to nothing resolved later."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
+    for address in addresses:
+        check_public(address)
+    return addresses
