@@ -1,0 +1,1 @@
+"""Who may come in and how much: tokens, quotas, and which tools a caller sees."""

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
@@ -11,7 +11,7 @@ import msgspec
 from agent_gate.core.ids import parse_tool_id, tool_id
 from agent_gate.core.schema import compile_validator
 from agent_gate.core.signature import compile_signer
-from agent_gate.core.tool import Definition, Tool
+from agent_gate.core.tool import Definition, Json, Tool
 from agent_gate.errors import CatalogError
 
 LONGEST_WIRE = 46
@@ -131,6 +131,17 @@ def make_tool(listing: Listing, definition: Definition, wire: str) -> Tool:
         validate=compile_validator(definition),
         sign=compile_signer(wire, definition),
         available=listing.available,
+        defaults=defaults(definition),
+    )
+
+
+def defaults(definition: Definition) -> dict[str, Json]:
+    """What a tool declared in YAML fills in for arguments that are left out; other sources do so themselves."""
+    properties = definition.input_schema.get("properties") or {}
+    return (
+        {name: schema["default"] for name, schema in properties.items() if "default" in schema}
+        if definition.strict
+        else {}
     )
 
 
@@ -177,3 +188,21 @@ def build(listings: Iterable[Listing], previous: Catalog | None = None) -> Catal
         excluded=tuple(excluded),
         names=lookup(tools),
     )
+
+
+class Shelf:
+    """Holds the current catalog. Only the supervisor swaps it; everybody else reads it and hears of changes."""
+
+    def __init__(self) -> None:
+        self.catalog = Catalog()
+        self._listeners: list[Callable[[Catalog, Catalog], None]] = []
+
+    def subscribe(self, listener: Callable[[Catalog, Catalog], None]) -> Callable[[], None]:
+        """Call `listener(before, now)` after each swap; returns the undo."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def swap(self, catalog: Catalog) -> None:
+        before, self.catalog = self.catalog, catalog
+        for listener in list(self._listeners):
+            listener(before, catalog)

@@ -84,6 +84,7 @@ class Tool:
     validate: Validator
     sign: Signer
     available: bool = True
+    defaults: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def upstream(self) -> str:

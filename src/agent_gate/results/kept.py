@@ -10,10 +10,10 @@ from agent_gate.errors import GatewayError, Internal, by_code
 from agent_gate.store.statement import Record, Statement, Store
 
 KEEP_SECONDS = 7 * 24 * 3600.0
-COLUMNS = "call, caller, session, client_id, tool, signature, arguments, state, body, kind, created_at, expires_at"
-INSERT = (
-    f"INSERT INTO results ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (call) DO NOTHING"
+COLUMNS = (
+    "call, caller, session, client_id, tool, signature, arguments, state, body, kind, created_at, expires_at"
 )
+INSERT = f"INSERT INTO results ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (call) DO NOTHING"
 CLASSES = by_code()
 
 
@@ -42,7 +42,15 @@ def error_of(body: bytes) -> GatewayError:
     return cls(data["message"], details=data.get("details"))
 
 
-def keep(call: Call, tool: str, signature: str, arguments: str, outcome: Outcome, now: float, seconds: float = KEEP_SECONDS) -> Statement:
+def keep(
+    call: Call,
+    tool: str,
+    signature: str,
+    arguments: str,
+    outcome: Outcome,
+    now: float,
+    seconds: float = KEEP_SECONDS,
+) -> Statement:
     """The statement that keeps `outcome`; a result that is kept already stays as it is."""
     if outcome.result is not None:
         body, kind = outcome.result.body, f"{outcome.result.kind}{'!' if outcome.result.is_error else ''}"
@@ -78,7 +86,9 @@ def kept_of(row: Record) -> Kept:
 def upstream_said(result: Result) -> GatewayError:
     """The error that stands for an upstream's own error result on surfaces that have no such thing."""
     content = msgspec.json.decode(result.body).get("content") or []
-    text = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text")
+    text = "\n".join(
+        str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"
+    )
     return CLASSES["UPSTREAM_ERROR"](text[:2000] or "The tool reported an error")
 
 
@@ -89,7 +99,9 @@ class KeptResults:
         self._store = store
 
     async def one(self, call_id: str, caller: str) -> Kept | None:
-        rows = await self._store.read(f"SELECT {COLUMNS} FROM results WHERE call = ? AND caller = ?", (call_id, caller))
+        rows = await self._store.read(
+            f"SELECT {COLUMNS} FROM results WHERE call = ? AND caller = ?", (call_id, caller)
+        )
         return kept_of(rows[0]) if rows else None
 
     async def waiting(self, caller: str, now: float) -> list[Kept]:
@@ -102,10 +114,14 @@ class KeptResults:
 
     async def acknowledge(self, caller: str, call_ids: Sequence[str], now: float) -> int:
         """Mark results as received; the number that were waiting."""
-        statement = "UPDATE results SET acknowledged_at = ? WHERE call = ? AND caller = ? AND acknowledged_at IS NULL"
+        statement = (
+            "UPDATE results SET acknowledged_at = ? WHERE call = ? AND caller = ? AND acknowledged_at IS NULL"
+        )
         if not call_ids:
             return 0
-        return sum(await self._store.write(*(Statement(statement, (now, call_id, caller)) for call_id in call_ids)))
+        return sum(
+            await self._store.write(*(Statement(statement, (now, call_id, caller)) for call_id in call_ids))
+        )
 
     async def purge(self, now: float) -> None:
         await self._store.write(Statement("DELETE FROM results WHERE expires_at <= ?", (now,)))

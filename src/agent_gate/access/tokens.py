@@ -1,0 +1,70 @@
+"""Agent tokens: kept as SHA-256, compared in constant time, made long by the gateway itself."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent_gate.core.call import Caller
+from agent_gate.errors import Unauthorized
+
+MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """One agent's token as it is kept."""
+
+    digest: bytes
+    caller: Caller
+
+
+def digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def new_token() -> str:
+    """256 bits, with a prefix by which a leaked one can be recognised."""
+    return f"ag_{secrets.token_urlsafe(32)}"
+
+
+class Tokens:
+    """Looks a token up and says who calls."""
+
+    def __init__(self, credentials: Iterable[Credential] = ()) -> None:
+        self._by_digest: dict[bytes, Credential] = {}
+        self._headers: dict[bytes, Caller] = {}
+        self.replace(credentials)
+
+    def replace(self, credentials: Iterable[Credential]) -> None:
+        """Swap the whole set, as a reload or a revocation does."""
+        self._by_digest = {credential.digest: credential for credential in credentials}
+        self._headers = {}
+
+    def callers(self) -> list[Caller]:
+        return [credential.caller for credential in self._by_digest.values()]
+
+    def caller(self, name: str) -> Caller | None:
+        return next((caller for caller in self.callers() if caller.name == name), None)
+
+    def authenticate(self, token: str) -> Caller:
+        presented = digest(token)
+        found = self._by_digest.get(presented)
+        if found is None or not hmac.compare_digest(found.digest, presented):
+            raise Unauthorized("Invalid token")
+        return found.caller
+
+    def from_header(self, header: bytes | None) -> Caller:
+        """The caller of an `Authorization: Bearer …` header; one that was seen before costs a dictionary lookup."""
+        if header is None:
+            raise Unauthorized("Not authenticated: send the agent's token as Authorization: Bearer TOKEN")
+        caller = self._headers.get(header)
+        if caller is None:
+            scheme, _, token = header.decode("latin-1").partition(" ")
+            if scheme.lower() != "bearer" or not token:
+                raise Unauthorized("Not authenticated: send the agent's token as Authorization: Bearer TOKEN")
+            caller = self.authenticate(token.strip())
+            if len(self._headers) < MOST_REMEMBERED:
+                self._headers[header] = caller
+        return caller

@@ -1,0 +1,105 @@
+"""Grants: remembered answers. They turn *ask* into *allow*, never a *deny*; a changed definition voids them."""
+
+from collections.abc import Mapping
+
+from agent_gate.approval.rows import GRANT_COLUMNS, grant_of, insert_grant
+from agent_gate.core.approval import Approval, Grant, Lifetime
+from agent_gate.core.call import new_id
+from agent_gate.core.ports import Clock
+from agent_gate.store.statement import Statement, Store
+
+HOUR = 3600.0
+Key = tuple[str, str, str]
+
+
+def describe(approval: Approval, lifetime: Lifetime) -> str:
+    """What an answer with this lifetime will allow from now on, in words."""
+    who = approval.caller.name
+    spans: Mapping[str, str] = {
+        "once": f"Only this call of {approval.signature} by {who}.",
+        "session": f"{who} may call {approval.signature} with these arguments until this session ends.",
+        "hour": f"{who} may call {approval.signature} with these arguments for one hour.",
+        "always": f"{who} may call {approval.signature} with these arguments until you revoke it.",
+    }
+    return spans[lifetime]
+
+
+class Grants:
+    """The live grants, cached from the store; every change is written before it counts."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._live: dict[Key, list[Grant]] = {}
+
+    async def load(self) -> None:
+        now = self._clock.now()
+        rows = await self._store.read(
+            f"SELECT {GRANT_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
+            (now,),
+        )
+        self._live = {}
+        for row in rows:
+            self.remember(grant_of(row))
+
+    def remember(self, grant: Grant) -> None:
+        """Let `grant` count from now on; its row is durable already."""
+        self._live.setdefault((grant.caller, grant.tool_id, grant.arguments_hash), []).append(grant)
+
+    def find(
+        self, caller: str, tool_id: str, arguments_hash: str, definition_hash: str, session: str | None
+    ) -> Grant | None:
+        """The grant that covers this call, if there is one."""
+        now = self._clock.now()
+        for grant in self._live.get((caller, tool_id, arguments_hash), ()):
+            if grant.definition_hash != definition_hash or (
+                grant.expires_at is not None and grant.expires_at <= now
+            ):
+                continue
+            if grant.session is None or grant.session == session:
+                return grant
+        return None
+
+    def used(self, grant_id: str) -> None:
+        self._store.post(Statement("UPDATE grants SET used = used + 1 WHERE id = ?", (grant_id,)))
+
+    def from_answer(
+        self, approval: Approval, lifetime: Lifetime, person: str
+    ) -> tuple[Grant, Statement] | None:
+        """The grant that a yes with this lifetime makes; none for *once*, none for a session that is not there."""
+        if lifetime == "once" or (lifetime == "session" and approval.session is None):
+            return None
+        now = self._clock.now()
+        grant = Grant(
+            id=new_id(),
+            caller=approval.caller.name,
+            tool_id=approval.tool_id,
+            signature=approval.signature,
+            arguments_hash=approval.arguments_hash,
+            definition_hash=approval.definition_hash,
+            created_at=now,
+            expires_at=now + HOUR if lifetime == "hour" else None,
+            created_by=person,
+            session=approval.session if lifetime == "session" else None,
+            approval_id=approval.id,
+        )
+        return grant, insert_grant(grant)
+
+    async def list(self) -> list[Grant]:
+        """What is live now, as the store has it."""
+        now = self._clock.now()
+        rows = await self._store.read(
+            f"SELECT {GRANT_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) ORDER BY created_at",
+            (now,),
+        )
+        return [grant_of(row) for row in rows]
+
+    async def revoke(self, grant_id: str) -> bool:
+        """Take a grant back; false when there is no live grant of that id."""
+        statement = Statement(
+            "UPDATE grants SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
+            (self._clock.now(), grant_id),
+        )
+        [changed] = await self._store.write(statement)
+        for grants in self._live.values():
+            grants[:] = [grant for grant in grants if grant.id != grant_id]
+        return changed == 1

@@ -1,0 +1,130 @@
+"""The inbox: every open question, kept in the store, answered once by compare-and-set.
+
+It writes questions and answers together with the record's row for them, so that the two never disagree; what
+happens after an answer is not its business.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from agent_gate.approval.rows import APPROVAL_COLUMNS, approval_of, insert_approval, resolve_approval
+from agent_gate.core.approval import Answer, Approval
+from agent_gate.core.call import State
+from agent_gate.core.ports import Clock
+from agent_gate.errors import Forbidden, InvalidArgs, RateLimited
+from agent_gate.store.statement import Conflict, Statement, Store
+
+Listener = Callable[[Approval], None]
+
+
+class Inbox:
+    """Open approvals by id, cached from the store, and who wants to hear about them."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._open: dict[str, Approval] = {}
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Hear every approval when it is asked and when it is resolved; returns the undo."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def open(self) -> list[Approval]:
+        return sorted(self._open.values(), key=lambda approval: approval.asked_at)
+
+    def same(self, caller: str, tool_id: str, arguments_hash: str) -> Approval | None:
+        """The open question that asks exactly this for this caller."""
+        for approval in self._open.values():
+            if (approval.caller.name, approval.tool_id, approval.arguments_hash) == (
+                caller,
+                tool_id,
+                arguments_hash,
+            ):
+                return approval
+        return None
+
+    def check_room(self, caller: str, most: int) -> None:
+        if most and sum(1 for a in self._open.values() if a.caller.name == caller) >= most:
+            raise RateLimited(f"Too many pending approvals: {most} wait for a person already", retry_after=30)
+
+    async def load(self) -> list[Approval]:
+        """Take up what was open when the process ended."""
+        rows = await self._store.read(f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE state = 'pending'")
+        self._open = {approval.id: approval for approval in map(approval_of, rows)}
+        return self.open()
+
+    async def get(self, approval_id: str) -> Approval | None:
+        if approval_id in self._open:
+            return self._open[approval_id]
+        rows = await self._store.read(
+            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE id = ? OR call = ?", (approval_id, approval_id)
+        )
+        return approval_of(rows[0]) if rows else None
+
+    async def find(self, prefix: str) -> Approval:
+        """The one approval whose id starts (or ends) so, open ones first, as people type it."""
+        matches = [a for a in self._open.values() if a.id.startswith(prefix) or a.id.endswith(prefix)]
+        if len(matches) == 1:
+            return matches[0]
+        exact = await self.get(prefix) if not matches else None
+        if exact is None:
+            said = "more than one open approval" if matches else "no approval"
+            raise InvalidArgs(f"There is {said} with the id {prefix[:40]}. See `agent-gate approvals list`")
+        return exact
+
+    async def history(self, limit: int = 100, before: float | None = None) -> list[Approval]:
+        rows = await self._store.read(
+            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE asked_at < ? ORDER BY asked_at DESC LIMIT ?",
+            (before if before is not None else self._clock.now() + 1, limit),
+        )
+        return [approval_of(row) for row in rows]
+
+    async def put(self, approval: Approval, *also: Statement) -> None:
+        """Keep a new question, durable with `also`; `Conflict` when the same one is open.
+
+        Its place is taken before the write, so that a burst can neither ask twice nor ask too much.
+        """
+        self._open[approval.id] = approval
+        try:
+            await self._store.write(insert_approval(approval), *also)
+        except BaseException:
+            del self._open[approval.id]
+            raise
+
+    def announce(self, approval: Approval) -> None:
+        for listener in list(self._listeners):
+            listener(approval)
+
+    def check_approver(self, approval: Approval, answer: Answer) -> None:
+        allowed = approval.decision.approvers
+        if allowed and answer.person not in allowed:
+            raise Forbidden(
+                f"Only {', '.join(allowed)} may answer this: {approval.decision.where or 'the rule'} says so"
+            )
+
+    async def resolve(
+        self, approval: Approval, state: State, answer: Answer, also: Iterable[Statement]
+    ) -> Approval:
+        """Move one question out of `pending`, first answer wins; `Conflict` for everybody else."""
+        resolved = replace(
+            approval,
+            state=state,
+            answered_at=self._clock.now(),
+            answered_by=answer.person,
+            channel=answer.channel,
+            reason=answer.reason,
+            lifetime=answer.lifetime,
+        )
+        try:
+            await self._store.write(resolve_approval(resolved), *also)
+        except Conflict:
+            self._open.pop(approval.id, None)
+            raise
+        self._open.pop(approval.id, None)
+        return resolved
+
+    def due(self) -> list[Approval]:
+        """Open questions whose time is over."""
+        now = self._clock.now()
+        return [approval for approval in self._open.values() if approval.expires_at <= now]

@@ -1,0 +1,103 @@
+"""The stages that admit a call: no I/O but counters. Each refuses by raising, or adds its part to the draft."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from agent_gate.access.quota import Quota
+from agent_gate.approval.grants import Grants
+from agent_gate.core.call import Call, Case, Decision, hash_arguments
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.tool import Tool
+from agent_gate.errors import Forbidden, ToolNotFound
+from agent_gate.policy import Policy
+
+DENIED = "Denied by policy"
+
+
+class Draft:
+    """A call on its way to becoming a case."""
+
+    __slots__ = ("arguments_hash", "call", "decision", "signature", "tool")
+
+    tool: Tool
+    decision: Decision
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.signature = ""
+        self.arguments_hash = ""
+
+    def case(self) -> Case:
+        return Case(
+            call=self.call,
+            tool=self.tool,
+            signature=self.signature,
+            decision=self.decision,
+            arguments_hash=self.arguments_hash,
+            definition_hash=self.tool.pin,
+        )
+
+
+Stage = Callable[[Draft], None]
+
+
+def quota(counter: Quota) -> Stage:
+    """Refuse a caller that calls too often."""
+
+    def stage(draft: Draft) -> None:
+        counter.take(draft.call.caller)
+
+    return stage
+
+
+def resolve(shelf: Shelf) -> Stage:
+    """Find the one tool the caller means; unknown and out of sight answer the same."""
+
+    def stage(draft: Draft) -> None:
+        tool = shelf.catalog.names.get(draft.call.tool)
+        if tool is None or not draft.call.caller.sees(tool.namespace):
+            raise ToolNotFound(f"Unknown tool: {draft.call.tool[:120]}")
+        draft.tool = tool
+
+    return stage
+
+
+def validate(draft: Draft) -> None:
+    """Fill in declared defaults, then check the arguments against the tool's schema."""
+    tool, call = draft.tool, draft.call
+    if tool.defaults and not tool.defaults.keys() <= call.arguments.keys():
+        draft.call = call = replace(call, arguments={**tool.defaults, **call.arguments})
+    tool.validate(call.arguments)
+
+
+class Decide:
+    """Sign the call once, ask policy, and let a grant turn *ask* into *allow*. Its policy is swapped on reload."""
+
+    def __init__(self, policy: Policy, grants: Grants) -> None:
+        self.policy, self._grants = policy, grants
+
+    def __call__(self, draft: Draft) -> None:
+        call, tool = draft.call, draft.tool
+        draft.signature = tool.sign(call.arguments)
+        decision = self.policy.decide(tool, call.arguments, draft.signature, call.caller.name)
+        draft.decision = decision
+        if decision.effect == "deny":
+            raise Forbidden(DENIED, details={"reason": decision.reason} if decision.reason else None)
+        if decision.effect == "ask" or call.idempotency_key is not None:
+            draft.arguments_hash = hash_arguments(call.arguments)
+        if decision.effect == "ask":
+            self._look_for_grant(draft)
+
+    def _look_for_grant(self, draft: Draft) -> None:
+        call, tool = draft.call, draft.tool
+        grant = self._grants.find(call.caller.name, tool.id, draft.arguments_hash, tool.pin, call.session)
+        if grant is not None:
+            self._grants.used(grant.id)
+            reason = f"granted by {grant.created_by}"
+            draft.decision = replace(draft.decision, effect="allow", grant=grant.id, reason=reason)
+
+
+def admit(stages: Sequence[Stage], draft: Draft) -> Case:
+    for stage in stages:
+        stage(draft)
+    return draft.case()

@@ -1,0 +1,248 @@
+"""From *ask* to an answer: making the question, taking the answer, and what each answer leads to."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from agent_gate.approval.grants import Grants
+from agent_gate.approval.inbox import Inbox
+from agent_gate.calls import entries
+from agent_gate.calls.perform import keep_outcome, remember_key
+from agent_gate.core.approval import Answer, Approval
+from agent_gate.core.call import Call, Case, Outcome, State, new_id
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import Clock
+from agent_gate.core.tool import Tool
+from agent_gate.errors import ApprovalDenied, ApprovalTimeout, GatewayError, InvalidArgs
+from agent_gate.observe import failpoint
+from agent_gate.observe.metrics import Metrics
+from agent_gate.store.statement import Conflict, Statement
+
+log = logging.getLogger("agent_gate.approvals")
+NOBODY = "nobody"
+
+
+def sentence(case: Case) -> str:
+    """The tool's own `ask` template in plain words; arguments it names are filled in."""
+    template = case.tool.definition.ask
+    for name, value in case.call.arguments.items():
+        if name not in case.tool.definition.secret:
+            template = template.replace(f"{{{name}}}", str(value)[:200])
+    return template
+
+
+def refusal(approval: Approval, state: State) -> GatewayError:
+    """What the caller is told when its call will not run."""
+    if state is State.EXPIRED:
+        return ApprovalTimeout("Approval timed out")
+    if state is State.WITHDRAWN:
+        return ApprovalDenied("Withdrawn by the caller")
+    said = f"\nReason: {approval.reason}" if approval.reason else ""
+    return ApprovalDenied(f"Denied by user{said}")
+
+
+def already(approval: Approval | None) -> InvalidArgs:
+    """Why a late, second or foreign answer changes nothing."""
+    if approval is None:
+        return InvalidArgs("There is no such approval")
+    who = f" by {approval.answered_by}" if approval.answered_by and approval.answered_by != NOBODY else ""
+    return InvalidArgs(f"Too late: this approval is already {approval.state}{who}. Nothing was changed")
+
+
+class Asking:
+    """Holds the live cases of open questions, so that an answer finds the caller's own conversation again."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        grants: Grants,
+        shelf: Shelf,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        timeout: float,
+        approved: Callable[[Approval], None],
+        ended: Callable[[Outcome], None],
+    ) -> None:
+        self._inbox, self._grants, self._shelf, self._clock, self._metrics = (
+            inbox,
+            grants,
+            shelf,
+            clock,
+            metrics,
+        )
+        self.timeout = timeout
+        self._approved, self._ended = approved, ended
+        self._cases: dict[str, Case] = {}
+
+    async def ask(self, case: Case) -> Approval:
+        """Make the question durable and show it; the same question open already is that question."""
+        open_already = self._inbox.same(case.call.caller.name, case.tool.id, case.arguments_hash)
+        if open_already is not None:
+            return open_already
+        self._inbox.check_room(case.call.caller.name, case.call.caller.max_pending)
+        approval = self._approval(case)
+        also = [entries.pending(case, approval)]
+        if case.call.idempotency_key:
+            also.append(remember_key(case, approval.asked_at))
+        failpoint.reach("before_pending_commit")
+        await self._put(approval, also)
+        self._cases[approval.call_id] = case
+        failpoint.reach("after_pending_commit")
+        self._inbox.announce(approval)
+        failpoint.reach("after_notify")
+        log.info(
+            "Waiting for a person",
+            extra={"approval": approval.id, "signature": approval.signature, "agent": case.call.caller.name},
+        )
+        return approval
+
+    async def _put(self, approval: Approval, also: list[Statement]) -> None:
+        try:
+            await self._inbox.put(approval, *also)
+        except GatewayError as error:
+            self._ended(Outcome(call_id=approval.call_id, state=State.REFUSED, error=error))
+            raise
+
+    def _approval(self, case: Case) -> Approval:
+        now, call = self._clock.now(), case.call
+        return Approval(
+            id=new_id(),
+            call_id=call.id,
+            caller=call.caller,
+            tool_id=case.tool.id,
+            wire=case.tool.wire,
+            signature=case.signature,
+            arguments=call.arguments,
+            arguments_hash=case.arguments_hash,
+            definition_hash=case.definition_hash,
+            decision=case.decision,
+            asked_at=now,
+            expires_at=now + (case.decision.lifetime or self.timeout),
+            session=call.session,
+            surface=call.surface,
+            sentence=sentence(case),
+            secret=case.tool.definition.secret,
+            client_id=call.client_id,
+            idempotency_key=call.idempotency_key,
+            timeout=call.timeout,
+            meta=call.meta,
+        )
+
+    def case(self, approval: Approval) -> Case | None:
+        """The case of an approval: as it was asked, or rebuilt after a restart; None when its tool is not there."""
+        live = self._cases.get(approval.call_id)
+        tool = self._shelf.catalog.find(approval.tool_id)
+        if tool is None:
+            return None
+        return replace(live, tool=tool) if live is not None else rebuilt(approval, tool)
+
+    def forget(self, call_id: str) -> None:
+        self._cases.pop(call_id, None)
+
+    async def answer(self, approval_id: str, answer: Answer) -> Approval:
+        """Take a person's answer. The first one wins; `approved` starts the call, a denial ends it."""
+        approval = next((a for a in self._inbox.open() if a.id == approval_id), None)
+        if approval is None:
+            raise already(await self._inbox.get(approval_id))
+        if approval.expires_at <= self._clock.now():
+            raise already(await self.expire(approval))
+        self._inbox.check_approver(approval, answer)
+        if answer.verdict == "deny":
+            return await self._close(approval, State.DENIED, answer)
+        granted = self._grants.from_answer(approval, answer.lifetime, answer.person)
+        also = [granted[1]] if granted else []
+        resolved = await self._resolve(approval, State.APPROVED, answer, also)
+        if granted:
+            self._grants.remember(granted[0])
+        self._approved(resolved)
+        return resolved
+
+    async def expire(self, approval: Approval) -> Approval:
+        nobody = Answer(verdict="deny", person=NOBODY, channel="clock")
+        return await self._close(approval, State.EXPIRED, nobody)
+
+    async def withdraw(self, approval: Approval) -> Approval:
+        caller = Answer(verdict="deny", person=approval.caller.name, channel=approval.surface)
+        return await self._close(approval, State.WITHDRAWN, caller)
+
+    async def expire_due(self) -> None:
+        for approval in self._inbox.due():
+            try:
+                await self.expire(approval)
+            except GatewayError as error:
+                log.info(
+                    "An approval could not be closed", extra={"approval": approval.id, "why": error.message}
+                )
+
+    async def _close(self, approval: Approval, state: State, answer: Answer) -> Approval:
+        outcome = Outcome(
+            call_id=approval.call_id,
+            state=state,
+            error=refusal(replace(approval, reason=answer.reason), state),
+        )
+        case = self._cases.get(approval.call_id) or self._stand_in(approval)
+        also = [keep_outcome(case, outcome, self._clock.now())] if case is not None else []
+        resolved = await self._resolve(approval, state, answer, also)
+        self.forget(approval.call_id)
+        self._ended(outcome)
+        return resolved
+
+    def _stand_in(self, approval: Approval) -> Case | None:
+        tool = self._shelf.catalog.find(approval.tool_id)
+        return rebuilt(approval, tool) if tool is not None else None
+
+    async def _resolve(
+        self, approval: Approval, state: State, answer: Answer, also: list[Statement]
+    ) -> Approval:
+        now = self._clock.now()
+        who = {
+            "by": answer.person,
+            "channel": answer.channel,
+            "lifetime": answer.lifetime,
+            "reason": answer.reason,
+        }
+        failpoint.reach("before_approve_commit")
+        try:
+            resolved = await self._inbox.resolve(
+                approval, state, answer, [entries.answered(approval, state, now, who), *also]
+            )
+        except Conflict:
+            raise already(await self._inbox.get(approval.id)) from None
+        failpoint.reach("after_approve_commit")
+        self._metrics.waits.observe(now - approval.asked_at, answer.channel, state)
+        log.info(
+            "Approval resolved",
+            extra={
+                "approval": approval.id,
+                "state": str(state),
+                "by": answer.person,
+                "channel": answer.channel,
+            },
+        )
+        self._inbox.announce(resolved)
+        return resolved
+
+
+def rebuilt(approval: Approval, tool: Tool) -> Case:
+    """The case as the store remembers it."""
+    call = Call(
+        tool=approval.tool_id,
+        arguments=approval.arguments,
+        caller=approval.caller,
+        id=approval.call_id,
+        surface=approval.surface,
+        session=approval.session,
+        client_id=approval.client_id,
+        idempotency_key=approval.idempotency_key,
+        timeout=approval.timeout,
+        meta=approval.meta,
+    )
+    return Case(
+        call=call,
+        tool=tool,
+        signature=approval.signature,
+        decision=approval.decision,
+        arguments_hash=approval.arguments_hash,
+        definition_hash=approval.definition_hash,
+    )

@@ -1,0 +1,267 @@
+"""`Calls`: the one way in for every surface, and the place where calls go on without their sender."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from agent_gate.approval.inbox import Inbox
+from agent_gate.calls import admit, entries, perform
+from agent_gate.calls.asking import Asking
+from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.waiting import Waiting
+from agent_gate.core.approval import Answer, Approval
+from agent_gate.core.call import Call, Caller, Case, Outcome, Pending, State, hash_arguments
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import Clock
+from agent_gate.errors import (
+    DependencyUnavailable,
+    Forbidden,
+    GatewayError,
+    Internal,
+    InvalidArgs,
+    OutcomeUnknown,
+    ViewFailed,
+)
+from agent_gate.observe import failpoint
+from agent_gate.results.kept import Kept, KeptResults
+from agent_gate.store.statement import Conflict, Store
+
+log = logging.getLogger("agent_gate.calls")
+CHANGED = "The tool is not the one that was approved: its definition changed. Ask again"
+
+
+class Calls:
+    """Admits, asks, performs. Everything that must survive is in the store; this holds only what is live."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        shelf: Shelf,
+        inbox: Inbox,
+        refusals: Refusals,
+        admit_stages: Sequence[admit.Stage],
+        perform_stages: Sequence[perform.Stage],
+        asking: Callable[["Calls"], Asking],
+    ) -> None:
+        self._store, self._clock, self.shelf, self.inbox = store, clock, shelf, inbox
+        self._refusals = refusals
+        self._admit, self._perform = admit_stages, perform_stages
+        self._kept = KeptResults(store)
+        self._waiting = Waiting()
+        self._running: dict[str, perform.Performance] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.asking = asking(self)
+
+    async def run(self, call: Call, *, wait: float | None = None) -> Outcome | Pending:
+        """Take a call from its surface to its outcome.
+
+        A call that must wait for a person is held for `wait` seconds (None: until it ends), then `Pending`.
+        """
+        failpoint.reach("after_receive")
+        received = self._clock.now()
+        draft = admit.Draft(call)
+        try:
+            case = admit.admit(self._admit, draft)
+            failpoint.reach("after_decide")
+            if case.decision.effect == "allow":
+                return await self._allowed(case, received)
+            approval = await self.asking.ask(case)
+        except GatewayError as error:
+            return self._refusals.refuse(draft, error)
+        except Conflict:
+            return await self._repeated(case, wait)
+        return await self.outcome(approval.call_id, call.caller, wait=wait)
+
+    async def _allowed(self, case: Case, received: float) -> Outcome | Pending:
+        if case.call.idempotency_key is not None and (first := await self._first(case)) is not None:
+            return first
+        return await self._performed(case, received, asked=False)
+
+    async def _performed(self, case: Case, received: float, *, asked: bool) -> Outcome:
+        performance = perform.Performance(case, asked=asked)
+        performance.marks["received"] = received
+        self._running[case.call.id] = performance
+        try:
+            outcome = await perform.perform(self._perform, performance)
+        finally:
+            del self._running[case.call.id]
+        self._waiting.tell(outcome)
+        return outcome
+
+    async def _first(self, case: Case) -> Outcome | Pending | None:
+        """What became of the first call with this idempotency key, if there was one."""
+        call = case.call
+        rows = await self._store.read(
+            "SELECT call, arguments_hash FROM idempotency WHERE caller = ? AND tool = ? AND key = ? AND expires_at > ?",
+            (call.caller.name, case.tool.id, call.idempotency_key, self._clock.now()),
+        )
+        if not rows:
+            return None
+        first, arguments_hash = rows[0]
+        if arguments_hash != case.arguments_hash:
+            raise InvalidArgs(
+                "This idempotency key was used with other arguments. Use a new key for a new call"
+            )
+        return await self.outcome(first, call.caller, wait=None)
+
+    async def _repeated(self, case: Case, wait: float | None) -> Outcome | Pending:
+        """Somebody asked the same at the same moment, or used the same key: theirs is the call."""
+        if case.call.idempotency_key is not None and (first := await self._first(case)) is not None:
+            return first
+        same = self.inbox.same(case.call.caller.name, case.tool.id, case.arguments_hash)
+        if same is None:
+            error = DependencyUnavailable(
+                "The question could not be kept because another one was in the way. Try again"
+            )
+            return Outcome(call_id=case.call.id, state=State.REFUSED, error=error)
+        return await self.outcome(same.call_id, case.call.caller, wait=wait)
+
+    async def outcome(self, call_id: str, caller: Caller, *, wait: float | None = 0) -> Outcome | Pending:
+        """What became of a call, for the caller who made it; waits up to `wait` seconds (None: to the end)."""
+        pending = next(
+            (a for a in self.inbox.open() if a.call_id == call_id and a.caller.name == caller.name), None
+        )
+        if pending is not None or call_id in self._running:
+            told = await self._waiting.outcome(call_id, wait)
+            if told is not None:
+                return told
+            if pending is not None:
+                return Pending(
+                    call_id=call_id,
+                    approval_id=pending.id,
+                    expires_at=pending.expires_at,
+                    signature=pending.signature,
+                )
+            return Pending(call_id=call_id, approval_id="", expires_at=self._clock.now() + 60)
+        await self._store.flush()
+        kept = await self._kept.one(call_id, caller.name)
+        return kept.outcome if kept is not None else await self._recorded(call_id, caller)
+
+    async def _recorded(self, call_id: str, caller: Caller) -> Outcome:
+        """The outcome of a call whose result was not kept, as far as the record tells."""
+        rows = await self._store.read(
+            "SELECT state, caller FROM record WHERE call = ? ORDER BY step DESC LIMIT 1", (call_id,)
+        )
+        if not rows or rows[0][1] != caller.name:
+            return Outcome(call_id=call_id, state=State.REFUSED, error=ViewFailed("There is no such call"))
+        state = State(rows[0][0])
+        if not state.final:
+            error: GatewayError = OutcomeUnknown(f"The call is {state}. {perform.MAY_HAVE_RUN}")
+        else:
+            error = ViewFailed(f"The call is {state}, but its result was not kept")
+        return Outcome(call_id=call_id, state=state, error=error)
+
+    async def answer(self, approval_id: str, answer: Answer) -> Approval:
+        """A person's answer, from any channel. The agent's own surfaces never call this."""
+        return await self.asking.answer(approval_id, answer)
+
+    async def withdraw(self, call_id: str, caller: Caller) -> bool:
+        """The caller takes back a call that still waits for a person."""
+        for approval in self.inbox.open():
+            if approval.call_id == call_id and approval.caller.name == caller.name:
+                await self.asking.withdraw(approval)
+                return True
+        return False
+
+    async def cancel(self, call_id: str, caller: Caller) -> bool:
+        """Withdraw a pending call; pass a cancellation on to one that runs. Its true outcome is still recorded."""
+        running = self._running.get(call_id)
+        if running is not None and running.case.call.caller.name == caller.name:
+            running.cancelled = True
+            if running.task is not None:
+                running.task.cancel()
+            return True
+        return await self.withdraw(call_id, caller)
+
+    def approved(self, approval: Approval) -> None:
+        """Start what a person approved; called by whoever took the answer."""
+        self.spawn(self._perform_approved(approval))
+
+    def ended(self, outcome: Outcome) -> None:
+        """Tell those who wait that their call ended without running."""
+        self._waiting.tell(outcome)
+
+    async def _perform_approved(self, approval: Approval) -> None:
+        """Run what was approved, or nothing: same arguments, same definition. Waits for a source that is away."""
+        case = await self._available(approval)
+        if (
+            case is None
+            or case.tool.pin != approval.definition_hash
+            or hash_arguments(case.call.arguments) != approval.arguments_hash
+        ):
+            self._waiting.tell(self._void(approval, case))
+        else:
+            await self._performed(case, approval.asked_at, asked=True)
+        self.asking.forget(approval.call_id)
+
+    async def _available(self, approval: Approval) -> Case | None:
+        """The case once its source is there, or as it is when the approval's time is over."""
+        changed = asyncio.Event()
+        undo = self.shelf.subscribe(lambda _before, _now: changed.set())
+        try:
+            while True:
+                case = self.asking.case(approval)
+                left = approval.expires_at - self._clock.now()
+                if (case is not None and case.tool.available) or left <= 0:
+                    return case
+                changed.clear()
+                try:
+                    await asyncio.wait_for(changed.wait(), left)
+                except TimeoutError:
+                    return self.asking.case(approval)
+        finally:
+            undo()
+
+    def _void(self, approval: Approval, case: Case | None) -> Outcome:
+        """An approval that cannot be honoured any more: recorded as failed, nothing was sent."""
+        error: GatewayError = (
+            Forbidden(CHANGED)
+            if case is not None
+            else DependencyUnavailable("The tool's source did not come back in time")
+        )
+        outcome = Outcome(call_id=approval.call_id, state=State.FAILED, error=error)
+        self._store.post(entries.voided(approval, error, self._clock.now()))
+        return outcome
+
+    async def kept(self, caller: Caller) -> list[Kept]:
+        """Results that wait for this caller's acknowledgement."""
+        await self._store.flush()
+        return await self._kept.waiting(caller.name, self._clock.now())
+
+    async def acknowledge(self, caller: Caller, call_ids: Sequence[str]) -> int:
+        return await self._kept.acknowledge(caller.name, call_ids, self._clock.now())
+
+    async def purge(self) -> None:
+        await self._kept.purge(self._clock.now())
+
+    def running(self) -> list[perform.Performance]:
+        return list(self._running.values())
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something that belongs to no connection; its faults are logged, never lost."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("A call's task failed", exc_info=task.exception())
+
+    async def drain(self, seconds: float) -> None:
+        """Let running calls end; what is still running then is cancelled and recorded as unknown."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def fault(self, call: Call) -> Outcome:
+        return Outcome(
+            call_id=call.id,
+            state=State.FAILED,
+            error=Internal("Something went wrong inside the gateway; its log says what"),
+        )

@@ -1,0 +1,233 @@
+"""The stages that perform a case: claim, bucket, answer, shape, settle. Only these reach a source."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from agent_gate.calls import entries
+from agent_gate.calls.sweeper import Sweeper
+from agent_gate.core.call import Case, Outcome, Result, State
+from agent_gate.core.ports import Clock, Job
+from agent_gate.errors import CallTimeout, DependencyUnavailable, GatewayError, OutcomeUnknown
+from agent_gate.observe import failpoint
+from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.redact import Redactor
+from agent_gate.results.kept import keep, upstream_said
+from agent_gate.store.statement import Conflict, Statement, Store
+
+DEFAULT_TIMEOUT = 60.0
+MAY_HAVE_RUN = "It may have run: check the service before you try again"
+
+
+class Performance:
+    """One case while it is performed, and what became of it."""
+
+    __slots__ = (
+        "asked",
+        "cancelled",
+        "case",
+        "deadline",
+        "error",
+        "marks",
+        "outcome",
+        "result",
+        "task",
+        "timed_out",
+    )
+
+    def __init__(self, case: Case, *, asked: bool = False) -> None:
+        self.case = case
+        self.asked = asked
+        self.result: Result | None = None
+        self.error: GatewayError | None = None
+        self.outcome: Outcome | None = None
+        self.marks: dict[str, float] = {}
+        self.deadline = 0.0
+        self.task: asyncio.Task[object] | None = None
+        self.timed_out = self.cancelled = False
+
+
+Stage = Callable[[Performance], Awaitable[None]]
+
+
+class Answering(Protocol):
+    """The sources, as `perform` sees them."""
+
+    def check(self, source: str) -> None:
+        """Raise `DependencyUnavailable` where the source cannot be asked now."""
+        ...
+
+    async def answer(self, job: Job) -> Result: ...
+
+
+class Claim:
+    """Win the right to dispatch: one durable row, which nobody else can write for this call."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def __call__(self, performance: Performance) -> None:
+        case = performance.case
+        failpoint.reach("before_dispatch_commit")
+        now = self._clock.now()
+        statement = entries.dispatching(case, now, asked=performance.asked)
+        key = self._idempotency(case, now) if not performance.asked else ()
+        performance.marks["dispatched"] = now
+        if (
+            case.tool.definition.record == "behind"
+            and case.tool.traits.read_only
+            and not performance.asked
+            and not key
+        ):
+            self._store.post(statement)
+        else:
+            await self._store.write(*key, statement)
+        failpoint.reach("after_dispatch_commit")
+
+    def _idempotency(self, case: Case, now: float) -> tuple[Statement, ...]:
+        return (remember_key(case, now),) if case.call.idempotency_key else ()
+
+
+def remember_key(case: Case, now: float) -> Statement:
+    """The row that makes a second call with this key find the first."""
+    call = case.call
+    sql = "INSERT INTO idempotency (caller, tool, key, call, arguments_hash, expires_at) VALUES (?, ?, ?, ?, ?, ?)"
+    return Statement(
+        sql,
+        (call.caller.name, case.tool.id, call.idempotency_key, call.id, case.arguments_hash, now + 86_400),
+    )
+
+
+def bucket(sources: Answering) -> Stage:
+    """Do not reach for a source that is known to be down."""
+
+    async def stage(performance: Performance) -> None:
+        try:
+            sources.check(performance.case.tool.source)
+        except GatewayError as error:
+            performance.error = error
+
+    return stage
+
+
+def timeout_of(case: Case) -> float:
+    """The tool's own limit, shortened by what the caller wants to wait."""
+    limit = case.tool.definition.timeout or DEFAULT_TIMEOUT
+    return min(limit, case.call.timeout) if case.call.timeout else limit
+
+
+class Answer:
+    """Let the source execute once, under a deadline that starts now."""
+
+    def __init__(self, sources: Answering, sweeper: Sweeper, clock: Clock, metrics: Metrics) -> None:
+        self._sources, self._sweeper, self._clock, self._metrics = sources, sweeper, clock, metrics
+
+    async def __call__(self, performance: Performance) -> None:
+        if performance.error is not None:
+            return
+        case = performance.case
+        began = self._clock.monotonic()
+        performance.deadline = began + timeout_of(case)
+        performance.task = asyncio.current_task()
+        self._sweeper.watch(performance)
+        try:
+            performance.result = await self._sources.answer(Job(case=case, deadline=performance.deadline))
+        except GatewayError as error:
+            performance.error = error
+        except asyncio.CancelledError:
+            performance.error = self._interrupted(performance)
+        finally:
+            self._sweeper.forget(performance)
+        performance.marks["replied"] = self._clock.now()
+        self._metrics.client.observe(self._clock.monotonic() - began, case.tool.source)
+        failpoint.reach("after_upstream_reply")
+
+    def _interrupted(self, performance: Performance) -> GatewayError:
+        """What a cancellation means: our own deadline, the caller's wish, or the process stopping."""
+        assert performance.task is not None
+        performance.task.uncancel()
+        if performance.timed_out:
+            return CallTimeout(
+                f"The tool did not answer within {timeout_of(performance.case):g} s. {MAY_HAVE_RUN}"
+            )
+        why = (
+            "The caller cancelled while the tool ran"
+            if performance.cancelled
+            else "The gateway stopped while the tool ran"
+        )
+        return OutcomeUnknown(f"{why}. {MAY_HAVE_RUN}")
+
+
+Shaper = Callable[[Case, Result], Awaitable[Result]]
+
+
+def shape(shaper: Shaper | None) -> Stage:
+    """Fit the result to the caller's budget."""
+
+    async def stage(performance: Performance) -> None:
+        if shaper is not None and performance.result is not None and not performance.result.is_error:
+            performance.result = await shaper(performance.case, performance.result)
+
+    return stage
+
+
+class Settle:
+    """Turn what happened into the outcome and record it; the row rides on the next commit."""
+
+    def __init__(self, store: Store, clock: Clock, metrics: Metrics, redactor: Redactor) -> None:
+        self._store, self._clock, self._metrics, self._redactor = store, clock, metrics, redactor
+
+    async def __call__(self, performance: Performance) -> None:
+        case = performance.case
+        outcome = performance.outcome = self._outcome(performance)
+        now = self._clock.now()
+        failpoint.reach("before_complete_commit")
+        statements = [entries.settled(case, outcome, now, performance.marks, self._redactor)]
+        if performance.asked or case.call.idempotency_key:
+            statements.append(keep_outcome(case, outcome, now))
+        self._store.post(*statements)
+        self._count(case, outcome, now - performance.marks.get("received", now))
+        if failpoint.chosen("after_complete_commit"):
+            await self._store.flush()
+            failpoint.reach("after_complete_commit")
+
+    def _outcome(self, performance: Performance) -> Outcome:
+        call_id, error, result = performance.case.call.id, performance.error, performance.result
+        if error is not None:
+            state = State.UNKNOWN if isinstance(error, OutcomeUnknown) else State.FAILED
+            return Outcome(call_id=call_id, state=state, error=error)
+        assert result is not None
+        if result.is_error:
+            return Outcome(call_id=call_id, state=State.FAILED, result=result, error=upstream_said(result))
+        return Outcome(call_id=call_id, state=State.COMPLETED, result=result)
+
+    def _count(self, case: Case, outcome: Outcome, seconds: float) -> None:
+        tool, metrics = case.tool, self._metrics
+        metrics.calls.add(tool.source, tool.wire, case.call.surface, case.decision.effect, outcome.state)
+        metrics.server.observe(seconds, case.call.surface, tool.wire)
+        if outcome.result is not None:
+            metrics.result_bytes.add(tool.source, by=len(outcome.result.body))
+
+
+def keep_outcome(case: Case, outcome: Outcome, now: float) -> Statement:
+    shown = entries.case_body(case)["arguments"]
+    return keep(case.call, case.tool.wire, case.signature, entries.text(shown), outcome, now)
+
+
+async def perform(stages: Sequence[Stage], performance: Performance) -> Outcome:
+    """Run the stages. Where the claim fails nothing was sent, and the outcome says so without a row of its own.
+
+    `Conflict` passes through for a call that nobody was asked about: its idempotency key belongs to another.
+    """
+    try:
+        for stage in stages:
+            await stage(performance)
+    except Conflict:
+        if not performance.asked:
+            raise
+        error = OutcomeUnknown(f"This call was dispatched before. {MAY_HAVE_RUN}")
+        return Outcome(call_id=performance.case.call.id, state=State.UNKNOWN, error=error)
+    except DependencyUnavailable as error:
+        return Outcome(call_id=performance.case.call.id, state=State.FAILED, error=error)
+    assert performance.outcome is not None
+    return performance.outcome

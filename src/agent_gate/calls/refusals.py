@@ -1,0 +1,47 @@
+"""Refusals go on the record too, not awaited; a flood of them is folded into one row with a count."""
+
+from dataclasses import dataclass
+
+from agent_gate.calls import entries
+from agent_gate.calls.admit import Draft
+from agent_gate.core.call import Outcome, State
+from agent_gate.core.ports import Clock
+from agent_gate.errors import GatewayError, RateLimited
+from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.redact import Redactor
+from agent_gate.store.statement import Store
+
+
+@dataclass(slots=True)
+class Flood:
+    draft: Draft
+    error: GatewayError
+    count: int
+
+
+class Refusals:
+    """Writes one row per refusal, and one per caller and moment for calls over the rate limit."""
+
+    def __init__(self, store: Store, clock: Clock, metrics: Metrics, redactor: Redactor) -> None:
+        self._store, self._clock, self._metrics, self._redactor = store, clock, metrics, redactor
+        self._floods: dict[str, Flood] = {}
+
+    def refuse(self, draft: Draft, error: GatewayError) -> Outcome:
+        self._metrics.refusals.add(draft.call.surface, error.code)
+        if isinstance(error, RateLimited):
+            self._fold(draft, error)
+        elif self._store.healthy:
+            self._store.post(entries.refused(draft, error, self._clock.now(), self._redactor))
+        return Outcome(call_id=draft.call.id, state=State.REFUSED, error=error)
+
+    def _fold(self, draft: Draft, error: GatewayError) -> None:
+        flood = self._floods.setdefault(draft.call.caller.name, Flood(draft, error, 0))
+        flood.count += 1
+
+    async def flush(self) -> None:
+        """Write down the floods of the last while."""
+        floods, self._floods = self._floods, {}
+        for flood in floods.values():
+            self._store.post(
+                entries.refused(flood.draft, flood.error, self._clock.now(), self._redactor, flood.count)
+            )

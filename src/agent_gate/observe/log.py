@@ -1,0 +1,56 @@
+"""Structured logs on stderr: one JSON object a line, or key=value on a terminal; redacted on the way out."""
+
+import json
+import logging
+import sys
+import time
+from typing import TextIO
+
+from agent_gate.observe.redact import Redactor
+
+STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class Formatter(logging.Formatter):
+    """Turns a record and its `extra` fields into one line; control characters cannot forge another."""
+
+    def __init__(self, redactor: Redactor, *, as_json: bool) -> None:
+        super().__init__()
+        self.redactor = redactor
+        self.as_json = as_json
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {name: value for name, value in vars(record).items() if name not in STANDARD}
+        if record.exc_info:
+            fields["error"] = self.formatException(record.exc_info)
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        event = {
+            "at": at,
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "event": record.getMessage(),
+            **fields,
+        }
+        line = json.dumps(event, ensure_ascii=False, default=str) if self.as_json else self._plain(event)
+        return self.redactor.text(line)
+
+    def _plain(self, event: dict[str, object]) -> str:
+        error = event.pop("error", None)
+        rest = " ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False, default=str)}"
+            for name, value in list(event.items())[4:]
+        )
+        text = json.dumps(event["event"], ensure_ascii=False)[1:-1]
+        line = f"{str(event['at'])[11:23]} {event['level']!s:7} {text}"
+        return "\n".join(filter(None, [f"{line} {rest}".rstrip(), str(error) if error else ""]))
+
+
+def configure(level: str, redactor: Redactor, stream: TextIO | None = None) -> None:
+    """Send everything under `agent_gate` to stderr at `level`; nothing ever goes to stdout."""
+    out = stream or sys.stderr
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(Formatter(redactor, as_json=not out.isatty()))
+    root = logging.getLogger("agent_gate")
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper() if level.upper() in logging.getLevelNamesMapping() else "INFO")
+    root.propagate = False

@@ -1,0 +1,150 @@
+"""Counters, gauges and histograms in Prometheus' text form; labels are bounded, recording is a dict update."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+MOST_SERIES = 2_000
+OTHER = "other"
+
+Labels = tuple[str, ...]
+
+
+def escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def label_text(names: Iterable[str], values: Labels) -> str:
+    pairs = ",".join(f'{name}="{escape(value)}"' for name, value in zip(names, values, strict=True))
+    return f"{{{pairs}}}" if pairs else ""
+
+
+class Counter:
+    """A number that only grows, per combination of labels; beyond the cap everything counts as `other`."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, help_text: str, labels: Iterable[str] = ()) -> None:
+        self.name, self.help, self.labels = name, help_text, tuple(labels)
+        self.values: dict[Labels, float] = {}
+
+    def add(self, *labels: str, by: float = 1) -> None:
+        values = self.values
+        if labels not in values and len(values) >= MOST_SERIES:
+            labels = (OTHER,) * len(self.labels)
+        values[labels] = values.get(labels, 0) + by
+
+    def lines(self) -> Iterable[str]:
+        for values, number in sorted(self.values.items()):
+            yield f"{self.name}{label_text(self.labels, values)} {number:g}"
+
+
+class Gauge(Counter):
+    """A number read when it is asked for."""
+
+    kind = "gauge"
+
+    def __init__(
+        self,
+        name: str,
+        help_text: str,
+        read: Callable[[], Mapping[Labels, float]],
+        labels: Iterable[str] = (),
+    ) -> None:
+        super().__init__(name, help_text, labels)
+        self.read = read
+
+    def lines(self) -> Iterable[str]:
+        for values, number in sorted(self.read().items()):
+            yield f"{self.name}{label_text(self.labels, values)} {number:g}"
+
+
+class Histogram:
+    """Durations in fixed buckets."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, help_text: str, labels: Iterable[str] = ()) -> None:
+        self.name, self.help, self.labels = name, help_text, tuple(labels)
+        self.values: dict[Labels, list[float]] = {}
+
+    def observe(self, seconds: float, *labels: str) -> None:
+        row = self.values.get(labels)
+        if row is None:
+            if len(self.values) >= MOST_SERIES:
+                labels = (OTHER,) * len(self.labels)
+            row = self.values.setdefault(labels, [0.0] * (len(BUCKETS) + 2))
+        row[bisect_left(BUCKETS, seconds)] += 1
+        row[-1] += seconds
+
+    def lines(self) -> Iterable[str]:
+        names = (*self.labels, "le")
+        for values, row in sorted(self.values.items()):
+            total = 0.0
+            for bound, number in zip((*map(str, BUCKETS), "+Inf"), row, strict=False):
+                total += number
+                yield f"{self.name}_bucket{label_text(names, (*values, bound))} {total:g}"
+            yield f"{self.name}_sum{label_text(self.labels, values)} {row[-1]:g}"
+            yield f"{self.name}_count{label_text(self.labels, values)} {total:g}"
+
+
+Series = TypeVar("Series", Counter, Gauge, Histogram)
+
+
+class Metrics:
+    """Every series of the program, by name, so that a dashboard can be checked against it."""
+
+    def __init__(self) -> None:
+        self.series: dict[str, Counter | Histogram] = {}
+        self.calls = self.add(
+            Counter(
+                "agent_gate_calls_total",
+                "Calls by outcome.",
+                ("source", "tool", "surface", "decision", "state"),
+            )
+        )
+        self.decisions = self.add(
+            Counter("agent_gate_policy_decisions_total", "Decisions by rule.", ("effect", "rule"))
+        )
+        self.refusals = self.add(
+            Counter("agent_gate_refusals_total", "Calls refused before they ran.", ("surface", "code"))
+        )
+        self.paths = self.add(
+            Counter("agent_gate_requests_total", "Requests by surface and path taken.", ("surface", "path"))
+        )
+        self.restarts = self.add(
+            Counter("agent_gate_source_restarts_total", "Reconnections by source.", ("source",))
+        )
+        self.result_bytes = self.add(
+            Counter("agent_gate_result_bytes_total", "Bytes of results by source.", ("source",))
+        )
+        self.server = self.add(
+            Histogram(
+                "mcp_server_operation_duration_seconds",
+                "Calls as the agent sees them.",
+                ("surface", "gen_ai_tool_name"),
+            )
+        )
+        self.client = self.add(
+            Histogram("mcp_client_operation_duration_seconds", "Calls as the source sees them.", ("source",))
+        )
+        self.waits = self.add(
+            Histogram(
+                "agent_gate_approval_wait_seconds", "How long people take to answer.", ("channel", "verdict")
+            )
+        )
+
+    def add(self, series: Series) -> Series:
+        self.series[series.name] = series
+        return series
+
+    def text(self) -> str:
+        out: list[str] = []
+        for series in self.series.values():
+            out += [
+                f"# HELP {series.name} {series.help}",
+                f"# TYPE {series.name} {series.kind}",
+                *series.lines(),
+            ]
+        return "\n".join(out) + "\n"

@@ -1,0 +1,44 @@
+"""The one place that takes secrets out of what is shown: by value in text, by name in arguments."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MASK = "•••"
+SHORTEST_SECRET = 6
+LOOKS_SECRET = re.compile(
+    r"(?i)(authorization\s*[:=]\s*)(?:bearer|basic)?\s*[^\s\"',}]+|(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}|"
+    r"((?:api[_-]?key|token|secret|password|passwd)[\"']?\s*[:=]\s*[\"']?)[^\s\"',&}]{4,}"
+)
+
+
+class Redactor:
+    """Knows the secrets of the running configuration and replaces them wherever they appear."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._pattern: re.Pattern[str] | None = None
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Replace what is known; short values are left out, because they would blot out ordinary text."""
+        known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, known))) if known else None
+
+    def text(self, text: str) -> str:
+        if self._pattern is not None:
+            text = self._pattern.sub(MASK, text)
+        return LOOKS_SECRET.sub(lambda m: f"{m[1] or m[2] or m[3]}{MASK}", text)
+
+    def known(self, text: str) -> str:
+        """Only exact secrets, for text that a guess must not change."""
+        return self._pattern.sub(MASK, text) if self._pattern is not None else text
+
+    def holds(self, text: str) -> bool:
+        return self._pattern is not None and self._pattern.search(text) is not None
+
+
+def mask_arguments(arguments: Mapping[str, Any], secret: frozenset[str]) -> Mapping[str, Any]:
+    """The arguments with those declared secret masked; the same object when there is nothing to mask."""
+    if not secret or secret.isdisjoint(arguments):
+        return arguments
+    return {name: MASK if name in secret else value for name, value in arguments.items()}
