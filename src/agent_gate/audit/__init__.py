@@ -1,1 +1,23 @@
 """The record of every call: rows, their hash chain, its seals, and the ways to read and export it."""
+
+from agent_gate.audit.query import Filters, Page, export, search, show, tail
+from agent_gate.audit.record import Row, row
+from agent_gate.audit.seal import Sealer, ensure_key, unfinished
+from agent_gate.audit.verify import Problem, Report, verify
+
+__all__ = [
+    "Filters",
+    "Page",
+    "Problem",
+    "Report",
+    "Row",
+    "Sealer",
+    "ensure_key",
+    "export",
+    "row",
+    "search",
+    "show",
+    "tail",
+    "unfinished",
+    "verify",
+]

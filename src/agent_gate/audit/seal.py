@@ -1,0 +1,195 @@
+"""Seals on the record: an HMAC over the head of the chain, with a key that is kept outside the database.
+
+A bare hash chain cannot show that its end was cut off or rewritten as a whole; a seal can. Each seal also
+notes where the oldest unfinished call begins, so that a restart reads the record from there only.
+"""
+
+import asyncio
+import hmac
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from agent_gate.audit.record import SELECT, Row, encode
+from agent_gate.core.call import State
+from agent_gate.core.ports import Clock, SystemClock
+from agent_gate.errors import ConfigError, DependencyUnavailable
+from agent_gate.store import Head, Statement, Store
+
+EVERY = 1000
+PAGE = 500
+KEY_BYTES = 32
+OPEN_STATES = tuple(state.value for state in State if not state.final)
+OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
+INSERT = "INSERT INTO seals (chain, seq, hash, mac, open_from, at) VALUES (?, ?, ?, ?, ?, ?)"
+
+
+class Seal(msgspec.Struct, frozen=True):
+    chain: str
+    seq: int
+    hash: str
+    mac: str
+    open_from: int
+    at: float
+
+    def genuine(self, key: bytes) -> bool:
+        return hmac.compare_digest(self.mac, mac(key, self.chain, Head(self.seq, self.hash), self.open_from))
+
+
+def mac(key: bytes, chain: str, head: Head, open_from: int) -> str:
+    return hmac.digest(key, encode((chain, head.seq, head.hash, open_from)), "sha256").hex()
+
+
+def ensure_key(path: Path) -> bytes:
+    """The sealing key at `path`; made, for the owner's eyes only, where there is none."""
+    try:
+        if not path.exists():
+            _make_key(path)
+        key = bytes.fromhex(path.read_text("ascii"))
+    except OSError as error:
+        raise ConfigError(f"The record's key {path} cannot be read or made: {error.strerror}.") from error
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise ConfigError(f"{path} is no key of the record. Restore it from a backup, or move it away.")
+    return key
+
+
+def _make_key(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, secrets.token_hex(KEY_BYTES).encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        pass
+    draft.unlink()
+
+
+async def seals(store: Store, chain: str) -> list[Seal]:
+    """All seals of a chain, oldest first."""
+    found = await store.read(
+        "SELECT chain, seq, hash, mac, open_from, at FROM seals WHERE chain = ? ORDER BY seq", (chain,)
+    )
+    return [Seal(*values) for values in found]
+
+
+async def open_from(store: Store, chain: str) -> int:
+    """The first row that can belong to an unfinished call, as the latest seal says."""
+    found = await store.read(
+        "SELECT open_from FROM seals WHERE chain = ? ORDER BY seq DESC LIMIT 1", (chain,)
+    )
+    return int(found[0][0]) if found else 1
+
+
+async def unfinished(store: Store, chain: str) -> list[Row]:
+    """All rows, in order, of each call whose latest state was written by this chain and is not final."""
+    found = await store.read(
+        f"""SELECT call FROM record AS latest
+        WHERE chain = ? AND seq >= ? AND state IN ({OPEN})
+          AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.call = latest.call AND later.step > latest.step)
+        ORDER BY seq""",
+        (chain, await open_from(store, chain)),
+    )
+    rows: list[Row] = []
+    for (call,) in found:
+        rows += [
+            Row(*values) for values in await store.read(f"{SELECT} WHERE call = ? ORDER BY step", (call,))
+        ]
+    return rows
+
+
+class Sealer:
+    """Seals the store's own chain every `every` rows while entered, and once more at the end."""
+
+    def __init__(self, store: Store, key: bytes, *, every: int = EVERY, clock: Clock | None = None) -> None:
+        self._store = store
+        self._key = key
+        self._every = every
+        self._clock = clock or SystemClock()
+        self._due = asyncio.Event()
+        self._open: dict[str, int] = {}
+        self._seen = self._sealed = 0
+
+    async def __aenter__(self) -> Self:
+        latest = await self._store.read(
+            "SELECT seq, open_from FROM seals WHERE chain = ? ORDER BY seq DESC LIMIT 1", (self._store.chain,)
+        )
+        if latest:
+            self._sealed, self._seen = latest[0][0], latest[0][1] - 1
+        loop = asyncio.get_running_loop()
+        self._store.watch(lambda head: self._grown(head, loop))
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._store.flush()
+        await self.seal()
+
+    def _grown(self, head: Head, loop: asyncio.AbstractEventLoop) -> None:
+        if head.seq - self._sealed >= self._every and not loop.is_closed():
+            loop.call_soon_threadsafe(self._due.set)
+
+    async def _run(self) -> None:
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            try:
+                await self.seal()
+            except DependencyUnavailable:
+                # The next commit calls again.
+                continue
+
+    async def seal(self) -> None:
+        """Seal the head as it is now, unless it is sealed already."""
+        head = self._store.head
+        if head.seq <= self._sealed:
+            return
+        chain = self._store.chain
+        first_open = await self._first_open(head)
+        stamp = mac(self._key, chain, head, first_open)
+        values = (chain, head.seq, head.hash, stamp, first_open, self._clock.now())
+        await self._store.write(Statement(INSERT, values))
+        self._sealed = head.seq
+
+    async def _first_open(self, head: Head) -> int:
+        """The lowest row of a call that is not final yet; reads only what is new since the last seal."""
+        while self._seen < head.seq:
+            upto = min(self._seen + PAGE, head.seq)
+            for call, state, seq in await self._store.read(
+                "SELECT call, state, seq FROM record WHERE chain = ? AND seq > ? AND seq <= ? ORDER BY seq",
+                (self._store.chain, self._seen, upto),
+            ):
+                if state in OPEN_STATES:
+                    self._open.setdefault(call, seq)
+                else:
+                    self._open.pop(call, None)
+            self._seen = upto
+        await self._drop_finished_elsewhere()
+        return min(self._open.values(), default=head.seq + 1)
+
+    async def _drop_finished_elsewhere(self) -> None:
+        """Forget calls whose last row another gateway wrote, into a chain of its own."""
+        calls = list(self._open)
+        for start in range(0, len(calls), PAGE):
+            for (call,) in await self._finished(calls[start : start + PAGE]):
+                del self._open[call]
+
+    async def _finished(self, calls: Sequence[str]) -> list[tuple[str]]:
+        marks = ", ".join("?" * len(calls))
+        sql = f"SELECT DISTINCT call FROM record WHERE call IN ({marks}) AND state NOT IN ({OPEN})"
+        return await self._store.read(sql, tuple(calls))

@@ -1,0 +1,127 @@
+"""The record into a report: every row that was changed, removed, moved or cut off, and every false seal."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_gate.audit.record import SELECT, Row
+from agent_gate.audit.seal import Seal, seals
+from agent_gate.store import Store
+from agent_gate.store.chain import GENESIS, link
+
+PAGE = 500
+LOWEST = -(1 << 63)
+Kind = Literal["changed", "removed", "cut", "rewritten", "forged seal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something is wrong with row `seq` of `chain`."""
+
+    chain: str
+    seq: int
+    kind: Kind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.chain} {self.seq}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a walk over the record found. `unsealed` rows at the end are covered by no seal yet."""
+
+    rows: int
+    seals: int
+    unsealed: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+async def verify(store: Store, key: bytes) -> Report:
+    """Walk every chain of the record from its first row to its last."""
+    chains = await store.read("SELECT chain FROM record UNION SELECT chain FROM seals ORDER BY chain")
+    parts = [await _verify_chain(store, chain, key) for (chain,) in chains]
+    return Report(
+        rows=sum(part.rows for part in parts),
+        seals=sum(part.seals for part in parts),
+        unsealed=sum(part.unsealed for part in parts),
+        problems=tuple(problem for part in parts for problem in part.problems),
+    )
+
+
+async def _verify_chain(store: Store, chain: str, key: bytes) -> Report:
+    found = await seals(store, chain)
+    problems = [_forged(seal) for seal in found if not seal.genuine(key)]
+    walk = _Walk(chain, {seal.seq: seal.hash for seal in found if seal.genuine(key)})
+    async for row in _rows(store, chain):
+        problems += walk.check(row)
+    problems += walk.end()
+    latest = max(walk.sealed, default=0)
+    return Report(walk.rows, len(found), max(0, walk.seq - latest), tuple(problems))
+
+
+async def _rows(store: Store, chain: str) -> AsyncIterator[Row]:
+    sql = f"{SELECT} WHERE chain = ? AND seq > ? ORDER BY seq LIMIT ?"
+    seq = LOWEST
+    while page := await store.read(sql, (chain, seq, PAGE)):
+        rows = [Row(*values) for values in page]
+        for row in rows:
+            yield row
+        seq = rows[-1].seq
+
+
+def _forged(seal: Seal) -> Problem:
+    text = f"the seal of row {seal.seq} was not made with this key: it is forged, or the key was replaced"
+    return Problem(seal.chain, seal.seq, "forged seal", text)
+
+
+class _Walk:
+    """One pass over a chain. After a bad row it goes on from what is stored, to name only the guilty ones."""
+
+    def __init__(self, chain: str, sealed: dict[int, str]) -> None:
+        self.sealed = sealed
+        self.rows = 0
+        self.seq = 0
+        self._chain = chain
+        self._before: bytes | None = GENESIS
+
+    def check(self, row: Row) -> Iterator[Problem]:
+        self.rows += 1
+        if row.seq < 1:
+            yield self._problem(row.seq, "changed", f"row {row.seq} was added before the first")
+            return
+        if row.seq != self.seq + 1:
+            yield self._problem(self.seq + 1, "removed", f"{_span(self.seq + 1, row.seq - 1)} removed")
+            self._before = None
+        if self._before is not None and link(self._before, row.chain, row.seq, row.content).hex() != row.hash:
+            yield self._problem(row.seq, "changed", f"row {row.seq} was changed or moved")
+        if self.sealed.get(row.seq, row.hash) != row.hash:
+            text = f"row {row.seq} is not the one that was sealed: the record was rewritten up to here"
+            yield self._problem(row.seq, "rewritten", text)
+        self.seq = row.seq
+        self._before = _digest(row.hash)
+
+    def end(self) -> Iterator[Problem]:
+        latest = max(self.sealed, default=0)
+        if latest > self.seq:
+            text = f"{_span(self.seq + 1, latest)} cut off the end, although sealed"
+            yield self._problem(self.seq + 1, "cut", text)
+
+    def _problem(self, seq: int, kind: Kind, text: str) -> Problem:
+        return Problem(self._chain, seq, kind, text)
+
+
+def _digest(stored: str) -> bytes | None:
+    """The stored hash as bytes; None where somebody put something else there."""
+    try:
+        return bytes.fromhex(stored)
+    except ValueError:
+        return None
+
+
+def _span(first: int, last: int) -> str:
+    return f"row {first} was" if first == last else f"rows {first} to {last} were"
