@@ -1,8 +1,10 @@
 """A `Node` into a settings class, driven by the class's own field types; everything unexpected is a `ConfigError`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
@@ -12,6 +14,7 @@ from agent_gate.config.shape import Field, is_path, keys, shape
 from agent_gate.config.variables import Variables
 
 T = TypeVar("T")
+SECRET_NAME = re.compile(r"key|token|secret|pass|auth|cred|cookie", re.IGNORECASE)
 SCALARS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -75,9 +78,13 @@ def field_value(node: Node, each: Field, path: str, reading: Reading) -> Any:
 
 
 def remember(value: Any, reading: Reading) -> None:
-    """Note literal secrets, single or in a mapping, so that they are redacted like those from the environment."""
-    for one in value.values() if isinstance(value, Mapping) else (value,):
-        if isinstance(one, str):
+    """Note a literal secret, so that it is redacted like those from the environment.
+
+    In a mapping (headers, a child's environment) the names say which values are secret.
+    """
+    named = value.items() if isinstance(value, Mapping) else [("secret", value)]
+    for name, one in named:
+        if isinstance(one, str) and SECRET_NAME.search(name):
             reading.variables.remember(one)
 
 
@@ -129,7 +136,7 @@ def scalar(node: Node, kind: Any, path: str) -> Any:
         return relative_to(node.mark, Path(value))
     if kind is float and type(value) is int:
         return float(value)
-    if type(value) is not kind or value != value:
+    if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
         expected = "a path" if is_path(kind) else SCALARS[kind]
         fail(node.mark, path, f"expected {expected}, found {node.kind}")
     return value

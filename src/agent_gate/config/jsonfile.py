@@ -9,7 +9,7 @@ from agent_gate.config.yamlfile import MAX_DEPTH, read_text
 
 DECODER = JSONDecoder()
 SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,400})(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 WORDS: dict[str, Scalar] = {"null": None, "true": True, "false": False}
 
 

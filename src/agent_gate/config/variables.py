@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from agent_gate.config.nodes import Mark, Node, fail, join
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
+SHORTEST_SECRET = 4
 FORM = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
@@ -51,7 +52,8 @@ class Variables:
         return value
 
     def remember(self, value: str) -> None:
-        if value:
+        """Values too short to be a secret are left out: redacting them would only garble the logs."""
+        if len(value) >= SHORTEST_SECRET:
             self.secrets.add(value)
 
 

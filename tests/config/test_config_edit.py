@@ -1,0 +1,101 @@
+"""Additions to YAML files that leave the rest as it was."""
+
+import stat
+
+import pytest
+
+from agent_gate.config.edit import add_server, append_rule, save
+from agent_gate.config.load import load
+from agent_gate.errors import ConfigError
+
+RULE = {"pattern": "f(a, *)", "action": "allow"}
+LINE = '{pattern: "f(a, *)", action: allow}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", f"rules:\n  - {LINE}\n"),
+        ("# mine\ndefaults: []", f"# mine\ndefaults: []\nrules:\n  - {LINE}\n"),
+        ("rules: []  # none yet\n", f"rules: [{LINE}]  # none yet\n"),
+        ("rules:\n\n# end\n", f"rules:\n  - {LINE}\n\n# end\n"),
+        (
+            "rules:   # kept\n  - {pattern:   b,  action: ask}   # odd   spacing\n\n# tail\ndefaults: []\n",
+            f"rules:   # kept\n  - {{pattern:   b,  action: ask}}   # odd   spacing\n  - {LINE}\n\n# tail\ndefaults: []\n",
+        ),
+        (
+            "rules:\n- pattern: b\n  action: ask\n  description: |\n    x\n\n    # y\ndefaults: []\n",
+            f"rules:\n- pattern: b\n  action: ask\n  description: |\n    x\n\n    # y\n- {LINE}\ndefaults: []\n",
+        ),
+        (
+            "rules: [{pattern: b, action: ask}]\n",
+            f"rules: [{{pattern: b, action: ask}}, {LINE}]\n",
+        ),
+    ],
+)
+def test_a_rule_is_appended_and_nothing_else_changes(write, before, after):
+    assert append_rule(write("p.yaml", before), RULE).text == after
+
+
+def test_the_diff_shows_only_what_is_added(write):
+    path = write("p.yaml", "rules:\n  - {pattern: b, action: ask}\n")
+    changed = [line for line in append_rule(path, RULE).diff.splitlines()[2:] if line[0] in "+-"]
+    assert changed == [f"+  - {LINE}"]
+
+
+def test_an_appended_rule_is_loaded(write):
+    path = write("p.yaml", "rules: # mine\n  - {pattern: b, action: ask}\n")
+    save(path, append_rule(path, RULE).text)
+    assert [rule.pattern for rule in load(None, path, {}).rules] == ["b", "f(a, *)"]
+
+
+def test_a_layout_that_cannot_be_extended_safely_is_left_alone(write):
+    path = write("p.yaml", "rules: [\n  {pattern: b, action: ask}, # why\n]\n")
+    with pytest.raises(ConfigError, match="add the entry by hand"):
+        append_rule(path, RULE)
+
+
+def test_a_server_is_added_to_the_block_that_is_there(write):
+    path = write("s.yaml", "servers:\n  # the clock\n  time: {command: t}\n")
+    edit = add_server(path, "my lab", {"url": "http://127.0.0.1/mcp", "args": ["-y", "a b"], "enabled": True})
+    assert edit.text == (
+        "servers:\n  # the clock\n  time: {command: t}\n"
+        '  "my lab": {url: "http://127.0.0.1/mcp", args: ["-y", "a b"], enabled: true}\n'
+    )
+    pasted = write("c.yaml", "mcpServers:\n  a: {command: x}\n")
+    assert add_server(pasted, "b", {"command": "y"}).text.endswith("  b: {command: y}\n")
+
+
+def test_a_server_that_is_there_is_not_replaced(write):
+    path = write("s.yaml", "servers: {time: {command: t}}\n")
+    with pytest.raises(ConfigError, match=r"servers\.time: is already there"):
+        add_server(path, "time", {"command": "x"})
+
+
+def test_servers_that_stand_in_another_file_are_added_there(write):
+    with pytest.raises(ConfigError, match="names another file"):
+        add_server(write("c.yaml", "servers: servers.yaml\n"), "a", {"command": "x"})
+
+
+def test_a_broken_file_is_not_edited(write):
+    with pytest.raises(ConfigError, match=r"p\.yaml:"):
+        append_rule(write("p.yaml", "rules: [\n"), RULE)
+
+
+def test_saving_keeps_the_mode_and_leaves_no_other_file(write, folder):
+    path = write("p.yaml", "old")
+    path.chmod(0o640)
+    save(path, "new\n")
+    assert path.read_text() == "new\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    save(folder / "fresh.yaml", "x\n")
+    assert stat.S_IMODE((folder / "fresh.yaml").stat().st_mode) == 0o600
+    assert {entry.name for entry in folder.iterdir()} == {"p.yaml", "fresh.yaml"}
+
+
+def test_saving_through_a_link_replaces_its_target(write, folder):
+    target = write("real.yaml", "old")
+    (folder / "link.yaml").symlink_to(target)
+    save(folder / "link.yaml", "new")
+    assert (folder / "link.yaml").is_symlink()
+    assert target.read_text() == "new"

@@ -1,0 +1,234 @@
+"""MCP servers from every form in which people have them."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_gate.config.clientfiles import read_client_file
+from agent_gate.config.decode import Reading
+from agent_gate.config.servers import ServerSettings, find_command
+from agent_gate.config.variables import Variables
+from agent_gate.errors import ConfigError
+
+SERVERS_YAML = """
+servers:
+  notion:
+    name: Notion
+    type: remote-mcp
+    url: https://mcp.notion.com/mcp
+    auth:
+      type: oauth2-pkce
+      # tokens managed by gateway, not in config
+    enabled: true
+    connect: on-demand    # connect when first tool is called
+
+  notion-local:
+    name: Notion (self-hosted)
+    type: stdio-mcp
+    command: npx
+    args: ["-y", "@notionhq/notion-mcp-server"]
+    auth:
+      type: api-key
+      env: NOTION_API_KEY
+    enabled: false
+
+  gdrive:
+    name: Google Drive
+    type: remote-mcp
+    url: https://some-gdrive-mcp-server/mcp
+    auth:
+      type: oauth2
+    enabled: false
+
+  custom:
+    name: Custom Server
+    type: stdio-mcp
+    command: python3
+    args: ["-m", "my_mcp_server"]
+    auth:
+      type: api-key
+      env: CUSTOM_API_KEY
+    enabled: true
+"""
+
+
+def client_file(path: Path, env: dict[str, str] | None = None) -> tuple[dict[str, ServerSettings], list[str]]:
+    reading = Reading(Variables(env or {}))
+    return read_client_file(path, reading), reading.warnings
+
+
+def test_servers_yaml_is_read_as_it_stands(load_text):
+    loaded = load_text("servers: servers.yaml", {"CUSTOM_API_KEY": "c-key"}, servers__yaml=SERVERS_YAML)
+    servers = loaded.settings.servers
+    assert {key: (s.transport, s.enabled, s.auth.needs_auth) for key, s in servers.items()} == {
+        "notion": ("auto", True, True),
+        "notion-local": ("stdio", False, True),
+        "gdrive": ("auto", False, True),
+        "custom": ("stdio", True, False),
+    }
+    assert servers["notion"].connect == "on-demand"
+    assert servers["notion-local"].title == "Notion (self-hosted)"
+    assert servers["custom"].auth.token == "c-key"
+    assert "c-key" in loaded.secrets
+    assert servers["notion"].where == "servers.yaml:3:3"
+
+
+def test_a_server_of_our_own_has_every_setting(load_text):
+    text = """
+servers:
+  lab:
+    transport: http
+    url: http://127.0.0.1:9100/mcp
+    headers: {X-Key: "vault:lab"}
+    timeout: 30
+    rate_limit: {max_requests_per_minute: 180}
+    trust_annotations: true
+    traits: {read_only: true}
+    include: ["get_*"]
+    exclude: [get_secret]
+    rename: {get_it: fetch}
+    prefix: false
+    pin: hold
+    isolation: caller
+"""
+    lab = load_text(text).settings.servers["lab"]
+    assert (lab.transport, lab.timeout, lab.prefix, lab.pin) == ("http", 30.0, False, "hold")
+    assert lab.rate_limit.max_requests_per_minute == 180
+    assert (lab.traits.read_only, lab.traits.destructive) == (True, None)
+    assert (lab.include, lab.exclude, lab.rename) == (("get_*",), ("get_secret",), {"get_it": "fetch"})
+
+
+def test_a_missing_api_key_is_a_warning_because_a_person_can_still_give_it(load_text):
+    text = "servers: {a: {url: 'http://a', auth: {type: api-key, env: A_KEY}}}"
+    loaded = load_text(text, {})
+    assert loaded.settings.servers["a"].auth.needs_auth
+    assert loaded.warnings == (
+        "config.yaml:1:38: servers.a.auth.env: the environment variable A_KEY is not set",
+    )
+
+
+def test_mcp_servers_of_another_client_are_taken_verbatim(load_text):
+    text = """
+mcpServers:
+  fs: {command: /usr/bin/fs, args: ["/home"], alwaysAllow: [read], disabled: true, env: {K: "${UNSET_HERE}"}}
+  web: {url: "https://x.example/mcp", type: streamable-http, headers: {Authorization: "Bearer ${env:T}"}}
+"""
+    loaded = load_text(text, {"T": "t0ken"})
+    fs, web = loaded.settings.servers.values()
+    assert (fs.enabled, fs.command, fs.env) == (False, "/usr/bin/fs", {"K": ""})
+    assert (web.transport, web.headers) == ("http", {"Authorization": "Bearer t0ken"})
+    assert loaded.warnings == ("config.yaml:3:47: mcpServers.fs.alwaysAllow: unknown key, ignored",)
+    assert {"t0ken", "Bearer t0ken"} <= loaded.secrets
+
+
+def test_an_unknown_key_among_our_own_servers_is_refused(refused):
+    message = refused("servers:\n  github: {command: x, argz: []}")
+    assert message == 'config.yaml:2:24: servers.github.argz: unknown key, did you mean "args"?'
+
+
+@pytest.mark.parametrize(
+    ("server", "message"),
+    [
+        ("{}", 'needs a "command" to start or a "url" to connect to'),
+        ("{command: x, url: 'http://x'}", "has a command and a url"),
+        ("{command: 'sh -c ls'}", "servers.s.command: is one program without a shell"),
+        ("{command: x, type: sse}", "a command speaks stdio, not sse"),
+        ("{url: 'http://x', type: stdio}", "a stdio server needs a command, not a url"),
+        ("{url: 'file:///etc'}", "servers.s.url: must start with http:// or https://"),
+        ("{command: x, type: pigeon}", "servers.s.type: expected stdio, http, sse"),
+        ("{command: x, connect: later}", "connect: expected one of eager, on-demand"),
+        ("{command: x, auth: {type: api-key}}", 'an api-key needs "env"'),
+        ("{command: x, env: {A: 1}}", "servers.s.env.A: expected text, found a number"),
+    ],
+)
+def test_a_wrong_server_is_refused(refused, server, message):
+    found = refused(f"servers: {{s: {server}}}")
+    assert message in found
+    assert found.startswith("config.yaml:1:")
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "unpinned"),
+    [
+        ("npx", '["-y", "@scope/pkg"]', "@scope/pkg"),
+        ("npx", '["-y", "pkg"]', "pkg"),
+        ("npx", '["-y", "--package=pkg", "bin"]', "pkg"),
+        ("npx", '["-p", "pkg", "bin"]', "pkg"),
+        ("uvx", '["mcp-server-time"]', "mcp-server-time"),
+        ("uvx", '["--from", "pkg", "bin"]', "pkg"),
+        ("npx", '["-y", "@scope/pkg@1.2.3"]', None),
+        ("npx", '["-y", "pkg@1", "extra"]', None),
+        ("uvx", '["pkg==1.2"]', None),
+        ("uvx", '["--from", "pkg@1.2", "bin"]', None),
+        ("npx", '["./local.js"]', None),
+        ("python3", '["-m", "x"]', None),
+    ],
+)
+def test_a_package_without_a_version_is_a_warning_or_by_wish_an_error(
+    load_text, refused, command, args, unpinned
+):
+    text = f"servers: {{s: {{command: {command}, args: {args}}}}}\n"
+    warnings = load_text(text).warnings
+    assert [f"fetches {unpinned} without a version" in warning for warning in warnings] == (
+        [True] if unpinned else []
+    )
+    if unpinned:
+        message = refused(f"{text}strict_supply_chain: true\n")
+        assert message.startswith("config.yaml:1:")
+        assert "(strict_supply_chain)" in message
+
+
+def test_a_server_given_twice_is_refused(refused):
+    text = "servers:\n  a: {command: x}\nmcpServers:\n  a: {command: y}\n"
+    assert refused(text) == "config.yaml:4:3: mcpServers.a: is also given at config.yaml:2:3"
+
+
+def test_a_server_file_that_does_not_exist_is_refused(refused):
+    assert refused("servers: s.yaml") == "config.yaml:1:10: servers: the file s.yaml does not exist"
+
+
+def test_a_command_is_found_on_the_path_once(load_text):
+    servers = load_text("servers: {a: {command: sh}, b: {command: not-there-at-all}}").settings.servers
+    assert Path(find_command(servers["a"])).is_absolute()
+    with pytest.raises(ConfigError, match=r"config\.yaml:1:29: servers\.b\.command: .* not found on PATH"):
+        find_command(servers["b"])
+
+
+def test_a_folder_to_start_in_is_relative_to_the_file(load_text, folder):
+    assert load_text("servers: {a: {command: x, cwd: sub}}").settings.servers["a"].cwd == str(folder / "sub")
+
+
+def test_claude_and_cursor_files_are_read(write):
+    file = write(
+        "mcp.json", '{"mcpServers": {"a": {"command": "x", "env": {"T": "${env:T}"}}}, "theme": "dark"}'
+    )
+    servers, warnings = client_file(file, {"T": "tok"})
+    assert servers["a"].env == {"T": "tok"}
+    assert warnings == []
+
+
+def test_vs_code_files_are_read(write):
+    file = write(
+        "mcp.json", '{\n  "inputs": [],\n  "servers": {"a": {"type": "http", "url": "https://a/mcp"}}\n}'
+    )
+    servers, _ = client_file(file)
+    assert (servers["a"].transport, servers["a"].where) == ("http", "mcp.json:3:15")
+
+
+def test_codex_files_are_read(write):
+    file = write(
+        "config.toml",
+        'model = "o"\n\n[mcp_servers.docs]\ncommand = "docs"\nargs = ["--x"]\n\n'
+        '[mcp_servers.docs.env]\nK = "v"\n\n[mcp_servers.web]\nurl = "https://w/mcp"\nhttp_headers = { A = "b" }\n'
+        "startup_timeout_sec = 20\n",
+    )
+    servers, warnings = client_file(file)
+    assert (servers["docs"].args, servers["docs"].env) == (("--x",), {"K": "v"})
+    assert servers["web"].headers == {"A": "b"}
+    assert servers["docs"].where == "config.toml:3"
+    assert warnings == ["config.toml:10: mcp_servers.web.startup_timeout_sec: unknown key, ignored"]
+
+
+def test_a_file_without_servers_is_refused(write):
+    with pytest.raises(ConfigError, match="none of mcpServers, mcp_servers, servers"):
+        client_file(write("x.json", "{}"))
