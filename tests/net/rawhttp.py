@@ -31,7 +31,8 @@ class Answer(NamedTuple):
 async def echo(request: Request) -> Response:
     """Says back what it got."""
     return json_response(
-        200, {"method": request.method, "target": request.target.decode(), "body": request.body.decode("latin-1")}
+        200,
+        {"method": request.method, "target": request.target.decode(), "body": request.body.decode("latin-1")},
     )
 
 

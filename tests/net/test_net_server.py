@@ -1,6 +1,7 @@
 """The listener with well-meaning clients: order, keep-alive, HEAD, 100-continue, streams, drain."""
 
 import asyncio
+import itertools
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -16,7 +17,9 @@ from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.net.server import Limits, Server
 
 POST = b"POST /a?b=c HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nhello"
-CHUNKED = b"POST /a HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
+CHUNKED = (
+    b"POST /a HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
+)
 
 
 def test_a_request_reaches_the_handler_with_its_raw_target_headers_and_body(run: Run) -> None:
@@ -28,7 +31,9 @@ def test_a_request_reaches_the_handler_with_its_raw_target_headers_and_body(run:
 
     async def main() -> None:
         async with serving(handler) as server:
-            await ask(server, b"PUT /x%2Fy?q=%41&r=a+b HTTP/1.1\r\n" + HOST + b"X-One:  1 \r\nX-One: 2\r\n\r\n")
+            await ask(
+                server, b"PUT /x%2Fy?q=%41&r=a+b HTTP/1.1\r\n" + HOST + b"X-One:  1 \r\nX-One: 2\r\n\r\n"
+            )
 
     run(main())
     request = seen[0]
@@ -104,7 +109,7 @@ def test_pipelined_requests_split_anywhere_give_the_same_answers(run: Run, cuts:
     async def main() -> None:
         async with serving() as server, connected(server) as client:
             edges = [0, *sorted(cuts), len(stream)]
-            for start, end in zip(edges, edges[1:], strict=False):
+            for start, end in itertools.pairwise(edges):
                 await client.send(stream[start:end])
                 await asyncio.sleep(0)
             targets = [json.loads((await client.answer()).body)["target"] for _ in range(4)]
@@ -163,7 +168,10 @@ def test_a_client_that_asks_first_is_told_to_continue_after_earlier_answers(run:
 def test_http_1_0_and_connection_close_end_after_one_answer(run: Run) -> None:
     async def main() -> None:
         async with serving() as server:
-            for request in (b"GET / HTTP/1.0\r\n\r\n", b"GET / HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"):
+            for request in (
+                b"GET / HTTP/1.0\r\n\r\n",
+                b"GET / HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n",
+            ):
                 async with connected(server) as client:
                     await client.send(request)
                     answer = await client.answer()
@@ -180,7 +188,12 @@ def test_an_upgrade_to_a_protocol_we_do_not_speak_is_ignored_and_its_body_still_
         async with serving() as server:
             for cut in (0, 60, 140, 150):
                 async with connected(server) as client:
-                    whole = upgrade + b"HTTP2-Settings: AAMAAABkAAQ\r\nContent-Length: 10\r\n\r\n" + b"0123456789" + GET
+                    whole = (
+                        upgrade
+                        + b"HTTP2-Settings: AAMAAABkAAQ\r\nContent-Length: 10\r\n\r\n"
+                        + b"0123456789"
+                        + GET
+                    )
                     await client.send(whole[:cut])
                     await asyncio.sleep(0)
                     await client.send(whole[cut:])
@@ -224,7 +237,9 @@ def test_an_error_of_ours_keeps_its_status_and_says_when_to_come_back(run: Run) 
     run(main())
 
 
-def test_a_response_header_with_a_line_break_is_never_sent(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_response_header_with_a_line_break_is_never_sent(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, b"{}", [(b"x", b"1\r\nset-cookie: a=b")])
 
@@ -262,7 +277,9 @@ def test_a_stream_is_chunked_and_the_connection_lives_on(run: Run) -> None:
     run(main())
 
 
-def test_a_stream_that_fails_is_cut_so_that_the_client_can_tell(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stream_that_fails_is_cut_so_that_the_client_can_tell(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"half"
         raise RuntimeError("broken source")

@@ -1,0 +1,288 @@
+"""The listener with hostile clients: smuggling, oversize, slowness, and hosts it does not answer to."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from conftest import Run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
+
+from agent_gate.net.http import Request, Response, StreamResponse
+from agent_gate.net.server import Limits
+
+CHUNKED = b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+SMUGGLING = {
+    "length beside transfer coding": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "transfer coding beside length": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+    "two equal lengths": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+    "two lengths": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\nContent-Length: 0\r\n\r\nabc",
+    "a list of lengths": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3, 3\r\n\r\nabc",
+    "a signed length": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: +3\r\n\r\nabc",
+    "a negative length": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n",
+    "a hex length": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 0x3\r\n\r\nabc",
+    "an empty length": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: \r\n\r\n",
+    "an overflowing length": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 99999999999999999999\r\n\r\n",
+    "an unknown transfer coding": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "identity as transfer coding": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: identity\r\n\r\nabc",
+    "a second transfer coding": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "chunked not last": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked, x\r\n\r\n0\r\n\r\n",
+    "a vertical tab before chunked": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+    "chunked in HTTP/1.0": b"POST / HTTP/1.0\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a bare LF after the request line": b"GET / HTTP/1.1\nHost: 127.0.0.1\n\n",
+    "a bare LF after a header": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\nX: b\r\n\r\n",
+    "a bare CR in a header": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\rX: b\r\n\r\n",
+    "a space before the colon": b"GET / HTTP/1.1\r\nHost : 127.0.0.1\r\n\r\n",
+    "a folded header": b"GET / HTTP/1.1\r\n" + HOST + b"X: a\r\n b\r\n\r\n",
+    "a space before the first header": b"GET / HTTP/1.1\r\n Host: 127.0.0.1\r\n\r\n",
+    "a NUL in a header": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\0\r\n\r\n",
+    "an empty header name": b"GET / HTTP/1.1\r\n" + HOST + b": x\r\n\r\n",
+    "two hosts": b"GET / HTTP/1.1\r\n" + HOST + HOST + b"\r\n",
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "two authorizations": b"GET / HTTP/1.1\r\n" + HOST + b"Authorization: a\r\nauthorization: b\r\n\r\n",
+    "an absolute target": b"GET http://127.0.0.1/ HTTP/1.1\r\n" + HOST + b"\r\n",
+    "a fragment": b"GET /a#b HTTP/1.1\r\n" + HOST + b"\r\n",
+    "a raw byte in the target": b"GET /\xff HTTP/1.1\r\n" + HOST + b"\r\n",
+    "a tab in the target": b"GET /a\tb HTTP/1.1\r\n" + HOST + b"\r\n",
+    "a bad chunk size": CHUNKED + b"zz\r\n",
+    "a space after the chunk size": CHUNKED + b"3 \r\nabc\r\n0\r\n\r\n",
+    "a bare LF after the chunk size": CHUNKED + b"3\nabc\r\n0\r\n\r\n",
+    "a bare LF in a chunk extension": CHUNKED + b"3;a\nb\r\nabc\r\n0\r\n\r\n",
+    "a chunk longer than it says": CHUNKED + b"3\r\nabcX0\r\n\r\n",
+    "an overflowing chunk size": CHUNKED + b"ffffffffffffffffff\r\n",
+    "a trailer": CHUNKED + b"0\r\nAuthorization: Bearer x\r\n\r\n",
+    "a chunked body with an upgrade": b"POST / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a method in lower case": b"get / HTTP/1.1\r\n" + HOST + b"\r\n",
+    "no version": b"GET /\r\n\r\n",
+    "noise": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SMUGGLING)
+def test_what_two_parsers_could_read_differently_is_refused_and_the_connection_ends(
+    run: Run, name: str
+) -> None:
+    handled: list[Request] = []
+
+    async def handler(request: Request) -> Response:
+        handled.append(request)
+        return Response(200)
+
+    async def main() -> None:
+        async with serving(handler, limits=FAST) as server, connected(server) as client:
+            await client.send(SMUGGLING[name] + GET)
+            answer = await client.answer()
+            assert answer.status in (400, 501, 505), answer
+            assert answer.headers["connection"] == "close"
+            assert "code" in json.loads(answer.body)["error"]
+            assert await client.ended()
+
+    run(main())
+    assert handled == []
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"CONNECT a:80 HTTP/1.1", 501),
+        (b"TRACE / HTTP/1.1", 501),
+        (b"GET / HTTP/2.0", 505),
+        (b"GET / HTTP/1.2", 400),
+    ],
+)
+def test_methods_and_versions_we_do_not_speak_are_refused(run: Run, request_line: bytes, status: int) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            assert (await ask(server, request_line + b"\r\n" + HOST + b"\r\n")).status == status
+
+    run(main())
+
+
+def test_another_expectation_than_continue_is_refused(run: Run) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            answer = await ask(
+                server, b"POST / HTTP/1.1\r\n" + HOST + b"Expect: tea\r\nContent-Length: 1\r\n\r\n"
+            )
+            assert answer.status == 417
+
+    run(main())
+
+
+def test_a_broken_request_after_good_ones_is_refused_after_their_answers(run: Run) -> None:
+    async def main() -> None:
+        async with serving() as server, connected(server) as client:
+            await client.send(GET + GET + b"GET / HTTP/1.1\r\nHost : x\r\n\r\n" + GET)
+            assert [(await client.answer()).status for _ in range(3)] == [200, 200, 400]
+            assert await client.ended()
+
+    run(main())
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.binary(max_size=200), prefix=st.sampled_from([b"", b"GET ", b"POST / HTTP/1.1\r\n", CHUNKED, GET])
+)
+def test_noise_never_breaks_the_listener(run: Run, data: bytes, prefix: bytes) -> None:
+    async def main() -> None:
+        async with serving(limits=FAST) as server:
+            async with connected(server) as client:
+                await client.send(prefix + data)
+                client.writer.write_eof()
+                await client.ended()
+            assert (await ask(server, GET)).status == 200
+
+    run(main())
+
+
+@pytest.mark.parametrize("step", [1, 1000, 10**6])
+def test_a_head_over_the_limit_is_a_431_however_it_arrives(run: Run, step: int) -> None:
+    head = b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 3000 + b"\r\n\r\n"
+
+    async def main() -> None:
+        async with serving(limits=Limits(header_bytes=2048)) as server, connected(server) as client:
+            for start in range(0, len(head), step):
+                await client.send(head[start : start + step])
+                if step < 1000:
+                    await asyncio.sleep(0)
+            assert (await client.answer()).status == 431
+
+    run(main())
+
+
+def test_a_head_just_under_the_limit_passes_even_beside_a_large_body(run: Run) -> None:
+    big = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 40000\r\n\r\n" + b"x" * 40000
+    head = b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 30000 + b"\r\n\r\n"
+
+    async def main() -> None:
+        async with serving() as server, connected(server) as client:
+            await client.send(big + head + big + head)
+            assert [(await client.answer()).status for _ in range(4)] == [200] * 4
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 101\r\n\r\n",
+        b"POST / HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 101\r\n\r\n",
+        CHUNKED + b"65\r\n" + b"x" * 101 + b"\r\n",
+    ],
+)
+def test_a_body_over_the_limit_is_a_413_before_it_is_read(run: Run, request_bytes: bytes) -> None:
+    async def main() -> None:
+        async with serving(limits=Limits(body_bytes=100)) as server:
+            assert (await ask(server, request_bytes)).status == 413
+
+    run(main())
+
+
+def test_the_refusal_of_a_large_body_survives_a_client_that_goes_on_sending(run: Run) -> None:
+    async def main() -> None:
+        limits = Limits(body_bytes=100, linger_seconds=1, tick=0.05)
+        async with serving(limits=limits) as server, connected(server) as client:
+            client.writer.write(
+                b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3000000\r\n\r\n" + b"x" * 3_000_000
+            )
+            assert (await client.answer()).status == 413
+
+    run(main())
+
+
+def test_a_slow_head_is_cut_off(run: Run) -> None:
+    async def main() -> None:
+        async with serving(limits=FAST) as server, connected(server) as client:
+            await client.send(GET[:-4])
+            assert (await client.answer()).status == 408
+            assert await client.ended()
+
+    run(main())
+
+
+def test_a_connection_that_says_nothing_is_closed_without_an_answer(run: Run) -> None:
+    async def main() -> None:
+        async with serving(limits=FAST) as server, connected(server) as client:
+            assert await client.ended()
+
+    run(main())
+
+
+def test_a_body_that_stops_or_only_trickles_is_cut_off(run: Run) -> None:
+    async def main() -> None:
+        async with serving(limits=FAST) as server, connected(server) as stops, connected(server) as trickles:
+            for client in (stops, trickles):
+                await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 1000\r\n\r\nab")
+            answer = asyncio.create_task(trickles.answer())
+            while not answer.done():
+                trickles.writer.write(b"x")
+                await asyncio.sleep(0.02)
+            assert (await answer).status == 408
+            assert (await stops.answer()).status == 408
+
+    run(main())
+
+
+def test_a_slow_but_steady_body_is_let_through(run: Run) -> None:
+    async def main() -> None:
+        async with serving(limits=FAST) as server, connected(server) as client:
+            await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 30000\r\n\r\n")
+            for _ in range(15):
+                await client.send(b"x" * 2000)
+                await asyncio.sleep(0.03)
+            assert (await client.answer()).status == 200
+
+    run(main())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_client_that_does_not_read_its_answer_is_cut_off(run: Run, streamed: bool) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 100_000
+
+    async def handler(request: Request) -> Response | StreamResponse:
+        return StreamResponse(200, chunks()) if streamed else Response(200, b"x" * 20_000_000)
+
+    async def main() -> None:
+        async with serving(handler, limits=FAST) as server, connected(server, limit=1000) as client:
+            await client.send(GET)
+            await eventually(lambda: len(server.connections) == 1)
+            await eventually(lambda: not server.connections)
+
+    run(main())
+
+
+def test_slow_clients_do_not_slow_down_a_good_one(run: Run) -> None:
+    async def main() -> None:
+        limits = Limits(header_seconds=30, tick=0.05)
+        async with serving(limits=limits) as server:
+            slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(200)]
+            for _, writer in slow:
+                writer.write(b"GET / HTTP/1.1\r\nX-Slow: ")
+            await eventually(lambda: len(server.connections) == 200)
+            began = time.perf_counter()
+            for _ in range(20):
+                assert (await ask(server, GET)).status == 200
+            assert time.perf_counter() - began < 2
+            for _, writer in slow:
+                writer.close()
+
+    run(main())
+
+
+def test_the_handler_is_asked_only_after_the_guard(run: Run) -> None:
+    class Guard:
+        def check(self, request: Request) -> Response | None:
+            return Response(403, b"{}") if request.path == "/no" else None
+
+    async def main() -> None:
+        async with serving(echo, guard=Guard(), limits=FAST) as server:
+            assert (await ask(server, GET)).status == 200
+            denied = b"POST /no HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000\r\n\r\n"
+            assert (await ask(server, denied)).status == 403
+
+    run(main())
