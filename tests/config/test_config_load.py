@@ -261,3 +261,10 @@ def test_a_failed_load_leaves_nothing_behind(load_text, refused):
 
 def test_settings_can_be_made_in_code_alone():
     assert Settings().rate_limit.max_requests_per_minute == 60
+
+
+def test_the_callback_address_may_come_from_the_environment(load_text):
+    env = {"TOOL_GATEWAY_CALLBACK_URL": "https://a.example/auth/callback"}
+    assert load_text("", env).settings.admin.callback_url == env["TOOL_GATEWAY_CALLBACK_URL"]
+    own = load_text("admin: {callback_url: 'https://b.example/'}", env)
+    assert own.settings.admin.callback_url == "https://b.example/"

@@ -232,3 +232,16 @@ def test_codex_files_are_read(write):
 def test_a_file_without_servers_is_refused(write):
     with pytest.raises(ConfigError, match="none of mcpServers, mcp_servers, servers"):
         client_file(write("x.json", "{}"))
+
+
+def test_the_configuration_may_name_a_client_file(load_text, folder):
+    loaded = load_text(
+        "servers: mcp.json", {}, mcp__json='{"mcpServers": {"a": {"command": "x"}}, "theme": 1}'
+    )
+    assert list(loaded.settings.servers) == ["a"]
+    assert folder / "mcp.json" in loaded.files
+
+
+def test_strictness_may_come_from_the_environment(refused):
+    text = "servers: {s: {command: uvx, args: [pkg]}}\nstrict_supply_chain: '${STRICT}'\n"
+    assert "(strict_supply_chain)" in refused(text, {"STRICT": "true"})

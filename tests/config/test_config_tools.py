@@ -196,6 +196,7 @@ GET = "request: {method: GET, path: /}"
         ("request: {method: GET, path: /, query: {q: '{x}'}}", "request.query.q: {x} names no"),
         ("request: {method: GET, path: /, headers: {X: '{x}'}}", "request.headers.X: {x} names no"),
         ("request: {method: POST, path: /, body: {a: ['{x}']}}", "request.body.a[0]: {x} names no"),
+        ("request: {method: GET, path: /, body: {a: 1}}", "request.body: GET has no body; use query"),
         ("request: {method: POST, path: /, body_exclude: [x]}", "body_exclude[0]: names no declared"),
         ("request: {method: FETCH, path: /}", "request.method: expected one of GET, POST"),
         ("request: {path: /}", 'tools.do.request: the key "method" is missing'),

@@ -14,13 +14,15 @@ from agent_gate.errors import ConfigError
 BLOCKS = ("mcpServers", "mcp_servers", "servers")
 
 
-def read_client_file(path: Path, reading: Reading) -> dict[str, ServerSettings]:
+def read_client_file(
+    path: Path, reading: Reading, *, strict_supply_chain: bool = False
+) -> dict[str, ServerSettings]:
     """The servers of `mcpServers` (Claude, Cursor), `servers` (VS Code) or `[mcp_servers.x]` (Codex)."""
     name, block = server_block(read_any(path))
     if block is None:
         raise ConfigError(f"none of {', '.join(BLOCKS)} stands in it", where=str(path))
     filled = reading.variables.fill(block, name)
-    return read_servers(filled, name, reading, lenient=True, strict_supply_chain=False)
+    return read_servers(filled, name, reading, lenient=True, strict_supply_chain=strict_supply_chain)
 
 
 def read_any(path: Path) -> Node:

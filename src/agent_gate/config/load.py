@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agent_gate.config.clientfiles import read_client_file
 from agent_gate.config.decode import Reading, convert, decode
 from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
@@ -82,9 +83,9 @@ def find_permissions(root: Node, config: Path | None) -> Path | None:
 
 def read_settings(root: Node, reading: Reading) -> Settings:
     limits = decode(root.get("rate_limit") or empty(root.mark), RateLimitSettings, "rate_limit", reading)
-    strict = root.get("strict_supply_chain")
+    strict = root.get("strict_supply_chain") or Node(False, root.mark)
     services = read_services(root.get("services") or empty(root.mark), reading)
-    servers = all_servers(root, reading, strict=strict is not None and strict.value is True)
+    servers = all_servers(root, reading, strict=convert(strict, bool, "strict_supply_chain", reading))
     refuse_folded(root, services, servers)
     settings = decode(
         root,
@@ -98,7 +99,14 @@ def read_settings(root: Node, reading: Reading) -> Settings:
         people=read_people(root, reading),
     )
     check_settings(settings, root)
-    return settings
+    return with_callback(settings, reading.variables.env.get("TOOL_GATEWAY_CALLBACK_URL"))
+
+
+def with_callback(settings: Settings, url: str | None) -> Settings:
+    """The settings with the callback address of the environment, where the file has none."""
+    if not url or settings.admin.callback_url is not None:
+        return settings
+    return replace(settings, admin=replace(settings.admin, callback_url=url))
 
 
 def check_settings(settings: Settings, root: Node) -> None:
@@ -112,13 +120,13 @@ def check_settings(settings: Settings, root: Node) -> None:
 def read_agents(root: Node, limits: RateLimitSettings, reading: Reading) -> dict[str, AgentSettings]:
     """`agents:`, and the single `agent:` under the name "default"."""
     found: dict[str, AgentSettings] = {}
-    several = root.get("agents")
+    several = root.get("agents") or empty(root.mark)
     single = root.get("agent")
     if single is not None:
         found["default"] = read_agent(single, "default", "agent", limits, reading)
-    for name, node in entries(several, "agents").items() if several else ():
+    for name, node in entries(several, "agents").items():
         if name in found:
-            fail(several.key_mark(name), f"agents.{name}", 'is also given as "agent"')  # type: ignore[union-attr]
+            fail(several.key_mark(name), f"agents.{name}", 'is also given as "agent"')
         found[name] = read_agent(node, name, join("agents", name), limits, reading)
     refuse_shared_tokens(found)
     return found
@@ -246,6 +254,9 @@ def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, Ser
     file = Path(node.mark.file).parent / Path(str(node.value)).expanduser()
     if not file.is_file():
         fail(node.mark, "servers", f"the file {file} does not exist")
+    if file.suffix not in (".yaml", ".yml"):
+        reading.files.append(file)
+        return read_client_file(file, reading, strict_supply_chain=strict)
     root = open_file(file, reading)
     found: dict[str, ServerSettings] = {}
     for key in entries(root, ""):
@@ -263,10 +274,10 @@ def refuse_folded(
 ) -> None:
     """Two keys that fold to one namespace would share rules and names, so they are refused."""
     seen: dict[str, tuple[str, str]] = {}
-    hosts = entries(root.get("hosts") or empty(root.mark), "hosts")
+    hosts = root.get("hosts") or empty(root.mark)
     places = [(key, service.where) for key, service in services.items()]
     places += [(key, server.where) for key, server in servers.items()]
-    places += [(key, str(root.get("hosts").key_mark(key))) for key in hosts]  # type: ignore[union-attr]
+    places += [(key, str(hosts.key_mark(key))) for key in entries(hosts, "hosts")]
     for key, where in places:
         other, first = seen.setdefault(fold_namespace(key), (key, where))
         if (other, first) != (key, where):

@@ -24,8 +24,8 @@ TRANSPORTS: dict[str, Transport] = {
     "auto": "auto",
 }
 SAME = {"httpUrl": "url", "serverUrl": "url", "http_headers": "headers", "title": "name"}
-LAUNCHERS = {"npx": ("-y", "--yes"), "bunx": (), "uvx": (), "pnpx": ()}
-FLAGS_WITH_VALUE = frozenset({"--package", "-p", "--from", "--with", "--python", "--registry", "--cache"})
+LAUNCHERS = frozenset({"npx", "bunx", "uvx", "pnpx"})
+PACKAGE_FLAGS = frozenset({"--package", "-p", "--from"})
 VERSIONED = re.compile(r"(?:@[^@/]+/)?[^@/]+(?:@[^@]+|==[^=]+)")
 
 
@@ -144,17 +144,14 @@ def check_package(server: ServerSettings, node: Node, path: str, reading: Readin
 
 def fetched_package(server: ServerSettings) -> str | None:
     """The package that a launcher such as npx downloads and runs; None where nothing is fetched."""
-    launcher = Path(server.command).name
-    if launcher not in LAUNCHERS:
+    if Path(server.command).name not in LAUNCHERS:
         return None
-    skip = False
+    named = False
     for arg in server.args:
-        if skip and launcher in ("npx", "uvx"):
-            return arg
-        skip = arg in ("--package", "-p", "--from")
-        if not arg.startswith("-"):
+        flag, _, value = arg.partition("=")
+        if named or not arg.startswith("-"):
             return None if arg.startswith((".", "/")) else arg
-        name, _, value = arg.partition("=")
-        if name in ("--package", "--from") and value:
+        if flag in PACKAGE_FLAGS and value:
             return value
+        named = flag in PACKAGE_FLAGS
     return None

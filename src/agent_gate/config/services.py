@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
@@ -159,7 +160,7 @@ class ServiceConfig:
     timeout: Annotated[
         float | None, "Seconds a call may run, where the tool says nothing.", AtLeast(0.001)
     ] = None
-    ca: Annotated[str | None, "PEM file of the authority that signed the service's certificate."] = None
+    ca: Annotated[Path | None, "PEM file of the authority that signed the service's certificate."] = None
     tools_file: Annotated[str, "The tool files, as written.", GIVEN] = ""
     tools: Annotated[
         tuple[ToolDefinition, ...],

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_gate.config.decode import Reading, decode
 from agent_gate.config.nodes import Mark, Node, entries, fail, items, join
-from agent_gate.config.services import ArgDefinition, ToolDefinition
+from agent_gate.config.services import BODILESS, ArgDefinition, ToolDefinition
 from agent_gate.config.yamlfile import read_yaml
 from agent_gate.core.ids import NAME
 from agent_gate.core.schema import compile_schema
@@ -148,6 +148,8 @@ def check_request(node: Node, path: str, tool: ToolDefinition) -> None:
     body = node.get("body")
     if body is not None:
         check_body(body, join(path, "body"), tool)
+        if tool.request is not None and tool.request.method in BODILESS:
+            fail(node.key_mark("body"), join(path, "body"), f"{tool.request.method} has no body; use query")
         if tool.request is not None and tool.request.body_exclude:
             fail(node.key_mark("body"), join(path, "body"), "either body or body_exclude, not both")
     for i, item in enumerate(items(node.get("body_exclude") or Node([], node.mark), path)):
