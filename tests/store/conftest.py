@@ -1,0 +1,18 @@
+"""A store of each engine, on real files and a real server."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import postgres
+from agent_gate.store import StoreSettings
+
+Settings = Callable[..., StoreSettings]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> StoreSettings:
+    if request.param == "sqlite":
+        return StoreSettings(path=tmp_path / "data" / "gate.db", chain="home")
+    return StoreSettings(type="postgres", url=postgres.server().new_database(), chain="home")
