@@ -1,0 +1,170 @@
+"""One child process in its own process group: started without a shell, ended without leftovers."""
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+log = logging.getLogger("agent_gate.sources.mcp")
+
+INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+LAUNCHER = str(Path(__file__).with_name("launch.py"))
+TAIL_LINES = 20
+LONGEST_LINE = 500
+EOF_SECONDS = 2.0
+TERM_SECONDS = 2.0
+KILL_SECONDS = 5.0
+
+
+def child_environment(declared: Mapping[str, str]) -> dict[str, str]:
+    """What a server sees: the few variables every program needs, and those its entry declares."""
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return {**kept, **declared}
+
+
+class Lines(asyncio.Protocol):
+    """Cuts a pipe into lines of bounded length and hands each on."""
+
+    def __init__(self, line: Callable[[bytes], None], ended: Callable[[str], None], limit: int) -> None:
+        self.line = line
+        self.ended = ended
+        self.limit = limit
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def data_received(self, data: bytes) -> None:
+        head, found, rest = data.partition(b"\n")
+        while found:
+            if self.parts:
+                self.parts.append(head)
+                head = b"".join(self.parts)
+                self.parts.clear()
+                self.size = 0
+            if head:
+                self.line(head)
+            head, found, rest = rest.partition(b"\n")
+        if head:
+            self.keep(head)
+
+    def keep(self, head: bytes) -> None:
+        self.parts.append(head)
+        self.size += len(head)
+        if self.size > self.limit:
+            self.parts.clear()
+            self.size = 0
+            self.ended(f"it sent a line of more than {self.limit} bytes")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        if self.parts:
+            rest = b"".join(self.parts)
+            self.parts.clear()
+            self.line(rest)
+        self.ended("it closed its output")
+
+
+class Tail(asyncio.Protocol):
+    """Logs a child's standard error and keeps its last lines for the reason of a failure."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: deque[str] = deque(maxlen=TAIL_LINES)
+        self.rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        *lines, rest = (self.rest + data).split(b"\n")
+        self.rest = rest[:LONGEST_LINE]
+        for line in lines:
+            text = line[:LONGEST_LINE].decode(errors="replace").rstrip()
+            self.lines.append(text)
+            log.debug("%s: %s", self.name, text)
+
+    def text(self) -> str:
+        rest = [self.rest.decode(errors="replace")] if self.rest else []
+        return "\n".join([*self.lines, *rest])[-2_000:]
+
+
+class Child:
+    """A running program. `exited` is done, with its exit code, when the program itself has ended."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", tail: Tail) -> None:
+        self.process = process
+        self.tail = tail
+        self.pid = process.pid
+        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.transports: list[asyncio.BaseTransport] = []
+        self.stdin: asyncio.WriteTransport | None = None
+
+    def watch_exit(self) -> None:
+        """Learn of the exit without reaping, so that the group's number cannot be reused before it is killed."""
+        loop = asyncio.get_running_loop()
+        handle = os.pidfd_open(self.pid)
+
+        def ended() -> None:
+            loop.remove_reader(handle)
+            os.close(handle)
+            self.signal_group(signal.SIGKILL)
+            code = self.process.wait()
+            if not self.exited.done():
+                self.exited.set_result(code)
+
+        loop.add_reader(handle, ended)
+
+    def signal_group(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            log.debug("process group %d is gone", self.pid)
+
+    async def wait_exit(self, seconds: float) -> bool:
+        done, _ = await asyncio.wait([self.exited], timeout=seconds)
+        return bool(done)
+
+    async def stop(self) -> None:
+        """Close its input, then ask, then kill; whatever it started dies with it."""
+        if self.stdin is not None:
+            self.stdin.close()
+        try:
+            if not await self.wait_exit(EOF_SECONDS):
+                self.signal_group(signal.SIGTERM)
+                await self.wait_exit(TERM_SECONDS)
+        finally:
+            if not self.exited.done():
+                self.signal_group(signal.SIGKILL)
+            for transport in self.transports:
+                transport.close()
+        await self.wait_exit(KILL_SECONDS)
+
+
+def start_process(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> "subprocess.Popen[bytes]":
+    launcher = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid())]
+    return subprocess.Popen(  # noqa: S603 -- an argv from the operator's file, never a shell
+        [*launcher, *argv],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        env=dict(env),
+        cwd=cwd,
+        start_new_session=True,
+    )
+
+
+async def start_child(
+    name: str, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, lines: Lines
+) -> Child:
+    """Start `argv` with its output going to `lines`; `OSError` where that is not possible."""
+    loop = asyncio.get_running_loop()
+    process = start_process(argv, env, cwd)
+    child = Child(process, Tail(name))
+    child.watch_exit()
+    out, _ = await loop.connect_read_pipe(lambda: lines, process.stdout)
+    err, _ = await loop.connect_read_pipe(lambda: child.tail, process.stderr)
+    child.stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+    child.transports = [child.stdin, out, err]
+    return child

@@ -1,0 +1,151 @@
+"""The sessions of one server: the one its lists come from, and those kept apart for a caller or an era."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from hashlib import sha256
+
+from agent_gate.config.servers import ServerSettings
+from agent_gate.core.ports import Memory
+from agent_gate.core.tool import Json
+from agent_gate.net.pool import Pool
+from agent_gate.sources.mcp.ask import Ask
+from agent_gate.sources.mcp.dial import Dialer
+from agent_gate.sources.mcp.eras import ALL_CAPABILITIES
+from agent_gate.sources.mcp.link import Notice, ignore
+from agent_gate.sources.mcp.session import Session
+from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, RpcError, encode
+
+log = logging.getLogger("agent_gate.sources.mcp")
+
+MAX_CHILDREN = 16
+MAX_SESSIONS = 512
+Key = tuple[str, bytes]
+
+
+class Connections:
+    """`main` is met first and lists everything; others are opened when a caller needs one."""
+
+    def __init__(self, settings: ServerSettings, pool: Pool, memory: Memory, notice: Notice) -> None:
+        self.settings = settings
+        self.dialer = Dialer(settings, pool)
+        self.memory = memory
+        self.notice = notice
+        self.main: Session | None = None
+        self.others: OrderedDict[Key, asyncio.Task[Session]] = OrderedDict()
+        self.closing: set[asyncio.Task[None]] = set()
+        self.handshake_refused = False
+
+    @property
+    def memory_key(self) -> str:
+        place = [self.dialer.argv, self.settings.url]
+        return f"mcp-era:{self.settings.key}:{sha256(encode(place)).hexdigest()[:16]}"
+
+    async def open(self) -> Session:
+        """Meet the server anew; whatever was open before is closed."""
+        await self.close()
+        self.handshake_refused = False
+        known = self.memory.get(self.memory_key) or ""
+        session = await self.dialer.open(known, ALL_CAPABILITIES)
+        if session.welcome.era != known:
+            self.memory.set(self.memory_key, session.welcome.era)
+        session.link.notice = self.notice
+        self.main = session
+        return session
+
+    def current(self) -> Session:
+        if self.main is None or not self.main.usable:
+            raise Broken("it is not connected", sent=False)
+        return self.main
+
+    def kept_apart(self, ask: Ask, main: Session) -> Key | None:
+        """The key of the session this caller needs for itself; None where the shared one will do."""
+        if ask.shared:
+            return None
+        alone = self.settings.isolation == "caller"
+        if main.modern:
+            if not ask.modern and ask.can_be_asked and not self.handshake_refused:
+                return (ask.caller if alone or not self.dialer.exclusive else "", NEWEST_HANDSHAKE.encode())
+            return (ask.caller, b"") if alone and self.dialer.exclusive else None
+        if self.dialer.exclusive:
+            return (ask.caller, b"") if alone else None
+        return (ask.caller, encode(ask.capabilities))
+
+    async def for_ask(self, ask: Ask) -> Session:
+        main = self.current()
+        key = self.kept_apart(ask, main)
+        if key is None:
+            return main
+        try:
+            return await self.other(key, ask, main)
+        except RpcError as error:
+            if not main.modern:
+                raise
+            log.info("%s has no handshake era: %s", self.settings.key, error)
+            self.handshake_refused = True
+            return main
+
+    async def other(self, key: Key, ask: Ask, main: Session) -> Session:
+        """The session under `key`, opened once however many calls wait for it."""
+        task = self.others.get(key)
+        if task is not None and task.done():
+            if alive(task):
+                self.others.move_to_end(key)
+                return task.result()
+            self.close_later(self.others.pop(key))
+            task = None
+        if task is None:
+            era = key[1].decode() if main.modern and key[1] else main.welcome.era
+            declared = ALL_CAPABILITIES if self.dialer.exclusive else ask.capabilities
+            task = self.others[key] = asyncio.create_task(self.open_other(era, declared))
+            task.add_done_callback(failure)
+            self.evict()
+        return await asyncio.shield(task)
+
+    async def open_other(self, era: str, declared: Mapping[str, Json]) -> Session:
+        session = await self.dialer.open(era, declared)
+        session.link.notice = ignore
+        return session
+
+    def evict(self) -> None:
+        """Close the session unused for longest, but none with a call in flight."""
+        limit = MAX_CHILDREN if self.dialer.exclusive else MAX_SESSIONS
+        for key, task in list(self.others.items()):
+            if len(self.others) <= limit:
+                return
+            if task.done() and not (alive(task) and task.result().in_flight):
+                del self.others[key]
+                self.close_later(task)
+
+    def close_later(self, task: "asyncio.Task[Session]") -> None:
+        closing = asyncio.create_task(close_opened(task))
+        self.closing.add(closing)
+        closing.add_done_callback(self.closing.discard)
+
+    async def close(self) -> None:
+        main, self.main = self.main, None
+        for task in self.others.values():
+            self.close_later(task)
+        self.others.clear()
+        if main is not None:
+            await main.close()
+        if self.closing:
+            await asyncio.wait(self.closing)
+
+
+def alive(task: "asyncio.Task[Session]") -> bool:
+    return not task.cancelled() and failure(task) is None and task.result().usable
+
+
+def failure(task: "asyncio.Task[Session]") -> BaseException | None:
+    """Why a session could not be opened; reading it keeps the loop from reporting it a second time."""
+    return None if task.cancelled() else task.exception()
+
+
+async def close_opened(task: "asyncio.Task[Session]") -> None:
+    """Close a session whether it is open or still being opened."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled() and failure(task) is None:
+        await task.result().close()

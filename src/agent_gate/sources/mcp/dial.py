@@ -1,0 +1,118 @@
+"""Opens one session with a server, over whichever transport its entry names."""
+
+import asyncio
+from collections.abc import Mapping
+from time import monotonic
+from urllib.parse import urlsplit
+
+from agent_gate.config.servers import ServerSettings, find_command
+from agent_gate.core.tool import Json
+from agent_gate.errors import ConfigError
+from agent_gate.net.pool import Pool
+from agent_gate.sources.mcp.child import child_environment
+from agent_gate.sources.mcp.eras import negotiate
+from agent_gate.sources.mcp.http import HttpLink
+from agent_gate.sources.mcp.link import Link
+from agent_gate.sources.mcp.session import Session
+from agent_gate.sources.mcp.sse import SseLink
+from agent_gate.sources.mcp.stdio import StdioLink
+from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, Refused, is_modern
+
+CONNECT_SECONDS = 30.0
+
+
+def environment(settings: ServerSettings) -> dict[str, str]:
+    """A child's variables, with its key under the name that its entry gives."""
+    auth = settings.auth
+    key = {auth.env: auth.token} if auth.env and auth.token else {}
+    return child_environment({**key, **settings.env})
+
+
+def credentials(settings: ServerSettings) -> dict[str, str]:
+    """The headers of every request to a remote server."""
+    auth, headers = settings.auth, dict(settings.headers)
+    if auth.token:
+        headers |= (
+            {auth.header_name: auth.token} if auth.header_name else {"Authorization": f"Bearer {auth.token}"}
+        )
+    return headers
+
+
+class Dialer:
+    """Knows how to reach one server; each `open` is a session of its own."""
+
+    def __init__(self, settings: ServerSettings, pool: Pool) -> None:
+        self.settings = settings
+        self.pool = pool
+        self.transport = "stdio" if settings.command else settings.transport
+        self.missing = ""
+        self.argv = self.resolve() if settings.command else []
+
+    def resolve(self) -> list[str]:
+        """The argv with its program looked up once; a missing one is the reason this server cannot be opened."""
+        try:
+            return [find_command(self.settings), *self.settings.args]
+        except ConfigError as error:
+            self.missing = error.message
+            return [self.settings.command]
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether a session is a connection of its own, rather than a header on shared ones."""
+        return self.transport in ("stdio", "sse")
+
+    async def open(self, known: str, capabilities: Mapping[str, Json]) -> Session:
+        """Connect and meet the server; `known` is the era it is known to speak, or empty."""
+        deadline = monotonic() + CONNECT_SECONDS
+        try:
+            return await self.meet(
+                await self.link(deadline, hears=bool(capabilities)), known, capabilities, deadline
+            )
+        except Refused as refusal:
+            if self.transport != "auto" or refusal.status not in (400, 404, 405):
+                raise
+            self.transport = "sse"
+            return await self.meet(await self.link(deadline), NEWEST_HANDSHAKE, capabilities, deadline)
+        except Broken:
+            if self.transport != "stdio" or (known and not is_modern(known)):
+                raise
+            return await self.meet(await self.link(deadline), NEWEST_HANDSHAKE, capabilities, deadline)
+
+    async def meet(
+        self, link: Link, known: str, capabilities: Mapping[str, Json], deadline: float
+    ) -> Session:
+        try:
+            async with asyncio.timeout(deadline - monotonic()):
+                return Session(link, await negotiate(link, capabilities, known, deadline), capabilities)
+        except BaseException as error:
+            if isinstance(link, StdioLink) and isinstance(error, Broken):
+                error.reason = with_last_words(error.reason, link)
+            await link.close()
+            raise
+
+    async def link(self, deadline: float, *, hears: bool = True) -> Link:
+        settings = self.settings
+        if self.missing:
+            raise Broken(self.missing, sent=False)
+        if self.transport == "stdio":
+            stdio = StdioLink()
+            await stdio.start(settings.key, self.argv, environment(settings), settings.cwd)
+            return stdio
+        if self.transport == "sse":
+            sse = SseLink(self.pool, settings.url, credentials(settings))
+            await sse.start(deadline)
+            return sse
+        return HttpLink(self.pool, settings.url, credentials(settings), hears=hears)
+
+    @property
+    def address(self) -> str:
+        """Where it is, for people: never a query, which may hold a secret."""
+        if self.argv:
+            return self.argv[0]
+        parts = urlsplit(self.settings.url)
+        return f"{parts.scheme}://{parts.netloc}{parts.path}"
+
+
+def with_last_words(reason: str, link: StdioLink) -> str:
+    words = link.last_words()
+    return f"{reason}; its last words were:\n{words}" if words else reason

@@ -1,0 +1,101 @@
+"""The headers in which the 2026-07-28 revision repeats parts of a request, and which of them a tool may ask for."""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_gate.core.tool import Json
+
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+ANNOTATION = "x-mcp-header"
+TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
+PLAIN = re.compile(r"[\x20-\x7e]*")
+WRAPPED = re.compile(r"=\?base64\?.*\?=")
+MIRRORED_TYPES = frozenset({"string", "integer", "boolean"})
+ONE_SCHEMA = frozenset(
+    [
+        "items",
+        "contains",
+        "unevaluatedItems",
+        "additionalProperties",
+        "propertyNames",
+        "unevaluatedProperties",
+        "not",
+        "if",
+        "then",
+        "else",
+        "contentSchema",
+    ]
+)
+MANY_SCHEMAS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+NAMED_SCHEMAS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+
+Path = tuple[str, ...]
+HeaderMap = Mapping[Path, str]
+"""Where in the arguments each `Mcp-Param-` header's value stands."""
+
+
+def header_value(text: str) -> str:
+    """`text` as a header can carry it; what it cannot is wrapped in base64."""
+    if PLAIN.fullmatch(text) and text == text.strip() and not WRAPPED.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode('ascii')}?="
+
+
+def positions(schema: Json, path: Path | None = ()) -> Iterator[tuple[Path | None, dict[str, Any]]]:
+    """Every schema inside `schema`; its path is None where other keywords than `properties` lead to it."""
+    stack: list[tuple[Path | None, Json]] = [(path, schema)]
+    while stack:
+        here, node = stack.pop()
+        if not isinstance(node, dict):
+            continue
+        yield here, node
+        for keyword, value in node.items():
+            if keyword == "properties" and isinstance(value, dict):
+                stack.extend(
+                    ((*here, name) if here is not None else None, sub) for name, sub in value.items()
+                )
+            elif keyword in ONE_SCHEMA:
+                stack.append((None, value))
+            elif keyword in MANY_SCHEMAS and isinstance(value, list):
+                stack.extend((None, sub) for sub in value)
+            elif keyword in NAMED_SCHEMAS and isinstance(value, dict):
+                stack.extend((None, sub) for sub in value.values())
+
+
+def header_map(schema: Json) -> HeaderMap:
+    """The headers a tool asks for; `ValueError` names the annotation that breaks the rules."""
+    found: dict[Path, str] = {}
+    for path, node in positions(schema):
+        if ANNOTATION not in node:
+            continue
+        name = node[ANNOTATION]
+        if not path:
+            raise ValueError(f"its {ANNOTATION} stands where no argument is")
+        if not isinstance(name, str) or not TOKEN.fullmatch(name):
+            raise ValueError(f"its {ANNOTATION} on {'.'.join(path)} is not a header name")
+        if node.get("type") not in MIRRORED_TYPES:
+            raise ValueError(f"its {ANNOTATION} on {'.'.join(path)} needs a string, integer or boolean")
+        if name.lower() in (other.lower() for other in found.values()):
+            raise ValueError(f"two arguments share the {ANNOTATION} {name}")
+        found[path] = name
+    return found
+
+
+def value_at(arguments: Json, path: Path) -> Json:
+    for name in path:
+        arguments = arguments.get(name) if isinstance(arguments, Mapping) else None
+    return arguments
+
+
+def param_headers(wanted: HeaderMap, arguments: Mapping[str, Json]) -> dict[str, str]:
+    """The `Mcp-Param-` headers of one call; an absent argument has none."""
+    out: dict[str, str] = {}
+    for path, name in wanted.items():
+        value = value_at(arguments, path)
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        if isinstance(value, str | int | float):
+            out[f"Mcp-Param-{name}"] = header_value(str(value))
+    return out

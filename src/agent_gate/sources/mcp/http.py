@@ -1,0 +1,381 @@
+"""Streamable HTTP, of the handshake eras (sessions, a GET stream) and of the modern one (each POST for itself).
+
+An answer is a JSON body or the last event of a stream. What comes before it on that stream belongs to the
+same request, which is never sent twice for it.
+"""
+
+import asyncio
+import logging
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import count
+from time import monotonic
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from agent_gate.core.tool import Json
+from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply, Target
+from agent_gate.sources.mcp.events import read_events
+from agent_gate.sources.mcp.headers import NAMED_BY, header_value
+from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
+from agent_gate.sources.mcp.mux import hashable, spawn
+from agent_gate.sources.mcp.wire import (
+    INTERNAL_ERROR,
+    MAX_MESSAGE,
+    Broken,
+    Message,
+    Refused,
+    RpcError,
+    StaleSession,
+    Throttled,
+    decode,
+    decode_message,
+    encode_notification,
+    encode_request,
+    is_modern,
+    params_of,
+    result_of,
+)
+
+log = logging.getLogger("agent_gate.sources.mcp")
+
+Header = tuple[bytes, bytes]
+ACCEPT = (
+    (b"accept", b"application/json, text/event-stream"),
+    (b"content-type", b"application/json"),
+)
+MAX_ERROR = 64 * 1024
+SMALL_SECONDS = 10.0
+DRAIN_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+DEFAULT_AFTER = 5.0
+MAX_RESUMES = 5
+
+
+def split_url(url: str) -> tuple[Target, bytes]:
+    """Where to connect, and what to ask for there: path and query exactly as written."""
+    parts = urlsplit(url)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target.parse(f"{parts.scheme}://{parts.netloc}"), path.encode()
+
+
+def header_pairs(headers: Mapping[str, str]) -> tuple[Header, ...]:
+    return tuple((name.encode(), value.encode()) for name, value in headers.items())
+
+
+def media_type(reply: StreamReply) -> bytes:
+    return (reply.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+
+
+def retry_after(reply: StreamReply) -> float:
+    value = (reply.header(b"retry-after") or b"").strip()
+    return float(value) if value.isdigit() and len(value) < 6 else DEFAULT_AFTER
+
+
+class HttpLink:
+    """Requests to one URL over the shared pool. A session is a header value, not a connection."""
+
+    def __init__(self, pool: Pool, url: str, credentials: Mapping[str, str], *, hears: bool = True) -> None:
+        self.pool = pool
+        self.target, self.path = split_url(url)
+        self.fixed = (*ACCEPT, *header_pairs(credentials))
+        self.head: tuple[Header, ...] = self.fixed
+        self.hears = hears
+        self.notice: Notice = ignore
+        self.loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[str] = self.loop.create_future()
+        self.session_id = b""
+        self.running: dict[object, Order] = {}
+        self.numbers = count(1)
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.hearing: asyncio.Task[None] | None = None
+        self.set_era("", b"")
+
+    @property
+    def era(self) -> str:
+        return self.revision
+
+    @era.setter
+    def era(self, era: str) -> None:
+        self.set_era(era, self.session_id if era else b"")
+
+    def set_era(self, era: str, session_id: bytes) -> None:
+        self.revision = era
+        self.session_id = session_id
+        version = ((b"mcp-protocol-version", era.encode()),) if era else ()
+        session = ((b"mcp-session-id", session_id),) if session_id else ()
+        self.head = (*self.fixed, *version, *session)
+
+    async def request(self, order: Order) -> bytes:
+        number = next(self.numbers)
+        body = encode_request(number, order.method, order.numbered(number))
+        self.running[number] = order
+        try:
+            return await self.exchange(order, number, body)
+        except (asyncio.CancelledError, TimeoutError):
+            if not is_modern(self.revision) and order.method != "initialize":
+                gone = {"requestId": number, "reason": "not awaited"}
+                spawn(self.tasks, self.notify("notifications/cancelled", gone))
+            raise
+        finally:
+            del self.running[number]
+
+    async def exchange(self, order: Order, number: int, body: bytes) -> bytes:
+        used = self.session_id
+        reply = await self.post(body, self.headers_for(order), order)
+        if reply.status != 200:
+            reply = await self.accepted(reply, used, body, order)
+        if order.method == "initialize":
+            self.set_era("", reply.header(b"mcp-session-id") or b"")
+        try:
+            if media_type(reply) == b"text/event-stream":
+                return await self.read_stream(reply, order, number)
+            return result_of(answer_in(await reply.read(MAX_MESSAGE), number))
+        except Lost as error:
+            raise lost(error) from None
+        except BadReply as error:
+            raise RpcError(INTERNAL_ERROR, error.message) from None
+
+    def headers_for(self, order: Order) -> Sequence[Header]:
+        if not is_modern(self.revision):
+            return self.head
+        repeated = [(b"mcp-method", order.method.encode())]
+        if (member := NAMED_BY.get(order.method)) is not None:
+            repeated.append((b"mcp-name", header_value(str(order.params.get(member, ""))).encode()))
+        return (*self.head, *repeated, *header_pairs(order.headers))
+
+    async def post(self, body: bytes, headers: Sequence[Header], order: Order) -> StreamReply:
+        try:
+            return await self.pool.stream(
+                "POST",
+                self.target,
+                self.path,
+                headers,
+                body,
+                deadline=order.deadline,
+                max_bytes=sys.maxsize,
+                idempotent=order.idempotent or order.talk is None,
+            )
+        except NotSent as error:
+            raise Broken(error.message, sent=False) from None
+        except Lost as error:
+            raise lost(error) from None
+        except BadReply as error:
+            raise RpcError(INTERNAL_ERROR, error.message) from None
+
+    async def accepted(self, reply: StreamReply, used: bytes, body: bytes, order: Order) -> StreamReply:
+        """A reply that was not a plain 200: another success, a redirect on this origin, or the error it means."""
+        if 200 < reply.status < 300 and media_type(reply):
+            return reply
+        if reply.status in (307, 308) and (path := self.moved(reply)) is not None:
+            await reply.aclose()
+            self.path = path
+            return await self.post(body, self.headers_for(order), order)
+        raise await self.refusal(reply, used)
+
+    def moved(self, reply: StreamReply) -> bytes | None:
+        location = (reply.header(b"location") or b"").decode("ascii", errors="replace")
+        url = urljoin(self.target.origin + self.path.decode(), location)
+        path = url.removeprefix(self.target.origin)
+        return path.encode() if location and path != url and path.startswith("/") else None
+
+    async def refusal(self, reply: StreamReply, used: bytes) -> Exception:
+        """What a status says about the request: who refused it, and whether it can have run."""
+        try:
+            text = await reply.read(MAX_ERROR)
+        except (Lost, BadReply):
+            text = b""
+        status = reply.status
+        if status == 404 and used:
+            return StaleSession(lambda: self.session_id == used)
+        if status == 429 or (status == 503 and reply.header(b"retry-after")):
+            return Throttled(retry_after(reply))
+        if status in (401, 403):
+            return Refused(status)
+        try:
+            result_of(decode_message(text))
+        except RpcError as error:
+            return error
+        except msgspec.DecodeError:
+            pass
+        return (
+            Broken(f"it answered with HTTP status {status}", sent=True) if status >= 500 else Refused(status)
+        )
+
+    async def read_stream(self, reply: StreamReply, order: Order, number: int) -> bytes:
+        """Follow one request's stream to its answer, over reconnections where the server offers them."""
+        last, delay = b"", RETRY_SECONDS
+        for _ in range(MAX_RESUMES):
+            try:
+                async for event in read_events(reply):
+                    last = event.id if event.id is not None else last
+                    delay = event.retry if event.retry is not None else delay
+                    for message in messages_in(event.data):
+                        if not message.method and message.id == number:
+                            spawn(self.tasks, drain(reply))
+                            return result_of(message)
+                        await self.during(message, order)
+            except Lost as error:
+                if not last or error.timed_out:
+                    raise
+            except BaseException:
+                await reply.aclose()
+                raise
+            if not last or is_modern(self.revision):
+                break
+            await asyncio.sleep(min(delay, max(order.deadline - monotonic(), 0)))
+            reply = await self.resume(last, order.deadline)
+        raise Broken("its stream ended before the answer", sent=True)
+
+    async def resume(self, last: bytes, deadline: float) -> StreamReply:
+        try:
+            reply = await self.get(last, deadline)
+        except NotSent as error:
+            raise Broken(error.message, sent=True) from None
+        if reply.status != 200:
+            await reply.aclose()
+            raise Broken(f"its stream could not be resumed (HTTP status {reply.status})", sent=True)
+        return reply
+
+    async def get(self, last: bytes, deadline: float) -> StreamReply:
+        resumed = ((b"last-event-id", last),) if last else ()
+        return await self.pool.stream(
+            "GET",
+            self.target,
+            self.path,
+            (*self.head, *resumed),
+            deadline=deadline,
+            max_bytes=sys.maxsize,
+            idempotent=True,
+        )
+
+    async def during(self, message: Message, order: Order) -> None:
+        """Something that came on a request's own stream, before its answer."""
+        if message.method and message.id is not None:
+            spawn(self.tasks, self.respond(message, order.talk))
+        elif message.method == "notifications/progress" and order.talk is not None:
+            if order.progress is not None:
+                await order.talk.notify(message.method, order.told(params_of(message)))
+        elif message.method and order.talk is not None:
+            await order.talk.notify(message.method, params_of(message))
+        elif message.method:
+            self.notice(message.method, params_of(message))
+
+    async def respond(self, message: Message, talk: Talk | None) -> None:
+        await self.tell(await reply_to(message, talk))
+
+    async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None:
+        await self.tell(encode_notification(method, params))
+        if method == "notifications/initialized" and self.hears:
+            if self.hearing is not None:
+                self.hearing.cancel()
+            self.hearing = spawn(self.tasks, self.hear())
+
+    async def tell(self, body: bytes) -> None:
+        """Send something that has no answer."""
+        try:
+            await self.pool.request(
+                "POST",
+                self.target,
+                self.path,
+                self.head,
+                body,
+                deadline=monotonic() + SMALL_SECONDS,
+                max_bytes=MAX_ERROR,
+            )
+        except (NotSent, Lost, BadReply) as error:
+            log.debug("a message was not delivered: %s", error)
+
+    async def hear(self) -> None:
+        """Hold the stream on which a handshake server speaks outside of requests; many have none."""
+        last, delay, failures = b"", RETRY_SECONDS, 0
+        while failures < MAX_RESUMES:
+            try:
+                reply = await self.get(last, math.inf)
+                if reply.status != 200 or media_type(reply) != b"text/event-stream":
+                    await reply.aclose()
+                    return
+                async for event in read_events(reply):
+                    failures = 0
+                    last = event.id if event.id is not None else last
+                    delay = event.retry if event.retry is not None else delay
+                    for message in messages_in(event.data):
+                        await self.beside(message)
+            except (Lost, RpcError) as error:
+                log.debug("the stream of notices ended: %s", error)
+            except NotSent as error:
+                self.fail(error.message)
+                return
+            failures += 1
+            await asyncio.sleep(delay)
+
+    async def beside(self, message: Message) -> None:
+        """Something that came outside of any request's stream; it may still be about one."""
+        if not message.method:
+            return
+        params = params_of(message)
+        order = self.running.get(hashable(params.get("progressToken"))) or self.only_order()
+        if message.id is not None:
+            spawn(self.tasks, self.respond(message, order.talk if order is not None else None))
+        elif message.method in ("notifications/progress", "notifications/message"):
+            if order is not None:
+                await self.during(message, order)
+        else:
+            self.notice(message.method, params)
+
+    def only_order(self) -> Order | None:
+        found = [order for order in self.running.values() if order.talk is not None]
+        return found[0] if len(found) == 1 else None
+
+    def fail(self, reason: str) -> None:
+        if not self.lost.done():
+            self.lost.set_result(reason)
+
+    async def close(self) -> None:
+        self.fail("it was closed")
+        for task in list(self.tasks):
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        if self.session_id:
+            await self.leave()
+
+    async def leave(self) -> None:
+        """End the session on the server's side; many do not offer that."""
+        deadline = monotonic() + SMALL_SECONDS
+        try:
+            await self.pool.request(
+                "DELETE", self.target, self.path, self.head, deadline=deadline, max_bytes=MAX_ERROR
+            )
+        except (NotSent, Lost, BadReply) as error:
+            log.debug("the session was not ended: %s", error)
+
+
+def lost(error: Lost) -> Exception:
+    return TimeoutError() if error.timed_out else Broken(error.message, sent=True)
+
+
+def answer_in(body: bytes, number: int) -> Message:
+    """The response with our number in a JSON body."""
+    for message in messages_in(body):
+        if not message.method and message.id == number:
+            return message
+    raise RpcError(INTERNAL_ERROR, "it answered with something that is not the response to the request")
+
+
+def messages_in(data: bytes) -> list[Message]:
+    try:
+        return decode(data) if data else []
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+
+
+async def drain(reply: StreamReply) -> None:
+    """Read the end of a stream, so that its connection can be used again."""
+    reply.deadline = monotonic() + DRAIN_SECONDS
+    try:
+        async for _ in reply:
+            pass
+    except (Lost, BadReply):
+        await reply.aclose()

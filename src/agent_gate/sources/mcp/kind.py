@@ -1,0 +1,41 @@
+"""How the gateway makes MCP sources: one for each entry of its servers."""
+
+from collections.abc import Sequence
+
+from agent_gate.config.servers import ServerSettings
+from agent_gate.config.settings import Settings
+from agent_gate.core.ports import Plan, Toolbox
+from agent_gate.sources.mcp.source import McpSource
+
+
+class McpKind:
+    """The kind `mcp`, under which this source is registered."""
+
+    name = "mcp"
+
+    def make(self, settings: Settings, toolbox: Toolbox) -> Sequence[Plan]:
+        return [plan(server, toolbox) for server in settings.servers.values()]
+
+
+def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
+    return Plan(
+        source=McpSource(server, toolbox),
+        settings=server,
+        enabled=server.enabled,
+        on_demand=server.connect == "on-demand",
+        prefix=server.prefix,
+        hold_changes=server.pin == "hold",
+        needs_auth=missing_credential(server),
+    )
+
+
+def missing_credential(server: ServerSettings) -> str:
+    """What a person has to do before this server can be reached; empty where there is nothing."""
+    if not server.auth.needs_auth:
+        return ""
+    if server.auth.env:
+        return f"Set the environment variable {server.auth.env} to the key of {server.title}, then reload"
+    return f"{server.title} needs a sign-in ({server.auth.type})"
+
+
+SOURCE = McpKind()

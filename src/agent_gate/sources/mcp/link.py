@@ -1,0 +1,113 @@
+"""What every transport offers (`Link`) and what it is handed (`Order`, `Talk`).
+
+A transport carries requests of one server. It knows framing, sessions and streams, and nothing of tools,
+callers or eras' bridging; whatever the server says while a request runs goes to that request's `Talk`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent_gate.core.tool import Json
+from agent_gate.sources.mcp.wire import (
+    INVALID_REQUEST,
+    Message,
+    RpcError,
+    encode_error,
+    encode_result,
+    params_of,
+)
+
+Notice = Callable[[str, Mapping[str, Json]], None]
+"""Hears the notifications that belong to no request: list changes, updated resources."""
+
+
+class Talk(Protocol):
+    """The way back to whoever a request was sent for."""
+
+    async def notify(self, method: str, params: Mapping[str, Json]) -> None: ...
+
+    async def ask(self, method: str, params: Mapping[str, Json]) -> Json:
+        """Put a server's question to the caller and return its result; `RpcError` where that is not possible."""
+        ...
+
+
+class Silent:
+    """A caller that can be told nothing and asked nothing."""
+
+    async def notify(self, method: str, params: Mapping[str, Json]) -> None:
+        del method, params
+
+    async def ask(self, method: str, params: Mapping[str, Json]) -> Json:
+        del params
+        raise RpcError(
+            INVALID_REQUEST, f"{method} cannot be answered: this caller's connection carries no questions"
+        )
+
+
+SILENT = Silent()
+
+
+@dataclass(slots=True, kw_only=True)
+class Order:
+    """One request to send before `deadline` (monotonic).
+
+    `talk` None marks a request of our own. `progress` is the caller's progress token; the wire carries
+    the request's number instead, because two callers may choose the same token.
+    """
+
+    method: str
+    params: dict[str, Json]
+    deadline: float
+    talk: Talk | None = None
+    progress: Json = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    idempotent: bool = False
+
+    def numbered(self, number: int) -> dict[str, Json]:
+        """The parameters as sent under `number`."""
+        if self.progress is not None:
+            self.params["_meta"] = {**self.params.get("_meta", {}), "progressToken": number}
+        return self.params
+
+    def told(self, params: dict[str, Json]) -> dict[str, Json]:
+        """A progress notification's parameters as the caller expects them."""
+        return {**params, "progressToken": self.progress}
+
+
+class Link(Protocol):
+    """One connection to a server. `lost` is done, with the reason, when it can carry no more requests.
+
+    `era` is the revision its requests are sent in; empty before a handshake.
+    """
+
+    lost: "asyncio.Future[str]"
+    notice: Notice
+    era: str
+
+    async def request(self, order: Order) -> bytes:
+        """Send once and return the raw result; raises `RpcError`, `Broken`, `StaleSession`, `Throttled`, `TimeoutError`."""
+        ...
+
+    async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def ignore(method: str, params: Mapping[str, Json]) -> None:
+    del method, params
+
+
+async def reply_to(message: Message, talk: Talk | None) -> bytes:
+    """The encoded reply to a server's own request: a ping is ours to answer, the rest is the caller's."""
+    if message.method == "ping":
+        return encode_result(message.id, {})
+    try:
+        if talk is None:
+            raise RpcError(
+                INVALID_REQUEST, f"{message.method} belongs to no single call in flight; it is refused"
+            )
+        return encode_result(message.id, await talk.ask(message.method, params_of(message)))
+    except RpcError as error:
+        return encode_error(message.id, error)

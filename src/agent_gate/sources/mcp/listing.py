@@ -1,0 +1,188 @@
+"""What a server lists, turned into definitions; a broken entry is left out with its reason, its siblings stay."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from agent_gate.config.servers import ServerSettings
+from agent_gate.core.catalog import Excluded
+from agent_gate.core.tool import Definition, Json, Traits
+from agent_gate.sources.mcp.clean import MAX_TITLE, clean, clean_schema
+from agent_gate.sources.mcp.headers import HeaderMap, header_map
+from agent_gate.sources.mcp.link import Order
+from agent_gate.sources.mcp.session import Session
+from agent_gate.sources.mcp.wire import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, decode_json
+
+log = logging.getLogger("agent_gate.sources.mcp")
+
+MAX_ENTRIES = 5_000
+MAX_BYTES = 32 * 1024 * 1024
+MAX_NAME = 256
+LISTS = {
+    "tools": "tools/list",
+    "resources": "resources/list",
+    "resourceTemplates": "resources/templates/list",
+    "prompts": "prompts/list",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How one definition is called upstream."""
+
+    upstream: str
+    headers: HeaderMap
+    idempotent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools of one server that can be used, how to call each, and what was left out."""
+
+    definitions: tuple[Definition, ...] = ()
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    excluded: tuple[Excluded, ...] = ()
+
+
+async def list_all(session: Session, kind: str, deadline: float) -> list[Json]:
+    """Every page of one list, bounded in entries and bytes."""
+    entries: list[Json] = []
+    cursor, size = None, 0
+    seen: set[str] = set()
+    while True:
+        params: dict[str, Json] = {} if cursor is None else {"cursor": cursor}
+        body = await session.send(Order(method=LISTS[kind], params=params, deadline=deadline))
+        size += len(body)
+        page = page_of(body)
+        entries.extend(page.get(kind) or [])
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str) or cursor in seen:
+            return entries
+        if len(entries) > MAX_ENTRIES or size > MAX_BYTES:
+            raise RpcError(
+                INTERNAL_ERROR, f"it lists more {kind} than {MAX_ENTRIES}, or more than {MAX_BYTES} bytes"
+            )
+        seen.add(cursor)
+
+
+def page_of(body: bytes) -> dict[str, Any]:
+    try:
+        page = decode_json(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        page = None
+    if not isinstance(page, dict):
+        raise RpcError(INTERNAL_ERROR, "it answered a list request with something that is not an object")
+    return page
+
+
+async def list_context(session: Session, deadline: float) -> dict[str, tuple[Json, ...]]:
+    """Resources, templates and prompts; a list the server does not have is empty."""
+    found: dict[str, tuple[Json, ...]] = {}
+    for kind in "resources", "resourceTemplates", "prompts":
+        capability = "prompts" if kind == "prompts" else "resources"
+        if capability not in session.welcome.capabilities:
+            continue
+        try:
+            entries = await list_all(session, kind, deadline)
+        except RpcError as error:
+            log.debug("%s are not listed: %s", kind, error)
+            continue
+        found[kind] = tuple(clean_schema(entry) for entry in entries[:MAX_ENTRIES] if isinstance(entry, dict))
+    return found
+
+
+async def list_tools(session: Session, settings: ServerSettings, deadline: float) -> Tools:
+    if "tools" not in session.welcome.capabilities:
+        return Tools()
+    try:
+        entries = await list_all(session, "tools", deadline)
+    except RpcError as error:
+        if error.code == METHOD_NOT_FOUND:
+            return Tools()
+        raise
+    if len(entries) > MAX_ENTRIES:
+        raise RpcError(INTERNAL_ERROR, f"it lists more than {MAX_ENTRIES} tools")
+    return usable_tools(entries, settings, modern=session.modern)
+
+
+def usable_tools(entries: Sequence[Json], settings: ServerSettings, *, modern: bool) -> Tools:
+    """The definitions of `entries`, filtered and renamed as the settings say."""
+    definitions: dict[str, Definition] = {}
+    routes: dict[str, Route] = {}
+    excluded: list[Excluded] = []
+    for entry in entries:
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if isinstance(name, str) and not wanted(name, settings):
+            continue
+        try:
+            definition = define(entry, settings)
+            if definition.name in definitions:
+                raise ValueError("another tool of this server has the same name")
+            headers = header_map(definition.input_schema) if modern else {}
+        except (ValueError, TypeError) as error:
+            excluded.append(Excluded(settings.key, clean(name, MAX_TITLE) or "(unnamed)", str(error)))
+            continue
+        definitions[definition.name] = definition
+        routes[definition.name] = Route(entry["name"], headers, definition.traits.idempotent)
+    for left_out in excluded:
+        log.warning("%s: tool %s is left out: %s", settings.key, left_out.name, left_out.reason)
+    return Tools(tuple(definitions.values()), routes, tuple(excluded))
+
+
+def wanted(name: str, settings: ServerSettings) -> bool:
+    included = any(fnmatchcase(name, pattern) for pattern in settings.include)
+    return included and not any(fnmatchcase(name, pattern) for pattern in settings.exclude)
+
+
+def define(entry: Json, settings: ServerSettings) -> Definition:
+    """One entry of `tools/list` as a definition; `ValueError` says why it cannot be used."""
+    if not isinstance(entry, dict):
+        raise ValueError("it is not an object")
+    name = entry.get("name")
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or clean(name, 4 * MAX_NAME) != name:
+        raise ValueError(f"its name is not a plain string of at most {MAX_NAME} characters")
+    if member(entry, "execution").get("taskSupport") == "required":
+        raise ValueError("it can only run as a task, which is not supported")
+    schema = entry.get("inputSchema")
+    if not isinstance(schema, dict):
+        raise ValueError("its input schema is not an object")
+    output, annotations = entry.get("outputSchema"), member(entry, "annotations")
+    icons = entry.get("icons")
+    return Definition(
+        name=settings.rename.get(name, name),
+        title=clean(entry.get("title") or annotations.get("title"), MAX_TITLE),
+        description=clean(entry.get("description")),
+        input_schema=clean_schema(schema),
+        output_schema=clean_schema(output) if isinstance(output, dict) else None,
+        traits=traits_of(annotations, settings),
+        annotations=clean_schema(annotations),
+        meta=clean_schema(member(entry, "_meta")),
+        icons=tuple(clean_schema(icons)) if isinstance(icons, list) else (),
+        timeout=settings.timeout,
+    )
+
+
+def member(entry: Mapping[str, Json], name: str) -> dict[str, Json]:
+    found = entry.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def traits_of(annotations: Mapping[str, Json], settings: ServerSettings) -> Traits:
+    """What the operator says; else what the server claims, of which an untrusted one is believed only the worst."""
+    said, believed = settings.traits, settings.trust_annotations
+
+    def trait(ours: bool | None, claim: str, *, cautious: bool) -> bool:
+        return ours if ours is not None else (believed or cautious) and annotations.get(claim) is True
+
+    return Traits(
+        read_only=trait(said.read_only, "readOnlyHint", cautious=False),
+        destructive=trait(said.destructive, "destructiveHint", cautious=True),
+        idempotent=trait(said.idempotent, "idempotentHint", cautious=False),
+        open_world=trait(said.open_world, "openWorldHint", cautious=True),
+        trusted=believed
+        or (said.read_only, said.destructive, said.idempotent, said.open_world) != (None,) * 4,
+    )

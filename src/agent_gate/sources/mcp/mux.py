@@ -1,0 +1,225 @@
+"""Many requests over one two-way stream of messages: numbers, replies, notices and the server's questions.
+
+A transport feeds it whole messages and lends it `deliver`; it is used by stdio and by the older SSE
+transport, where nothing but the id ties a reply to its request.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from itertools import count
+from time import monotonic
+
+import msgspec
+
+from agent_gate.core.tool import Json
+from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
+from agent_gate.sources.mcp.wire import (
+    Broken,
+    Message,
+    RpcError,
+    decode,
+    encode_notification,
+    encode_request,
+    params_of,
+    result_of,
+)
+
+log = logging.getLogger("agent_gate.sources.mcp")
+
+MAX_NOTES = 1_000
+MAX_QUESTIONS = 32
+
+
+class Exchange:
+    """One request in flight, with the notes its caller has not been told yet."""
+
+    __slots__ = ("future", "notes", "order", "pump", "questions", "reply")
+
+    def __init__(self, order: Order, future: "asyncio.Future[bytes]") -> None:
+        self.order = order
+        self.future = future
+        self.notes: deque[tuple[str, dict[str, Json]]] | None = None
+        self.pump: asyncio.Task[None] | None = None
+        self.reply: Message | None = None
+        self.questions: list[asyncio.Task[None]] = []
+
+    def close(self) -> None:
+        """Nobody waits any more: end what still talks to the caller."""
+        if self.pump is not None:
+            self.pump.cancel()
+        for question in self.questions:
+            question.cancel()
+        if not self.future.cancel() and not self.future.cancelled():
+            self.future.exception()
+
+    def settle(self, message: Message) -> None:
+        """Finish with `message`, after every note that came before it."""
+        if self.pump is not None:
+            self.reply = message
+        elif not self.future.done():
+            try:
+                self.future.set_result(result_of(message))
+            except RpcError as error:
+                self.future.set_exception(error)
+
+    def note(self, method: str, params: dict[str, Json], tasks: set["asyncio.Task[None]"]) -> None:
+        if self.notes is None:
+            self.notes = deque(maxlen=MAX_NOTES)
+        self.notes.append((method, params))
+        if self.pump is None:
+            self.pump = spawn(tasks, self.tell())
+
+    async def tell(self) -> None:
+        talk, notes = self.order.talk, self.notes
+        try:
+            while notes and talk is not None:
+                await talk.notify(*notes.popleft())
+        finally:
+            self.pump = None
+            if self.reply is not None:
+                self.settle(self.reply)
+
+
+def spawn(tasks: set["asyncio.Task[None]"], coroutine: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+    """Start a task that `tasks` keeps alive and that its owner cancels when it closes."""
+    task = asyncio.get_running_loop().create_task(coroutine)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
+
+
+def expire(future: "asyncio.Future[bytes]") -> None:
+    if not future.done():
+        future.set_exception(TimeoutError())
+
+
+class Mux:
+    """The requests in flight on one stream. `strays` counts replies nobody waits for, `noise` what was no message."""
+
+    def __init__(self, deliver: Callable[[bytes], Awaitable[None]]) -> None:
+        self.deliver = deliver
+        self.notice: Notice = ignore
+        self.era = ""
+        self.loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[str] = self.loop.create_future()
+        self.pending: dict[object, Exchange] = {}
+        self.questions: dict[object, asyncio.Task[None]] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.numbers = count(1)
+        self.strays = 0
+        self.noise = 0
+
+    async def request(self, order: Order) -> bytes:
+        if self.lost.done():
+            raise Broken(self.lost.result(), sent=False)
+        number = next(self.numbers)
+        future: asyncio.Future[bytes] = self.loop.create_future()
+        exchange = self.pending[number] = Exchange(order, future)
+        timer = self.loop.call_later(order.deadline - monotonic(), expire, future)
+        try:
+            await self.deliver(encode_request(number, order.method, order.numbered(number)))
+            return await future
+        except (asyncio.CancelledError, TimeoutError):
+            self.give_up(number)
+            raise
+        finally:
+            timer.cancel()
+            del self.pending[number]
+            exchange.close()
+
+    def give_up(self, number: int) -> None:
+        """Tell the server that nobody waits any more."""
+        if not self.lost.done():
+            spawn(
+                self.tasks,
+                self.notify("notifications/cancelled", {"requestId": number, "reason": "not awaited"}),
+            )
+
+    async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None:
+        try:
+            await self.deliver(encode_notification(method, params))
+        except Broken as error:
+            log.debug("a %s notification was not sent: %s", method, error)
+
+    def feed(self, data: bytes) -> None:
+        """Take one frame from the server; what is no message is counted and dropped."""
+        try:
+            messages = decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self.noise += 1
+            return
+        for message in messages:
+            self.dispatch(message)
+
+    def dispatch(self, message: Message) -> None:
+        if not message.method:
+            exchange = self.pending.get(message.id)
+            if exchange is None or exchange.reply is not None:
+                self.strays += 1
+            else:
+                exchange.settle(message)
+        elif message.id is None:
+            self.heard(message)
+        else:
+            self.asked(message)
+
+    def heard(self, message: Message) -> None:
+        method, params = message.method, params_of(message)
+        if method == "notifications/progress":
+            exchange = self.pending.get(hashable(params.get("progressToken")))
+            if exchange is not None and exchange.order.progress is not None:
+                exchange.note(method, exchange.order.told(params), self.tasks)
+        elif method == "notifications/message":
+            if (only := self.only_exchange()) is not None:
+                only.note(method, params, self.tasks)
+        elif method == "notifications/cancelled":
+            if (question := self.questions.get(hashable(params.get("requestId")))) is not None:
+                question.cancel()
+        else:
+            self.notice(method, params)
+
+    def only_exchange(self) -> Exchange | None:
+        """The one caller's request in flight; with several, nothing says which of them the server means."""
+        found = [exchange for exchange in self.pending.values() if exchange.order.talk is not None]
+        return found[0] if len(found) == 1 else None
+
+    def asked(self, message: Message) -> None:
+        only = self.only_exchange()
+        if len(self.questions) >= MAX_QUESTIONS:
+            only = None
+        task = spawn(self.tasks, self.respond(message, only.order.talk if only is not None else None))
+        if only is not None:
+            only.questions.append(task)
+        self.questions[message.id] = task
+        task.add_done_callback(lambda done: self.forget(message.id, done))
+
+    def forget(self, number: object, task: "asyncio.Task[None]") -> None:
+        if self.questions.get(number) is task:
+            del self.questions[number]
+
+    async def respond(self, message: Message, talk: Talk | None) -> None:
+        try:
+            await self.deliver(await reply_to(message, talk))
+        except Broken as error:
+            log.debug("the reply to %s was not sent: %s", message.method, error)
+
+    def fail(self, reason: str) -> None:
+        """The stream is gone: whatever was sent on it has an unknown outcome."""
+        if not self.lost.done():
+            self.lost.set_result(reason)
+        for exchange in self.pending.values():
+            if not exchange.future.done():
+                exchange.future.set_exception(Broken(reason, sent=True))
+
+    async def stop(self) -> None:
+        """End the tasks this stream started."""
+        tasks = [task for task in self.tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def hashable(value: Json) -> object:
+    return value if isinstance(value, int | str) else None

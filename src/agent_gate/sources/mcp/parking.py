@@ -1,0 +1,142 @@
+"""Calls that wait here while their caller is asked: an old server's question becomes a new client's round.
+
+A server of a handshake era asks in the middle of a call; a client of the modern era is answered with
+`input_required` and comes back with a second request. In between, the call stays open in a task here.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Mapping
+from time import monotonic
+
+from agent_gate.core.ports import Conversation
+from agent_gate.core.tool import Json
+from agent_gate.errors import InvalidArgs
+from agent_gate.sources.mcp.ask import Ask, check_askable
+from agent_gate.sources.mcp.link import Talk
+from agent_gate.sources.mcp.wire import INVALID_REQUEST, Broken, RpcError, encode
+
+TTL = 600.0
+MAX_PARKED = 1_000
+GONE = "This requestState is unknown, used or expired; make the call again without it"
+
+Start = Callable[[Talk], Coroutine[None, None, bytes]]
+
+
+class Parked:
+    """One open call: the `Talk` of its upstream request, and the questions its caller has not answered."""
+
+    def __init__(self, ask: Ask, conversation: Conversation) -> None:
+        self.caller = ask.caller
+        self.subject = encode([ask.method, ask.params])
+        self.conversation = conversation
+        self.open: dict[str, tuple[str, Mapping[str, Json], asyncio.Future[Json]]] = {}
+        self.asked = 0
+        self.task: asyncio.Task[bytes] | None = None
+        self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.timer: asyncio.TimerHandle | None = None
+
+    async def notify(self, method: str, params: Mapping[str, Json]) -> None:
+        await self.conversation.notify(method, params)
+
+    async def ask(self, method: str, params: Mapping[str, Json]) -> Json:
+        check_askable(method, self.conversation.capabilities)
+        self.asked += 1
+        name = f"question-{self.asked}"
+        future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self.open[name] = (method, params, future)
+        self.wake()
+        try:
+            return await future
+        finally:
+            self.open.pop(name, None)
+
+    def wake(self) -> None:
+        if not self.turn.done():
+            self.turn.set_result(None)
+
+    def take(self, responses: Json) -> None:
+        """Hand the caller's answers to the waiting questions."""
+        for name, answer in responses.items() if isinstance(responses, dict) else ():
+            if name in self.open and not self.open[name][2].done():
+                self.open[name][2].set_result(answer)
+
+    def questions(self) -> dict[str, Json]:
+        unanswered = {name: entry for name, entry in self.open.items() if not entry[2].done()}
+        return {
+            name: {"method": method, "params": params} for name, (method, params, _) in unanswered.items()
+        }
+
+    def end(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Parking:
+    """The open calls of one server, each under a random state that only its own caller can use, once."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, Parked] = {}
+
+    async def run(self, ask: Ask, conversation: Conversation, start: Start) -> bytes:
+        """Run one round: until the server answers, or asks something of the caller."""
+        state = ask.meta.get("requestState")
+        parked = Parked(ask, conversation) if state is None else self.resume(ask, conversation, state)
+        if parked.task is None:
+            if len(self.waiting) >= MAX_PARKED:
+                raise Broken("too many of its calls wait for an answer", sent=False)
+            parked.task = asyncio.create_task(start(parked))
+            parked.task.add_done_callback(lambda _: parked.wake())
+        return await self.round(parked, ask.deadline)
+
+    def resume(self, ask: Ask, conversation: Conversation, state: Json) -> Parked:
+        parked = self.waiting.get(state) if isinstance(state, str) else None
+        if (
+            parked is None
+            or parked.caller != ask.caller
+            or parked.subject != encode([ask.method, ask.params])
+        ):
+            raise InvalidArgs(GONE)
+        del self.waiting[state]
+        if parked.timer is not None:
+            parked.timer.cancel()
+        parked.conversation = conversation
+        parked.turn = asyncio.get_running_loop().create_future()
+        parked.take(ask.meta.get("inputResponses"))
+        if parked.questions():
+            parked.wake()
+        return parked
+
+    async def round(self, parked: Parked, deadline: float) -> bytes:
+        task = parked.task
+        if task is None:
+            raise RpcError(INVALID_REQUEST, GONE)
+        try:
+            async with asyncio.timeout(deadline - monotonic()):
+                await parked.turn
+        except (asyncio.CancelledError, TimeoutError):
+            parked.end()
+            await asyncio.wait([task])
+            raise
+        if task.done():
+            return task.result()
+        return self.park(parked)
+
+    def park(self, parked: Parked) -> bytes:
+        state = secrets.token_urlsafe(24)
+        self.waiting[state] = parked
+        parked.timer = asyncio.get_running_loop().call_later(TTL, self.expire, state)
+        return encode(
+            {"resultType": "input_required", "inputRequests": parked.questions(), "requestState": state}
+        )
+
+    def expire(self, state: str) -> None:
+        parked = self.waiting.pop(state, None)
+        if parked is not None:
+            parked.end()
+
+    def close(self) -> None:
+        for state in list(self.waiting):
+            self.expire(state)

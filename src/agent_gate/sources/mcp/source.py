@@ -1,0 +1,183 @@
+"""`McpSource`: one MCP server as a source of tools, resources and prompts.
+
+It turns what the server lists into definitions, a call into `tools/call`, and the server's failures into
+the gateway's errors. It never reconnects by itself: `connect` and `watch` raise, and their caller tries again.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from agent_gate.config.servers import ServerSettings
+from agent_gate.core.call import Result
+from agent_gate.core.catalog import Excluded
+from agent_gate.core.ids import fold_namespace
+from agent_gate.core.ports import Conversation, Job, Toolbox
+from agent_gate.core.tool import Definition, Json
+from agent_gate.errors import ToolNotFound
+from agent_gate.sources.mcp.ask import INPUTS, Ask
+from agent_gate.sources.mcp.bridge import Bridge
+from agent_gate.sources.mcp.bucket import Bucket
+from agent_gate.sources.mcp.clean import MAX_TITLE, clean
+from agent_gate.sources.mcp.connections import Connections
+from agent_gate.sources.mcp.failures import failing, meeting
+from agent_gate.sources.mcp.headers import param_headers
+from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
+from agent_gate.sources.mcp.session import Session
+from agent_gate.sources.mcp.shape import Shape, shape_of, without_reserved
+from agent_gate.sources.mcp.watcher import Watcher
+from agent_gate.sources.mcp.wire import Broken, Throttled
+
+log = logging.getLogger("agent_gate.sources.mcp")
+
+LIST_SECONDS = 30.0
+Listener = Callable[[str, Mapping[str, Json]], None]
+
+
+class McpSource:
+    """A client of one MCP server, of either era, over stdio, Streamable HTTP or SSE."""
+
+    kind = "mcp"
+
+    def __init__(self, settings: ServerSettings, toolbox: Toolbox) -> None:
+        self.settings = settings
+        self.key = settings.key
+        self.namespace = fold_namespace(settings.key)
+        self.title = settings.title
+        self.announce = toolbox.announce
+        self.clock = toolbox.clock
+        self.connections = Connections(settings, toolbox.pool, toolbox.memory, self.hear)
+        self.bridge = Bridge()
+        self.bucket = Bucket(settings.rate_limit.max_requests_per_minute, toolbox.clock, self.title)
+        self.watcher = Watcher(self.connections, self.refresh, self.key)
+        self.tools = Tools()
+        self.context: Mapping[str, tuple[Json, ...]] = {}
+        self.listeners: list[Listener] = []
+
+    @property
+    def excluded(self) -> tuple[Excluded, ...]:
+        """The tools of the last list that cannot be used, each with its reason."""
+        return self.tools.excluded
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bridge.parking.close()
+        await self.connections.close()
+
+    async def connect(self) -> Sequence[Definition]:
+        with meeting(self.title):
+            session = await self.connections.open()
+            self.tools, self.context = await self.list(session)
+        log.info(
+            "%s: connected, revision %s, %d tools", self.key, session.welcome.era, len(self.tools.definitions)
+        )
+        return self.tools.definitions
+
+    async def list(self, session: Session) -> tuple[Tools, Mapping[str, tuple[Json, ...]]]:
+        deadline = self.clock.monotonic() + LIST_SECONDS
+        tools = await list_tools(session, self.settings, deadline)
+        return tools, await list_context(session, deadline)
+
+    async def refresh(self) -> None:
+        """List again after a change notice, and announce the tools if they differ."""
+        before = self.tools
+        self.tools, self.context = await self.list(self.connections.current())
+        if self.tools.definitions != before.definitions:
+            await self.announce(self.key, self.tools.definitions)
+
+    async def watch(self) -> None:
+        with meeting(self.title):
+            await self.watcher.run()
+
+    async def answer(self, job: Job) -> Result:
+        call, tool = job.case.call, job.case.tool
+        route = self.tools.routes.get(tool.upstream)
+        if route is None:
+            raise ToolNotFound(f"{self.title} no longer has the tool {tool.upstream}")
+        ask = Ask(
+            method="tools/call",
+            params={"name": route.upstream, "arguments": call.arguments},
+            deadline=job.deadline,
+            caller=call.caller.name,
+            conversation=call.conversation,
+            meta=call.meta,
+            headers=param_headers(route.headers, call.arguments) if route.headers else {},
+            idempotent=route.idempotent,
+        )
+        body, shape = await self.send(ask)
+        return Result(body, "mcp", shape.is_error)
+
+    async def send(self, ask: Ask) -> tuple[bytes, Shape]:
+        """The result as the caller may see it; a failure names the server."""
+        with failing(self.title, ask.method):
+            body = await self.deliver(ask)
+            shape = shape_of(body)
+            return without_reserved(body, shape), shape
+
+    async def deliver(self, ask: Ask) -> bytes:
+        """Send within the server's rate, and once more where nothing can have run."""
+        await self.bucket.take(ask.deadline)
+        try:
+            return await self.attempt(ask)
+        except Throttled as limit:
+            self.bucket.block(limit.after)
+        except Broken as broken:
+            if broken.sent and not ask.idempotent:
+                raise
+        await self.bucket.take(ask.deadline)
+        return await self.attempt(ask)
+
+    async def attempt(self, ask: Ask) -> bytes:
+        return await self.bridge.run(ask, await self.connections.for_ask(ask))
+
+    def offers(self, kind: str) -> Sequence[Json]:
+        return self.context.get(kind, ())
+
+    def capabilities(self) -> Mapping[str, Json]:
+        main = self.connections.main
+        return {} if main is None else main.welcome.capabilities
+
+    async def forward(
+        self, method: str, params: Mapping[str, Json], conversation: Conversation | None, deadline: float
+    ) -> bytes:
+        plain, meta = split_params(params)
+        main = self.connections.main
+        if main is not None and main.modern and self.settle_here(method, plain):
+            return b"{}"
+        ask = Ask(
+            method=method, params=plain, deadline=deadline, conversation=conversation, meta=meta, shared=True
+        )
+        body, _ = await self.send(ask)
+        return body
+
+    def settle_here(self, method: str, params: Mapping[str, Json]) -> bool:
+        """Requests that the modern era has no more: they become settings of what is sent later."""
+        if method == "logging/setLevel":
+            self.bridge.log_level = clean(params.get("level"), MAX_TITLE) or self.bridge.log_level
+        elif method in ("resources/subscribe", "resources/unsubscribe"):
+            self.watcher.wish(str(params.get("uri")), wanted=method == "resources/subscribe")
+        else:
+            return False
+        return True
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def hear(self, method: str, params: Mapping[str, Json]) -> None:
+        """A notice of the server that belongs to no call."""
+        if method.endswith("/list_changed"):
+            self.watcher.changed.set()
+        for listener in tuple(self.listeners):
+            listener(method, params)
+
+
+def split_params(params: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """A request's own parameters, and its `_meta` together with the answers of an earlier round."""
+    own = {name: value for name, value in params.items() if name != "_meta" and name not in INPUTS}
+    return own, {**(params.get("_meta") or {}), **{name: params[name] for name in INPUTS if name in params}}

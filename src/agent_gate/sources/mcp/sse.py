@@ -1,0 +1,105 @@
+"""The deprecated HTTP+SSE transport of 2024-11-05: one stream for everything the server says, POSTs for the rest."""
+
+import logging
+import math
+import sys
+from asyncio import Event as Signal
+from asyncio import timeout
+from collections.abc import Mapping
+from time import monotonic
+from urllib.parse import urljoin
+
+from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply
+from agent_gate.sources.mcp.events import Event, read_events
+from agent_gate.sources.mcp.http import ACCEPT, MAX_ERROR, SMALL_SECONDS, header_pairs, media_type, split_url
+from agent_gate.sources.mcp.mux import Mux, spawn
+from agent_gate.sources.mcp.wire import Broken, Refused, RpcError
+
+log = logging.getLogger("agent_gate.sources.mcp")
+
+
+class SseLink(Mux):
+    """One stream. Replies come on it, whatever request they answer, so it is a `Mux` like a child's output."""
+
+    def __init__(self, pool: Pool, url: str, credentials: Mapping[str, str]) -> None:
+        super().__init__(self.post)
+        self.pool = pool
+        self.target, self.path = split_url(url)
+        self.head = (*ACCEPT, *header_pairs(credentials))
+        self.endpoint = b""
+        self.ready = Signal()
+
+    async def start(self, deadline: float) -> None:
+        """Open the stream and wait for the address that requests go to."""
+        try:
+            reply = await self.pool.stream(
+                "GET",
+                self.target,
+                self.path,
+                self.head,
+                deadline=deadline,
+                max_bytes=sys.maxsize,
+                idempotent=True,
+            )
+        except (NotSent, Lost) as error:
+            raise Broken(error.message, sent=False) from None
+        if reply.status != 200 or media_type(reply) != b"text/event-stream":
+            await reply.aclose()
+            raise Refused(reply.status)
+        reply.deadline = math.inf
+        spawn(self.tasks, self.hear(reply))
+        async with timeout(deadline - monotonic()):
+            await self.ready.wait()
+        if self.lost.done():
+            raise Broken(self.lost.result(), sent=False)
+
+    async def hear(self, reply: StreamReply) -> None:
+        reason = "it ended its stream"
+        try:
+            async for event in read_events(reply):
+                self.take(event)
+        except (Lost, BadReply, RpcError) as error:
+            reason = error.message
+        finally:
+            await reply.aclose()
+            self.fail(reason)
+            self.ready.set()
+
+    def take(self, event: Event) -> None:
+        if event.kind == b"endpoint":
+            self.endpoint = self.local_path(event.data)
+            self.ready.set()
+        elif event.kind == b"message" and event.data:
+            self.feed(event.data)
+
+    def local_path(self, data: bytes) -> bytes:
+        """The path that requests go to; a server may not send them, with our credential, to another origin."""
+        url = urljoin(self.target.origin + self.path.decode(), data.decode("ascii", errors="replace"))
+        path = url.removeprefix(self.target.origin)
+        if path == url or not path.startswith("/"):
+            raise RpcError(-32600, "it sends requests to another origin than its own")
+        return path.encode()
+
+    async def post(self, data: bytes) -> None:
+        try:
+            reply = await self.pool.request(
+                "POST",
+                self.target,
+                self.endpoint,
+                self.head,
+                data,
+                deadline=monotonic() + SMALL_SECONDS,
+                max_bytes=MAX_ERROR,
+            )
+        except NotSent as error:
+            raise Broken(error.message, sent=False) from None
+        except Lost as error:
+            raise Broken(error.message, sent=True) from None
+        if reply.status in (401, 403):
+            raise Refused(reply.status)
+        if not 200 <= reply.status < 300:
+            raise Broken(f"it answered with HTTP status {reply.status}", sent=reply.status >= 500)
+
+    async def close(self) -> None:
+        self.fail("it was closed")
+        await self.stop()

@@ -1,0 +1,153 @@
+"""Keeps a connected server honest: hears its changes, lists again, and notices when it is gone."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
+
+from agent_gate.core.tool import Json
+from agent_gate.sources.mcp.connections import Connections
+from agent_gate.sources.mcp.link import Order
+from agent_gate.sources.mcp.session import Session
+from agent_gate.sources.mcp.wire import META_SUBSCRIPTION, Broken, RpcError, Throttled
+
+log = logging.getLogger("agent_gate.sources.mcp")
+
+SETTLE_SECONDS = 0.5
+IDLE_SECONDS = 30.0
+CHECK_SECONDS = 10.0
+LISTEN_SECONDS = 24 * 3600.0
+RETRY_SECONDS = 1.0
+LIST_KINDS = {
+    "tools": "toolsListChanged",
+    "prompts": "promptsListChanged",
+    "resources": "resourcesListChanged",
+}
+
+
+class Subscription:
+    """The `Talk` of a listening request: every note on its stream is a notice of the server."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    async def notify(self, method: str, params: Mapping[str, Json]) -> None:
+        if method != "notifications/subscriptions/acknowledged":
+            self.session.link.notice(method, without_subscription(params))
+
+    async def ask(self, method: str, params: Mapping[str, Json]) -> Json:
+        del params
+        raise RpcError(-32601, f"{method:.64} is not asked on a subscription")
+
+
+def without_subscription(params: Mapping[str, Json]) -> dict[str, Json]:
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or META_SUBSCRIPTION not in meta:
+        return dict(params)
+    kept = {name: value for name, value in meta.items() if name != META_SUBSCRIPTION}
+    return {**params, "_meta": kept} if kept else {n: v for n, v in params.items() if n != "_meta"}
+
+
+class Watcher:
+    """Runs while a server is connected. `changed` asks for a new list; `watched` are the resources to hear of."""
+
+    def __init__(self, connections: Connections, refresh: Callable[[], Awaitable[None]], name: str) -> None:
+        self.connections = connections
+        self.refresh = refresh
+        self.name = name
+        self.changed = asyncio.Event()
+        self.relisten = asyncio.Event()
+        self.watched: dict[str, None] = {}
+
+    async def run(self) -> None:
+        """Return never; raise when the server is lost."""
+        session = self.connections.current()
+        jobs = [self.lose(session), self.list_again(), self.beat(session)]
+        if session.modern:
+            jobs.append(self.listen(session))
+        tasks = [asyncio.create_task(job) for job in jobs]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+                raise result
+
+    async def lose(self, session: Session) -> None:
+        raise Broken(await asyncio.shield(session.link.lost), sent=False)
+
+    async def list_again(self) -> None:
+        """One new list for however many notices came while the last one settled."""
+        while True:
+            await self.changed.wait()
+            self.changed.clear()
+            await self.refresh()
+            await asyncio.sleep(SETTLE_SECONDS)
+
+    async def beat(self, session: Session) -> None:
+        """Ask a silent server for a sign of life; an error reply is one."""
+        method = "server/discover" if session.modern else "ping"
+        while True:
+            await asyncio.sleep(IDLE_SECONDS)
+            if session.in_flight:
+                continue
+            try:
+                await session.send(Order(method=method, params={}, deadline=monotonic() + CHECK_SECONDS))
+            except (RpcError, Throttled) as error:
+                log.debug("%s answered the check with: %s", self.name, error)
+            except TimeoutError:
+                raise Broken("it no longer answers", sent=False) from None
+
+    async def listen(self, session: Session) -> None:
+        """Hold the stream on which a modern server tells of changes; a lost stream may have lost some."""
+        while True:
+            wanted = self.wanted(session)
+            if not wanted:
+                await self.relisten.wait()
+            self.relisten.clear()
+            await self.hold(session, wanted)
+            self.changed.set()
+
+    def wanted(self, session: Session) -> dict[str, Json]:
+        offered = session.welcome.capabilities
+        kinds = {
+            flag: True
+            for kind, flag in LIST_KINDS.items()
+            if isinstance(offered.get(kind), dict) and offered[kind].get("listChanged")
+        }
+        return {**kinds, "resourceSubscriptions": list(self.watched)} if self.watched else kinds
+
+    async def hold(self, session: Session, wanted: Mapping[str, Json]) -> None:
+        """Listen until the stream ends, the wishes change, or the server turns out not to offer it."""
+        order = Order(
+            method="subscriptions/listen",
+            params={"notifications": wanted},
+            deadline=monotonic() + LISTEN_SECONDS,
+            talk=Subscription(session),
+        )
+        listening = asyncio.create_task(session.send(order))
+        wish = asyncio.create_task(self.relisten.wait())
+        try:
+            await asyncio.wait([listening, wish], return_when=asyncio.FIRST_COMPLETED)
+            if listening.done() and isinstance(error := listening.exception(), Broken) and not error.sent:
+                raise error
+            if listening.done() and isinstance(listening.exception(), RpcError):
+                log.debug("%s does not offer subscriptions: %s", self.name, listening.exception())
+                await self.relisten.wait()
+            elif listening.done():
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            wish.cancel()
+            listening.cancel()
+            await asyncio.gather(wish, listening, return_exceptions=True)
+
+    def wish(self, uri: str, *, wanted: bool) -> None:
+        """Hear of one resource's changes, or no longer; the stream is opened anew with the wishes."""
+        if wanted:
+            self.watched[uri] = None
+        else:
+            self.watched.pop(uri, None)
+        self.relisten.set()

@@ -1,0 +1,160 @@
+"""JSON-RPC as MCP writes it: shallow decoding, encoding, and the protocol's eras.
+
+A message is decoded one level deep; `params`, `result` and `error` stay the bytes that came, so that a
+result travels to the caller unparsed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from agent_gate.core.tool import Json
+
+MODERN = "2026-07-28"
+NEWEST_HANDSHAKE = "2025-11-25"
+HANDSHAKE_ERAS = ("2024-11-05", "2025-03-26", "2025-06-18", NEWEST_HANDSHAKE)
+
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022
+
+META = "io.modelcontextprotocol/"
+META_VERSION = META + "protocolVersion"
+META_CAPABILITIES = META + "clientCapabilities"
+META_CLIENT = META + "clientInfo"
+META_LOG_LEVEL = META + "logLevel"
+META_SUBSCRIPTION = META + "subscriptionId"
+
+MAX_MESSAGE = 16 * 1024 * 1024
+LONGEST_ERROR = 2_000
+
+Id = int | str
+encode = msgspec.json.encode
+decode_json = msgspec.json.decode
+
+
+class Message(msgspec.Struct, gc=False):
+    """One message, one level deep. A request has `method` and `id`, a notification only `method`."""
+
+    id: Id | None = None
+    method: str = ""
+    params: Raw = Raw(b"")
+    result: Raw = Raw(b"")
+    error: Raw = Raw(b"")
+
+
+class ErrorBody(msgspec.Struct):
+    code: int = INTERNAL_ERROR
+    message: str = ""
+    data: Any = None
+
+
+class RpcError(Exception):
+    """The peer answered with a JSON-RPC error, or is to be answered with one."""
+
+    def __init__(self, code: int, message: str, data: Json = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class Broken(Exception):
+    """The connection failed. `sent` says whether the request may have reached the server."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.sent = sent
+
+
+class Refused(RpcError):
+    """The server turned the request away with an HTTP status, before looking at it."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(INVALID_REQUEST, f"it answered with HTTP status {status}")
+        self.status = status
+
+
+class StaleSession(Exception):
+    """The server no longer knows the session; it did not look at the request.
+
+    `current` tells whether the forgotten session is still the one in use, or another request renewed it.
+    """
+
+    def __init__(self, current: Callable[[], bool]) -> None:
+        super().__init__("the server forgot the session")
+        self.current = current
+
+
+class Throttled(Exception):
+    """The server refused to take the request now; `after` is the number of seconds it asks to wait."""
+
+    def __init__(self, after: float) -> None:
+        super().__init__("the server limits how often it is called")
+        self.after = after
+
+
+decode_message = msgspec.json.Decoder(Message).decode
+decode_batch = msgspec.json.Decoder(list[Message]).decode
+decode_error = msgspec.json.Decoder(ErrorBody).decode
+
+
+def is_modern(era: str) -> bool:
+    return era == MODERN
+
+
+def decode(data: bytes) -> list[Message]:
+    """The messages in one frame; the 2025-03-26 revision may batch them. `msgspec.DecodeError` if it is none."""
+    if data.lstrip()[:1] == b"[":
+        return decode_batch(data)
+    return [decode_message(data)]
+
+
+def encode_request(number: Id, method: str, params: Mapping[str, Json] | None) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
+
+
+def encode_notification(method: str, params: Mapping[str, Json] | None = None) -> bytes:
+    message: dict[str, Json] = {"jsonrpc": "2.0", "method": method}
+    if params:
+        message["params"] = params
+    return encode(message)
+
+
+def encode_result(number: Id | None, result: Json) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": number, "result": result})
+
+
+def encode_error(number: Id | None, error: RpcError) -> bytes:
+    body: dict[str, Json] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return encode({"jsonrpc": "2.0", "id": number, "error": body})
+
+
+def rpc_error(raw: Raw) -> RpcError:
+    """The error in a response; one that is itself malformed still becomes an error."""
+    try:
+        body = decode_error(raw)
+    except msgspec.DecodeError:
+        return RpcError(INTERNAL_ERROR, "the server sent a malformed error")
+    return RpcError(body.code, body.message[:LONGEST_ERROR], body.data)
+
+
+def result_of(message: Message) -> bytes:
+    """The raw result object of a response, or its error raised."""
+    if message.result:
+        return bytes(message.result)
+    if message.error:
+        raise rpc_error(message.error)
+    raise RpcError(INTERNAL_ERROR, "the server sent a response with neither result nor error")
+
+
+def params_of(message: Message) -> dict[str, Json]:
+    """The decoded parameters; anything but an object counts as none."""
+    params = decode_json(message.params) if message.params else None
+    return params if isinstance(params, dict) else {}
