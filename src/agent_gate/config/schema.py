@@ -14,8 +14,6 @@ from agent_gate.config.settings import (
     Person,
     RateLimitSettings,
     Settings,
-    TelegramSettings,
-    WebhookSettings,
 )
 from agent_gate.config.shape import Field, also, shape
 
@@ -33,9 +31,7 @@ NAMED: tuple[type, ...] = (
     ServerAuth,
     ServerSettings,
     ServiceConfig,
-    TelegramSettings,
     ToolDefinition,
-    WebhookSettings,
 )
 
 

@@ -1,0 +1,110 @@
+"""The reference pages say what the settings classes say, and their examples load."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agent_gate.config import permissions, servers, services, settings
+from agent_gate.config.load import load
+from agent_gate.config.shape import also, shape
+
+DOCS = Path(__file__).parents[2] / "docs"
+CONFIGURATION = [
+    settings.Settings,
+    settings.GatewaySettings,
+    settings.TlsSettings,
+    settings.AdminSettings,
+    settings.PeersSettings,
+    settings.HostSettings,
+    settings.AgentSettings,
+    settings.RateLimitSettings,
+    settings.TelegramSettings,
+    settings.WebhookSettings,
+    settings.QuietHours,
+    settings.Person,
+    settings.ApproversSettings,
+    settings.PluginSettings,
+    settings.StorageSettings,
+    settings.ResultsSettings,
+    settings.LimitsSettings,
+    settings.TelemetrySettings,
+    settings.LogSettings,
+    services.ServiceConfig,
+    services.AuthConfig,
+    services.HealthCheckConfig,
+    services.ErrorMapping,
+    servers.ServerSettings,
+    servers.ServerAuth,
+    servers.TraitSettings,
+    servers.ServerRate,
+]
+TOOLS = [
+    services.ToolDefinition,
+    services.ArgDefinition,
+    services.RequestDefinition,
+    services.ResponseDefinition,
+]
+PERMISSIONS = [permissions.Permissions, permissions.RuleSettings, permissions.PolicyTest]
+PAGES = [("configuration.md", CONFIGURATION), ("tools-in-yaml.md", TOOLS), ("permissions.md", PERMISSIONS)]
+
+
+def rows(cls: type) -> dict[str, str]:
+    """What each key of a class means."""
+    own = {field.name: field.doc for field in shape(cls) if not field.given}
+    return own | {key: extra.doc for key, extra in also(cls).items()}
+
+
+@pytest.mark.parametrize(("page", "classes"), PAGES)
+def test_every_key_has_its_row(page, classes):
+    text = (DOCS / page).read_text()
+    missing = [
+        f"{cls.__name__}.{key}"
+        for cls in classes
+        for key, doc in rows(cls).items()
+        if not re.search(rf"^\| `{key}` \|[^|]*\| {re.escape(doc)}", text, re.MULTILINE)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("module", [settings, services, servers, permissions])
+def test_no_settings_class_is_left_out(module):
+    documented = {cls for _, classes in PAGES for cls in classes}
+    declared = {
+        value
+        for value in vars(module).values()
+        if hasattr(value, "__dataclass_fields__") and value.__module__ == module.__name__
+    }
+    assert declared <= documented
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+
+
+def test_the_tool_example_loads(write):
+    tools, config = blocks("tools-in-yaml.md")
+    write("tools/lights.yaml", tools)
+    loaded = load(write("config.yaml", config), None, {"LIGHTS_TOKEN": "0123456789abcdef"})
+    assert loaded.settings.services["lights"].tools[0].signature == "{room}"
+
+
+def test_the_permissions_examples_load(write):
+    rules, when = blocks("permissions.md")
+    assert len(load(None, write("p.yaml", rules), {}).rules) == 3
+    indented = "".join(f"    {line}\n" for line in when.splitlines())
+    rule = f"rules:\n  - pattern: a\n    action: ask\n{indented}"
+    assert set(load(None, write("w.yaml", rule), {}).rules[0].when) == {
+        "branch",
+        "remote",
+        "path",
+        "amount",
+        "kind",
+    }
+
+
+def test_the_channel_example_loads(write):
+    (text,) = blocks("configuration.md")
+    channels = text[text.index("channels:") :]
+    loaded = load(write("config.yaml", channels), None, {"BOT_TOKEN": "0123456789"})
+    assert [channel.name for channel in loaded.settings.channels] == ["telegram", "pager"]
