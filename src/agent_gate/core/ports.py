@@ -1,7 +1,7 @@
 """The Protocols at which folders meet: `Source`, `Conversation`, `Channel`, `Clock`."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -69,6 +69,8 @@ class Source(Protocol):
     namespace: str
     title: str
     kind: str
+    unwell: str | None
+    """What a health check found. It is shown and counts for `/ready`; calls go on."""
 
     async def connect(self) -> Sequence[Definition]:
         """Connect and return the tools. Raising leaves the source visible with its reason; it is tried again."""
@@ -107,8 +109,54 @@ class ContextSource(Source, Protocol):
         ...
 
 
-Announce = Callable[[Sequence[Definition]], Awaitable[None]]
-"""A source calls this when its tools changed while it was connected."""
+class Announce(Protocol):
+    """A source calls this when its tools changed while it was connected."""
+
+    async def __call__(self, key: str, definitions: Sequence[Definition]) -> None: ...
+
+
+class Memory(Protocol):
+    """A few words a source wants to find again after a restart, such as the era its server speaks."""
+
+    def get(self, key: str) -> str | None: ...
+    def set(self, key: str, value: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolbox:
+    """What every source is made with; it never sees the rest of the program."""
+
+    pool: Any
+    announce: Announce
+    memory: Memory
+    clock: Clock
+    max_bytes: int = 64 << 20
+
+
+class SourceKind(Protocol):
+    """One kind of source, found through the entry points of the group `agent_gate.sources`."""
+
+    name: str
+
+    def make(self, settings: Any, toolbox: Toolbox) -> Sequence["Plan"]:
+        """The sources of this kind that `settings` (the whole configuration) asks for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How the supervisor should keep one source. `settings` decides on reload whether it is still the same."""
+
+    source: Source
+    settings: Any
+    enabled: bool = True
+    on_demand: bool = False
+    counts_for_ready: bool = True
+    prefix: bool = True
+    hold_changes: bool = False
+    pinned: bool = False
+    description: str = ""
+    needs_auth: str = ""
 
 
 class Channel(Protocol):

@@ -1,0 +1,1 @@
+"""How callers come in. Thin: decode, `run(call)`, encode."""

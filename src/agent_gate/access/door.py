@@ -1,0 +1,37 @@
+"""The door every public request passes: its token says who calls, and guessing gets slow."""
+
+from agent_gate.access.tokens import Tokens
+from agent_gate.core.call import Caller
+from agent_gate.core.ports import Clock
+from agent_gate.errors import RateLimited, Unauthorized
+from agent_gate.net.guard import Backoff
+from agent_gate.net.http import Request, Response, error_response
+
+CHALLENGE = (b"www-authenticate", b'Bearer realm="agent-gate"')
+
+
+class Door:
+    """Turns a request into its caller."""
+
+    def __init__(self, tokens: Tokens, clock: Clock) -> None:
+        self.tokens, self._clock = tokens, clock
+        self.backoff = Backoff()
+
+    def enter(self, request: Request) -> Caller:
+        """Raises `Unauthorized`, or `RateLimited` for an address that failed too often."""
+        try:
+            return self.tokens.from_header(request.header(b"authorization"))
+        except Unauthorized:
+            self.failed(request.peer)
+            raise
+
+    def failed(self, peer: str) -> None:
+        """Count a wrong token; too many in a row have to wait."""
+        now = self._clock.monotonic()
+        wait = self.backoff.wait(peer, now)
+        if wait:
+            raise RateLimited(f"Too many wrong tokens. Try again in {wait:.0f} s", retry_after=wait)
+        self.backoff.failed(peer, now)
+
+    def refusal(self, error: Unauthorized) -> Response:
+        return error_response(error, (CHALLENGE,))

@@ -1,0 +1,46 @@
+"""A `Result` as plain JSON for callers that do not speak MCP: one value, and the content parts where there are some."""
+
+import msgspec
+
+from agent_gate.core.call import Result
+
+NULL = b"null"
+
+
+class Parts(msgspec.Struct, rename="camel"):
+    """The two members of an MCP tool result that carry data; the rest stays unread."""
+
+    content: msgspec.Raw = msgspec.Raw()
+    structured_content: msgspec.Raw = msgspec.Raw()
+
+
+class Part(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+parts_of = msgspec.json.Decoder(Parts).decode
+content_parts = msgspec.json.Decoder(list[Part]).decode
+
+
+def data_of(result: Result) -> bytes:
+    """The result as one JSON value: the body itself, the structured content, or else the text."""
+    if result.kind == "json":
+        return result.body or NULL
+    parts = parts_of(result.body)
+    structured = bytes(parts.structured_content)
+    if structured and structured != NULL:
+        return structured
+    return msgspec.json.encode(joined_text(bytes(parts.content)))
+
+
+def joined_text(content: bytes) -> str:
+    found = content_parts(content) if content and content != NULL else []
+    return "\n".join(part.text for part in found if part.type == "text" and part.text is not None)
+
+
+def content_of(result: Result) -> bytes | None:
+    """The MCP content parts as they came, or None where the result is plain JSON."""
+    if result.kind == "json":
+        return None
+    return bytes(parts_of(result.body).content) or b"[]"

@@ -1,0 +1,163 @@
+"""One call into the exact bytes of one HTTP request. Pure; what policy approved is what is sent.
+
+Every path argument is one percent-encoded segment that cannot leave its place, and nothing rewrites the target
+afterwards.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from agent_gate.config.services import BODILESS, AuthConfig, RequestDefinition, ToolDefinition
+from agent_gate.core.call import encode
+from agent_gate.core.tool import Json
+from agent_gate.errors import InvalidArgs
+
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]|[^\x00-\xff]")
+Header = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall:
+    """A request ready to be sent: `target` is the path and query below the service's own base path."""
+
+    method: str
+    target: bytes
+    headers: tuple[Header, ...]
+    body: bytes | None
+
+
+def text(value: Json) -> str:
+    """A scalar or structure as it stands in a path, query or header."""
+    if isinstance(value, str):
+        return value
+    return encode(value).decode()
+
+
+def encode_segment(value: str) -> str:
+    return quote(value, safe="")
+
+
+def path_of(template: str, arguments: Mapping[str, Json]) -> str:
+    """Fill the template segment by segment; a segment that would be empty or a dot segment is refused."""
+    return "/".join(segment_of(segment, arguments) for segment in template.split("/"))
+
+
+def segment_of(template: str, arguments: Mapping[str, Json]) -> str:
+    names = PLACEHOLDER.findall(template)
+    if not names:
+        return template
+    for name in names:
+        if arguments.get(name) is None:
+            raise InvalidArgs(f"Missing required argument: {name}")
+    plain = PLACEHOLDER.sub(lambda found: text(arguments[found[1]]), template)
+    if plain in ("", ".", ".."):
+        raise InvalidArgs(f"Invalid value for {names[0]}")
+    return PLACEHOLDER.sub(lambda found: encode_segment(text(arguments[found[1]])), template)
+
+
+def filled(template: str, arguments: Mapping[str, Json]) -> str | None:
+    """A query or header template; None when it names an argument that was left out."""
+    if any(arguments.get(name) is None for name in PLACEHOLDER.findall(template)):
+        return None
+    return PLACEHOLDER.sub(lambda found: text(arguments[found[1]]), template)
+
+
+def used_names(request: RequestDefinition) -> frozenset[str]:
+    """The arguments that already have a place in path, query or headers."""
+    templates = [request.path, *request.query.values(), *request.headers.values()]
+    return frozenset(name for template in templates for name in PLACEHOLDER.findall(template))
+
+
+def query_pairs(request: RequestDefinition, arguments: Mapping[str, Json]) -> Iterable[tuple[str, str]]:
+    for name, template in request.query.items():
+        value = filled(template, arguments)
+        if value is not None:
+            yield name, value
+    if request.method in BODILESS:
+        placed = used_names(request)
+        for name, value in arguments.items():
+            if name not in placed and value is not None:
+                yield from ((name, text(item)) for item in (value if isinstance(value, list) else [value]))
+
+
+def query_of(pairs: Iterable[tuple[str, str]]) -> str:
+    return "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs)
+
+
+def header_value(name: str, value: str) -> bytes:
+    if UNPRINTABLE.search(value):
+        raise InvalidArgs(f"Invalid value for the header {name}: it must be printable")
+    return value.encode("latin-1")
+
+
+def headers_of(request: RequestDefinition, arguments: Mapping[str, Json]) -> Iterable[Header]:
+    for name, template in request.headers.items():
+        value = filled(template, arguments)
+        if value is not None:
+            yield name.lower().encode("ascii"), header_value(name, value)
+
+
+def body_of(request: RequestDefinition, arguments: Mapping[str, Json]) -> bytes | None:
+    """The JSON body: the template filled, or all arguments but those kept out of it."""
+    if request.method in BODILESS:
+        return None
+    if request.body is not None:
+        return encode(substituted(request.body, arguments))
+    return encode({name: value for name, value in arguments.items() if name not in request.body_exclude})
+
+
+def substituted(template: Any, arguments: Mapping[str, Json]) -> Any:
+    """A body template with its arguments; a text that is one placeholder keeps the argument's type."""
+    if isinstance(template, Mapping):
+        filled_in = {key: substituted(value, arguments) for key, value in template.items()}
+        return {key: value for key, value in filled_in.items() if value is not None or template[key] is None}
+    if isinstance(template, list | tuple):
+        return [substituted(item, arguments) for item in template]
+    if not isinstance(template, str):
+        return template
+    whole = PLACEHOLDER.fullmatch(template)
+    return arguments.get(whole[1]) if whole else filled(template, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A service's credential as it goes onto a request; it never appears anywhere else."""
+
+    headers: tuple[Header, ...] = ()
+    query: tuple[tuple[str, str], ...] = ()
+
+
+def credential(auth: AuthConfig) -> Credential:
+    if auth.type == "bearer":
+        return Credential(((b"authorization", f"Bearer {auth.token}".encode()),))
+    if auth.type == "basic":
+        pair = b64encode(f"{auth.username}:{auth.password}".encode())
+        return Credential(((b"authorization", b"Basic " + pair),))
+    if auth.type == "header":
+        return Credential(((auth.header_name.lower().encode("ascii"), auth.token.encode()),))
+    if auth.type == "query":
+        return Credential(query=((auth.query_param, auth.token),))
+    return Credential()
+
+
+def build(tool: ToolDefinition, arguments: Mapping[str, Json], auth: Credential, key: str | None) -> HttpCall:
+    """The request that one call of `tool` becomes. `key` is passed on as Idempotency-Key."""
+    request = tool.request
+    assert request is not None
+    path = path_of(request.path, arguments)
+    if path.count("/") != request.path.count("/"):
+        raise InvalidArgs("The arguments would change the path that was approved")
+    query = query_of([*query_pairs(request, arguments), *auth.query])
+    body = body_of(request, arguments)
+    headers: list[Header] = [(b"accept", b"application/json"), *auth.headers, *headers_of(request, arguments)]
+    if body is not None:
+        headers.append((b"content-type", b"application/json"))
+    if key is not None:
+        headers.append((b"idempotency-key", header_value("Idempotency-Key", key)))
+    target = f"{path}?{query}" if query else path
+    return HttpCall(request.method, target.encode("ascii"), tuple(headers), body)

@@ -1,0 +1,148 @@
+"""The generic HTTP source: one service, its tools, its health, at most one request per approved call."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from agent_gate.config.definition import to_definition
+from agent_gate.config.services import ServiceConfig, ToolDefinition
+from agent_gate.core.call import Result
+from agent_gate.core.ids import fold_namespace
+from agent_gate.core.ports import Clock, Job, Plan, Toolbox
+from agent_gate.core.tool import Definition
+from agent_gate.errors import CallTimeout, GatewayError
+from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
+from agent_gate.net.tls import client_context
+from agent_gate.observe import failpoint
+from agent_gate.observe.redact import Redactor
+from agent_gate.sources.http.reply import MAY_RETRY, failure, result
+from agent_gate.sources.http.request import HttpCall, build, credential
+
+log = logging.getLogger("agent_gate.sources.http")
+HEALTH_SECONDS = 30.0
+HEALTH_TIMEOUT = 5.0
+TRIES = 3
+
+
+class HttpSource:
+    """Answers calls by HTTP requests over the shared pool."""
+
+    kind = "http"
+    unwell: str | None = None
+
+    def __init__(self, config: ServiceConfig, pool: Pool, clock: Clock, max_bytes: int) -> None:
+        self.config, self._pool, self._clock, self._max_bytes = config, pool, clock, max_bytes
+        self.key, self.namespace, self.title = config.name, fold_namespace(config.name), config.name
+        self._target = Target.parse(config.url)
+        self._credential = credential(config.auth)
+        secrets = (
+            config.auth.token,
+            config.auth.password,
+            *(value.decode("latin-1") for _, value in self._credential.headers),
+        )
+        self._redactor = Redactor(secrets)
+        self._tools: dict[str, ToolDefinition] = {tool.name: tool for tool in config.tools}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def connect(self) -> Sequence[Definition]:
+        """The tools are known from the file; a service that is not well is only warned about."""
+        return [to_definition(self.config, tool) for tool in self.config.tools]
+
+    async def watch(self) -> None:
+        """Look after the service's health for ever; a service without a check of its own is looked at once."""
+        while True:
+            problem = await self.health()
+            if problem is not None:
+                log.warning("Health check failed", extra={"source": self.key, "reason": problem})
+            self.unwell = problem if self.config.health.configured else None
+            await asyncio.sleep(HEALTH_SECONDS if self.config.health.configured else 24 * 3600)
+
+    async def health(self) -> str | None:
+        """What is wrong with the service, or None."""
+        check = self.config.health
+        try:
+            reply = await self._send(
+                HttpCall(check.method, check.path.encode("ascii"), self._credential.headers, None),
+                self._clock.monotonic() + HEALTH_TIMEOUT,
+                safe=True,
+            )
+        except GatewayError as error:
+            return error.message
+        if reply.status != check.expect_status:
+            return f"{check.method} {check.path} answered {reply.status}, expected {check.expect_status}"
+        return None
+
+    async def answer(self, job: Job) -> Result:
+        """Send the request once; again only where that cannot do the thing twice."""
+        case = job.case
+        tool = self._tools[case.tool.upstream]
+        request = build(tool, job.arguments, self._credential, case.call.idempotency_key)
+        safe = tool.idempotent or tool.read_only or case.call.idempotency_key is not None
+        for left in range(TRIES if safe else 1, 0, -1):
+            try:
+                reply = await self._send(request, job.deadline, safe=safe)
+            except Lost as error:
+                if error.timed_out or left == 1:
+                    raise self._lost(error, safe) from None
+                continue
+            if reply.status not in MAY_RETRY or left == 1:
+                break
+            await asyncio.sleep(min(0.2, max(0.0, job.deadline - self._clock.monotonic() - 0.1)))
+        if not 200 <= reply.status < 300:
+            raise failure(self.config, reply, self._redactor)
+        return result(tool, reply)
+
+    def _lost(self, error: Lost, safe: bool) -> GatewayError:
+        if error.timed_out:
+            return CallTimeout(
+                f"{self.key} did not answer in time"
+                + ("" if safe else ". It may have run: check before you try again")
+            )
+        return error
+
+    async def _send(self, request: HttpCall, deadline: float, *, safe: bool) -> Reply:
+        if failpoint.chosen("mid_upstream_write"):
+            asyncio.get_running_loop().call_later(0.02, failpoint.reach, "mid_upstream_write")
+        try:
+            return await self._pool.request(
+                request.method,
+                self._target,
+                request.target,
+                request.headers,
+                request.body,
+                deadline=deadline,
+                max_bytes=self._max_bytes,
+                idempotent=safe,
+            )
+        except NotSent as error:
+            raise NotSent(
+                f"{self.key} cannot be reached: {error.message}. Nothing was sent", timed_out=error.timed_out
+            ) from None
+
+
+class HttpKind:
+    """Registers the services that the generic handler answers for."""
+
+    name = "http"
+
+    def make(self, settings: Any, toolbox: Toolbox) -> list[Plan]:
+        return [
+            self._plan(config, toolbox) for config in settings.services.values() if config.handler == "http"
+        ]
+
+    def _plan(self, config: ServiceConfig, toolbox: Toolbox) -> Plan:
+        pool = Pool(client_context(config.ca)) if config.ca else toolbox.pool
+        source = HttpSource(config, pool, toolbox.clock, toolbox.max_bytes)
+        return Plan(source=source, settings=config)
+
+
+SOURCE = HttpKind()

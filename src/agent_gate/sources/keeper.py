@@ -1,0 +1,184 @@
+"""Keeps one source connected: connect, watch, and when it is lost, try again later."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+
+from agent_gate.core.call import Result
+from agent_gate.core.ports import Clock, Job, Plan
+from agent_gate.core.tool import Definition
+from agent_gate.errors import CallTimeout, DependencyUnavailable, GatewayError, OutcomeUnknown
+from agent_gate.sources.state import HEALTHY_AFTER, Circuit, SourceState, Status, delay
+
+log = logging.getLogger("agent_gate.sources")
+IDLE_SECONDS = 600.0
+CONNECT_SECONDS = 60.0
+Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
+
+
+class Keeper:
+    """One task per source owns its life. Calls only send; they never connect or close."""
+
+    def __init__(self, plan: Plan, clock: Clock, publish: Publish, *, known: bool) -> None:
+        self.plan, self._clock, self._publish = plan, clock, publish
+        self._known = known
+        self._wanted = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._circuit = Circuit()
+        self._failures = 0
+        self._used = 0.0
+        self._running = 0
+        self.restarts = 0
+        self._status, self._reason, self._since = self._initial(), plan.needs_auth, clock.now()
+        self._next_try: float | None = None
+        self._tools = 0
+
+    def _initial(self) -> Status:
+        if not self.plan.enabled:
+            return Status.DISABLED
+        return Status.NEEDS_AUTH if self.plan.needs_auth else Status.IDLE
+
+    @property
+    def key(self) -> str:
+        return self.plan.source.key
+
+    def state(self) -> SourceState:
+        source = self.plan.source
+        unwell = source.unwell if self._status is Status.READY else None
+        status = Status.DEGRADED if unwell else self._status
+        return SourceState(
+            key=source.key,
+            namespace=source.namespace,
+            kind=source.kind,
+            title=source.title,
+            status=status,
+            reason=self._reason or unwell or "",
+            since=self._since,
+            next_try=self._next_try,
+            tools=self._tools,
+        )
+
+    def note_tools(self, count: int) -> None:
+        self._tools = count
+
+    def wake(self) -> None:
+        """Try now, whatever the backoff says."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Live until cancelled. A fault in a source is its reason, never ours."""
+        if self._status in (Status.DISABLED, Status.NEEDS_AUTH):
+            return
+        while True:
+            if self.plan.on_demand and self._known:
+                self._move(Status.IDLE)
+                await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self._session()
+                self._failures = 0
+            except (GatewayError, OSError, EOFError, TimeoutError, ValueError) as error:
+                await self._failed(error)
+            except Exception as error:
+                log.exception("A source failed in a way nobody expected", extra={"source": self.key})
+                await self._failed(error)
+
+    async def _session(self) -> None:
+        """One connection from its beginning to its end."""
+        self._move(Status.CONNECTING)
+        async with self.plan.source as source:
+            definitions = await asyncio.wait_for(source.connect(), CONNECT_SECONDS)
+            self._publish(self.plan, definitions, True)
+            self._known = True
+            self._move(Status.READY)
+            self._ready.set()
+            began = self._clock.monotonic()
+            self._used = began
+            try:
+                await self._watch()
+            finally:
+                self._ready.clear()
+                if self._clock.monotonic() - began > HEALTHY_AFTER:
+                    self._failures = 0
+                if not self.plan.on_demand:
+                    self._publish(self.plan, None, False)
+
+    async def _watch(self) -> None:
+        if not self.plan.on_demand:
+            await self.plan.source.watch()
+            raise DependencyUnavailable("The connection ended")
+        watching = asyncio.ensure_future(self.plan.source.watch())
+        try:
+            while not watching.done():
+                await asyncio.wait({watching}, timeout=min(IDLE_SECONDS / 10, 30.0))
+                if not self._running and self._clock.monotonic() - self._used > IDLE_SECONDS:
+                    return
+            watching.result()
+        finally:
+            watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError, GatewayError, OSError):
+                await watching
+
+    async def _failed(self, error: Exception) -> None:
+        reason = (
+            error.message if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"[:300]
+        )
+        wait = delay(self._failures)
+        self._failures += 1
+        self.restarts += 1
+        self._next_try = self._clock.now() + wait
+        self._move(Status.FAILED, reason)
+        self._publish(self.plan, None, self.plan.on_demand and self._known)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wanted.wait(), wait)
+
+    def _move(self, status: Status, reason: str = "") -> None:
+        if (status, reason) != (self._status, self._reason):
+            log.info(
+                "Source is %s", status, extra={"source": self.key, **({"reason": reason} if reason else {})}
+            )
+        if status is not Status.FAILED:
+            self._next_try = None
+        self._status, self._reason, self._since = status, reason, self._clock.now()
+
+    def check(self) -> None:
+        """Raise where a call cannot be sent now."""
+        if self._status in (Status.READY, Status.DEGRADED) or (
+            self.plan.on_demand and self._status in (Status.IDLE, Status.CONNECTING)
+        ):
+            wait = self._circuit.wait(self._clock.monotonic())
+            if wait:
+                raise DependencyUnavailable(
+                    f"{self.key} failed too often; it is tried again in {wait:.0f} s", retry_after=wait
+                )
+            return
+        why = f": {self._reason}" if self._reason else ""
+        after = max(1.0, (self._next_try or 0) - self._clock.now())
+        raise DependencyUnavailable(f"{self.key} is {self._status}{why}. Nothing was sent", retry_after=after)
+
+    async def answer(self, job: Job) -> Result:
+        """Let the source execute, connecting first where it connects on demand."""
+        self._used = self._clock.monotonic()
+        self._running += 1
+        try:
+            if not self._ready.is_set():
+                await self._connected(job.deadline)
+            result = await self.plan.source.answer(job)
+        except (DependencyUnavailable, OutcomeUnknown, CallTimeout):
+            self._circuit.failed(self._clock.monotonic())
+            raise
+        finally:
+            self._running -= 1
+            self._used = self._clock.monotonic()
+        self._circuit.worked()
+        return result
+
+    async def _connected(self, deadline: float) -> None:
+        self._wanted.set()
+        try:
+            await asyncio.wait_for(self._ready.wait(), max(0.0, deadline - self._clock.monotonic()))
+        except TimeoutError:
+            raise DependencyUnavailable(
+                f"{self.key} could not be connected in time. Nothing was sent"
+            ) from None

@@ -1,0 +1,184 @@
+"""The supervisor: owns every source's state and is the only writer of the catalog."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import entry_points
+from typing import Any
+
+from agent_gate.core.call import Result
+from agent_gate.core.catalog import Catalog, Listing, Shelf, build
+from agent_gate.core.ports import Clock, Job, Plan, Source, SourceKind, Toolbox
+from agent_gate.core.tool import Definition
+from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable
+from agent_gate.sources.keeper import Keeper
+from agent_gate.sources.pins import Pins
+from agent_gate.sources.state import SourceState, Status
+
+log = logging.getLogger("agent_gate.sources")
+GROUP = "agent_gate.sources"
+
+
+def kinds() -> list[SourceKind]:
+    """Every kind of source that is installed, the built-in ones among them."""
+    return [point.load() for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)]
+
+
+def plans(settings: Any, toolbox: Toolbox) -> list[Plan]:
+    """What the configuration asks for; two keys that fold to one namespace are a fault."""
+    found = [plan for kind in kinds() for plan in kind.make(settings, toolbox)]
+    taken: dict[str, str] = {}
+    for plan in found:
+        other = taken.setdefault(plan.source.namespace, plan.source.key)
+        if other != plan.source.key:
+            raise ConfigError(
+                f"{other!r} and {plan.source.key!r} are one namespace, {plan.source.namespace!r}. Rename one of them"
+            )
+    return found
+
+
+class Supervisor:
+    """Starts sources, hears their changes, and swaps the catalog. A slow source never delays another."""
+
+    def __init__(self, shelf: Shelf, clock: Clock, pins: Pins) -> None:
+        self.shelf, self._clock, self.pins = shelf, clock, pins
+        self._keepers: dict[str, Keeper] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._listings: dict[str, Listing] = {}
+
+    async def start(self, plans: Iterable[Plan]) -> None:
+        """Show at once what each source had when it was last seen, then connect them all, each on its own."""
+        for plan in plans:
+            self._add(plan)
+        self._rebuild()
+        for key in list(self._keepers):
+            self._launch(key)
+
+    def _add(self, plan: Plan) -> None:
+        source = plan.source
+        known = self.pins.last_listing(source.key) if plan.pinned else None
+        shown = plan.enabled and known is not None
+        self._keepers[source.key] = Keeper(plan, self._clock, self.publish, known=known is not None)
+        self._listings[source.key] = Listing(
+            key=source.key,
+            namespace=source.namespace,
+            title=source.title,
+            description=plan.description,
+            kind=source.kind,
+            definitions=known if shown and known else (),
+            available=plan.on_demand,
+            prefix=plan.prefix,
+        )
+
+    def _launch(self, key: str) -> None:
+        self._tasks[key] = asyncio.get_running_loop().create_task(
+            self._keepers[key].run(), name=f"source {key}"
+        )
+
+    def publish(self, plan: Plan, definitions: Sequence[Definition] | None, available: bool) -> None:
+        """Take over what a source has now; None keeps what it had. A refresh that cannot be used is refused whole."""
+        key = plan.source.key
+        before = self._listings[key]
+        if definitions is None:
+            after = replace(before, available=available)
+        else:
+            served = (
+                self.pins.serve(plan, definitions, self._clock.now()) if plan.pinned else tuple(definitions)
+            )
+            after = replace(before, definitions=served, available=available)
+        if after == before:
+            return
+        self._listings[key] = after
+        try:
+            self._rebuild()
+        except CatalogError as error:
+            log.error(
+                "A source's new tools were refused; the catalog keeps the old ones",
+                extra={"source": key, "why": error.message},
+            )
+            self._listings[key] = replace(before, available=available)
+            self._rebuild()
+
+    async def announce(self, key: str, definitions: Sequence[Definition]) -> None:
+        if key in self._keepers:
+            self.publish(self._keepers[key].plan, definitions, True)
+
+    def _rebuild(self) -> None:
+        catalog = build(self._listings.values(), self.shelf.catalog)
+        for keeper in self._keepers.values():
+            keeper.note_tools(sum(1 for tool in catalog.tools if tool.source == keeper.key))
+        for excluded in set(catalog.excluded) - set(self.shelf.catalog.excluded):
+            log.warning(
+                "A tool was left out",
+                extra={"source": excluded.source, "tool": excluded.name, "why": excluded.reason},
+            )
+        self.shelf.swap(catalog)
+
+    def check(self, source: str) -> None:
+        self._keeper(source).check()
+
+    async def answer(self, job: Job) -> Result:
+        return await self._keeper(job.case.tool.source).answer(job)
+
+    def _keeper(self, key: str) -> Keeper:
+        keeper = self._keepers.get(key)
+        if keeper is None:
+            raise DependencyUnavailable(f"The source {key} is not configured any more. Nothing was sent")
+        return keeper
+
+    def source(self, key: str) -> Source | None:
+        keeper = self._keepers.get(key)
+        return keeper.plan.source if keeper else None
+
+    def sources(self) -> Mapping[str, Source]:
+        return {key: keeper.plan.source for key, keeper in self._keepers.items()}
+
+    def reconnect(self, key: str) -> None:
+        """Try a failed source now."""
+        self._keeper(key).wake()
+
+    def states(self) -> list[SourceState]:
+        return [keeper.state() for _, keeper in sorted(self._keepers.items())]
+
+    def unready(self) -> list[SourceState]:
+        """The enabled eager sources that are not connected."""
+        waiting = [
+            keeper
+            for keeper in self._keepers.values()
+            if keeper.plan.counts_for_ready and not keeper.plan.on_demand
+        ]
+        return [k.state() for k in waiting if k.state().status not in (Status.READY, Status.DISABLED)]
+
+    async def reload(self, plans: Sequence[Plan]) -> None:
+        """Keep the sources whose settings did not change, start the new ones, stop those that are gone."""
+        wanted = {plan.source.key: plan for plan in plans}
+        same = {
+            key
+            for key, keeper in self._keepers.items()
+            if key in wanted and keeper.plan.settings == wanted[key].settings
+        }
+        stopping = [key for key in self._keepers if key not in same]
+        await self._stop(stopping)
+        for key in stopping:
+            del self._keepers[key]
+            del self._listings[key]
+        fresh = [key for key in wanted if key not in same]
+        for key in fresh:
+            self._add(wanted[key])
+        self._rebuild()
+        for key in fresh:
+            self._launch(key)
+
+    async def stop(self) -> None:
+        await self._stop(list(self._tasks))
+
+    async def _stop(self, keys: Iterable[str]) -> None:
+        tasks = [self._tasks.pop(key) for key in keys if key in self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.shelf.catalog

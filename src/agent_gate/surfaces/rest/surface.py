@@ -1,0 +1,144 @@
+"""The REST surface: decode, `run(call)`, encode."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from agent_gate.access.door import Door
+from agent_gate.access.view import View
+from agent_gate.calls import Calls
+from agent_gate.core.call import Call, Caller
+from agent_gate.core.strictjson import parse
+from agent_gate.core.tool import Tool
+from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound, Unauthorized
+from agent_gate.net.http import Request, Response, error_response, json_response, refusal
+from agent_gate.observe import failpoint
+from agent_gate.surfaces.rest.encode import outcome_response, tool_details, tool_summary
+from agent_gate.surfaces.rest.openapi import document
+
+TOOLS = "/api/tools"
+TOOL = "/api/tools/"
+CALLS = "/api/calls/"
+LONGEST_WAIT = 300.0
+DEFAULT_WAIT = 50.0
+PREFER = re.compile(rb"(?:^|[,;\s])wait=(\d+(?:\.\d+)?)")
+CALL_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def wait_of(request: Request) -> float:
+    """How long the caller lets us hold the request: `Prefer: wait=N`."""
+    prefer = request.header(b"prefer")
+    found = PREFER.search(prefer) if prefer is not None else None
+    return min(LONGEST_WAIT, float(found[1])) if found else DEFAULT_WAIT
+
+
+def arguments_of(body: bytes) -> Mapping[str, Any]:
+    value = parse(body) if body.strip() else {}
+    if not isinstance(value, dict):
+        raise InvalidArgs("The body must be a JSON object with the tool's arguments")
+    return value
+
+
+def asked(body: bytes) -> tuple[str, Mapping[str, Any]]:
+    """`{tool, arguments}`, or `{server, tool, args}` as simple scripts write it."""
+    value = arguments_of(body)
+    tool, server = value.get("tool"), value.get("server")
+    arguments = value.get("arguments", value.get("args", {}))
+    if not isinstance(tool, str) or not isinstance(arguments, dict) or not isinstance(server, str | None):
+        raise InvalidArgs('The body must be {"tool": NAME, "arguments": {…}}')
+    return (f"{server}:{tool}" if server else tool), arguments
+
+
+class RestSurface:
+    """Serves `/api/*` and `/openapi.json` to callers with an agent token."""
+
+    name = "rest"
+
+    def __init__(self, calls: Calls, door: Door, view: View) -> None:
+        self._calls, self._door, self._view = calls, door, view
+        self._documents: dict[str, tuple[tuple[Tool, ...], bytes]] = {}
+
+    async def handle(self, request: Request) -> Response:
+        try:
+            caller = self._door.enter(request)
+            return await self._route(request, caller)
+        except Unauthorized as error:
+            return self._door.refusal(error)
+        except GatewayError as error:
+            return error_response(error)
+
+    async def _route(self, request: Request, caller: Caller) -> Response:
+        path, method = request.path, request.method
+        if path.startswith(TOOL) and method == "POST":
+            return await self._call(request, caller, unquote(path[len(TOOL) :]), arguments_of(request.body))
+        if path == "/api/call" and method == "POST":
+            return await self._call(request, caller, *asked(request.body))
+        if method == "GET" and (path == TOOLS or path.startswith(TOOL)):
+            return self._describe(caller, unquote(path[len(TOOL) :]))
+        if path.startswith(CALLS) and method in ("GET", "DELETE"):
+            return await self._follow(request, caller, path[len(CALLS) :])
+        if path == "/openapi.json" and method == "GET":
+            return Response(200, self._openapi(caller))
+        return self._nothing_here(path, method)
+
+    def _nothing_here(self, path: str, method: str) -> Response:
+        known = path in (TOOLS, "/api/call", "/openapi.json") or path.startswith((TOOL, CALLS))
+        if known:
+            return refusal(
+                405, "INVALID_ARGS", f"{method} is not offered here", ((b"allow", b"GET, POST, DELETE"),)
+            )
+        return refusal(404, "INVALID_ARGS", "There is nothing here. See /openapi.json")
+
+    async def _call(
+        self, request: Request, caller: Caller, tool: str, arguments: Mapping[str, Any]
+    ) -> Response:
+        key, session = request.header(b"idempotency-key"), request.header(b"agent-session")
+        trace = request.header(b"traceparent")
+        call = Call(
+            tool=tool,
+            arguments=arguments,
+            caller=caller,
+            surface=self.name,
+            session=session.decode("latin-1")[:128] if session else None,
+            idempotency_key=key.decode("latin-1")[:200] if key else None,
+            trace=trace.decode("latin-1")[:100] if trace else None,
+        )
+        outcome = await self._calls.run(call, wait=wait_of(request))
+        failpoint.reach("mid_deliver")
+        return outcome_response(outcome)
+
+    def _describe(self, caller: Caller, name: str) -> Response:
+        if not name:
+            return json_response(200, {"tools": [tool_summary(tool) for tool in self._view.tools(caller)]})
+        tool = self._view.find(caller, name)
+        if tool is None:
+            raise ToolNotFound(f"Unknown tool: {name[:120]}")
+        return json_response(200, tool_details(tool))
+
+    async def _follow(self, request: Request, caller: Caller, call_id: str) -> Response:
+        """Read or withdraw a call that this caller made; a foreign id is like one that never was."""
+        if not CALL_ID.fullmatch(call_id):
+            return refusal(404, "VIEW_FAILED", "There is no such call")
+        if request.method == "DELETE":
+            withdrawn = await self._calls.withdraw(call_id, caller)
+            return (
+                Response(204)
+                if withdrawn
+                else refusal(404, "VIEW_FAILED", "There is no such call waiting for a person")
+            )
+        wait = request.params().get("wait", "0")
+        try:
+            seconds = min(LONGEST_WAIT, max(0.0, float(wait)))
+        except ValueError:
+            raise InvalidArgs("wait must be a number of seconds") from None
+        return outcome_response(await self._calls.outcome(call_id, caller, wait=seconds))
+
+    def _openapi(self, caller: Caller) -> bytes:
+        tools = self._view.tools(caller)
+        known = self._documents.get(caller.name)
+        if known is None or known[0] is not tools:
+            known = self._documents[caller.name] = (tools, msgspec.json.encode(document(tools)))
+        return known[1]
