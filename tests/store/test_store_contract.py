@@ -107,16 +107,19 @@ def test_a_broken_statement_fails_alone(settings: StoreSettings) -> None:
 def test_a_posted_unit_is_written_without_anybody_waiting(settings: StoreSettings) -> None:
     async def story() -> None:
         async with opened(settings) as store:
-            for name in ("first", "second"):
-                # The second one meets a writer that is fast asleep.
-                store.post(put(name))
-                started = time.monotonic()
-                await eventually(lambda name=name: _has(store, name))
-                assert time.monotonic() - started < 2
-                await asyncio.sleep(0.15)
 
-    async def _has(store, name: str) -> bool:
-        return name in await values(store)
+            async def written() -> bool:
+                return name in await values(store)
+
+            async def asleep() -> bool:
+                return store._writer._asleep
+
+            for name in ("while it dozes", "while it sleeps"):
+                started = time.monotonic()
+                store.post(put(name))
+                await eventually(written)
+                assert time.monotonic() - started < 2
+                await eventually(asleep)
 
     asyncio.run(story())
 

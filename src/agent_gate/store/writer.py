@@ -89,7 +89,7 @@ class Writer:
         self.listeners: list[Callable[[Head], None]] = []
         self._queue: deque[Unit] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
-        self._kept: list[int] = []
+        self._committing: list[Unit] = []
         self._urgent = self._waiting = self._asleep = self._closing = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -159,6 +159,7 @@ class Writer:
                 batch = self._reread(batch)
             for sql, units in groupby(batch, shared_insert):
                 self._run_group(sql, list(units))
+            self._committing = batch
             self._engine.commit()
         except self._engine.errors as error:
             return self._refuse(batch, self._engine.fault(error) or Fault(str(error), broken=True))
@@ -172,8 +173,8 @@ class Writer:
         """On a new connection: where the chain stands, and what is left to do of `batch`."""
         self.head = self._engine.head(self._chain.name)
         self._chain.reset(self.head)
-        kept = set(self._kept) if self._engine.landed() else ()
-        return [unit for unit in batch if id(unit) not in kept]
+        landed = {id(unit) for unit in self._committing} if self._engine.landed() else set()
+        return [unit for unit in batch if id(unit) not in landed]
 
     def _keep_up(self) -> None:
         try:
@@ -244,11 +245,11 @@ class Writer:
         if self.fault != fault:
             log.error("The record cannot be written: %s", fault.reason)
         self.fault = fault
-        # Only what was in the transaction can have landed, should its commit be in doubt.
-        self._kept = [id(unit) for unit in batch if unit.future is None]
         # Whoever queued up behind a lock has waited long enough.
         batch = batch + self._take()
         kept = [unit for unit in batch if unit.future is None] or [Unit((PROBE,))]
+        for unit in kept:
+            unit.error = None
         self._queue.extendleft(reversed(kept))
         waited = [unit for unit in batch if unit.future is not None]
         for unit in waited:

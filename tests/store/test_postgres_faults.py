@@ -1,0 +1,251 @@
+"""What the PostgreSQL store does when the connection or the server goes away, against a real server."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import postgres
+from agent_gate.audit import ensure_key, verify
+from agent_gate.errors import ConfigError, DependencyUnavailable
+from agent_gate.store import Statement, Store, StoreSettings, open_store
+from rows import eventually, opened, put, step, values
+
+COUNT_UP = Statement("UPDATE kv SET value = value || '+' WHERE name = 'count'")
+
+
+@pytest.fixture
+def settings() -> StoreSettings:
+    return StoreSettings(type="postgres", url=postgres.server().new_database(), chain="home")
+
+
+async def _until_healthy(store: Store) -> None:
+    async def healthy() -> bool:
+        return store.healthy
+
+    await eventually(healthy, 20)
+
+
+def test_a_session_ended_while_idle_is_replaced_unnoticed(settings: StoreSettings) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await store.write(step("one"))
+            await values(store)
+            assert postgres.server().signal_backends("agent-gate home", signal.SIGTERM) == 2
+            await store.write(step("two"))
+            assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [("one", 1), ("two", 2)]
+
+    asyncio.run(story())
+
+
+def test_a_stopped_server_refuses_keeps_what_was_posted_and_heals(tmp_path: Path) -> None:
+    binaries = postgres.find_binaries()
+    if binaries is None:
+        pytest.skip("PostgreSQL is not installed")
+    server = postgres.Server(binaries)
+    server.start()
+    try:
+        settings = StoreSettings(type="postgres", url=server.new_database(), chain="home")
+        asyncio.run(_stop_and_start(server, settings, ensure_key(tmp_path / "key")))
+    finally:
+        server.remove()
+
+
+async def _stop_and_start(server: postgres.Server, settings: StoreSettings, key: bytes) -> None:
+    async with opened(settings) as store:
+        await store.write(step("before"))
+        await asyncio.to_thread(server.stop)
+        store.post(step("posted"), put("posted"))
+        with pytest.raises(DependencyUnavailable, match="does not answer as it should") as refused:
+            await store.write(step("during"))
+        assert refused.value.retry_after
+        with pytest.raises(DependencyUnavailable, match="cannot be read"):
+            await store.read("SELECT 1")
+        await asyncio.to_thread(server.start)
+        await _until_healthy(store)
+        await store.write(step("after"))
+        found = await store.read("SELECT call FROM record ORDER BY seq")
+        assert found == [("before",), ("posted",), ("after",)]
+        assert (await verify(store, key)).ok
+
+
+def test_a_server_that_no_longer_answers_is_given_up(
+    settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_gate.store.postgres.ANSWER_TIMEOUT", 0.4)
+
+    async def story() -> None:
+        async with opened(settings) as store:
+            await store.write(put("before"))
+            postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
+            try:
+                async with asyncio.timeout(5):
+                    with pytest.raises(DependencyUnavailable):
+                        await store.write(put("during"))
+            finally:
+                postgres.server().signal_backends("agent-gate home", signal.SIGCONT)
+            await _until_healthy(store)
+            await store.write(put("after"))
+            assert set(await values(store)) == {"before", "after"}
+
+    asyncio.run(story())
+
+
+class Cable:
+    """A socket between store and server that can be cut at a commit, before or after the server hears of it."""
+
+    def __init__(self, folder: Path, target: Path) -> None:
+        self._target = target / ".s.PGSQL.5432"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / ".s.PGSQL.5432"))
+        self._listener.listen()
+        self.cut: str | None = None
+        self.down = threading.Event()
+        self.refused = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                if self.down.is_set():
+                    client.close()
+                    self.refused += 1
+                    continue
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(str(self._target))
+                threading.Thread(target=self._pump, args=(client, server, True), daemon=True).start()
+                threading.Thread(target=self._pump, args=(server, client, False), daemon=True).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, upward: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if upward and self.cut and b"COMMIT" in data:
+                    self._cut(data, source, sink)
+                    return
+                sink.sendall(data)
+        for end in (source, sink):
+            end.close()
+
+    def _cut(self, data: bytes, client: socket.socket, server: socket.socket) -> None:
+        mode, self.cut = self.cut, None
+        client.shutdown(socket.SHUT_RDWR)
+        if mode == "after":
+            server.sendall(data)
+            server.shutdown(socket.SHUT_WR)
+        else:
+            server.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+@pytest.fixture
+def cable(settings: StoreSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cable]:
+    made = Cable(tmp_path_factory.mktemp("c"), postgres.server().folder)
+    yield made
+    made.close()
+
+
+def through(cable: Cable, settings: StoreSettings) -> StoreSettings:
+    assert settings.url is not None
+    folder = Path(cable._listener.getsockname()).parent
+    return StoreSettings(type="postgres", url=settings.url.split("?")[0] + f"?host={folder}", chain="home")
+
+
+def test_a_commit_whose_answer_was_lost_counts_and_is_not_repeated(
+    settings: StoreSettings, cable: Cable
+) -> None:
+    async def story() -> None:
+        async with opened(through(cable, settings)) as store:
+            await store.write(put("count", "0"))
+            cable.cut = "after"
+            assert await store.write(COUNT_UP, step("one")) == [1, 1]
+            assert cable.cut is None
+            await store.write(step("two"))
+            assert await values(store) == {"count": "0+"}
+            assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [("one", 1), ("two", 2)]
+
+    asyncio.run(story())
+
+
+def test_a_commit_that_never_arrived_is_refused_and_its_posts_are_written_once(
+    settings: StoreSettings, cable: Cable
+) -> None:
+    async def story() -> None:
+        async with opened(through(cable, settings)) as store:
+            await store.write(put("count", "0"))
+            cable.cut = "before"
+            store.post(COUNT_UP)
+            with pytest.raises(DependencyUnavailable):
+                await store.write(step("lost"))
+            await _until_healthy(store)
+            assert await values(store) == {"count": "0+"}
+            assert await store.read("SELECT call FROM record") == []
+
+    asyncio.run(story())
+
+
+def test_posts_in_doubt_are_written_once_when_the_server_is_back(
+    settings: StoreSettings, cable: Cable
+) -> None:
+    async def story() -> None:
+        async with opened(through(cable, settings)) as store:
+            await store.write(put("count", "0"))
+            cable.down.set()
+            cable.cut = "after"
+            store.post(COUNT_UP)
+            with pytest.raises(DependencyUnavailable):
+                await store.write(step("in doubt"))
+            assert not store.healthy
+            store.post(put("later"))
+            tried = cable.refused
+
+            async def tried_again() -> bool:
+                return cable.refused > tried + 1
+
+            await eventually(tried_again)
+            cable.down.clear()
+            await _until_healthy(store)
+            await store.flush()
+            assert await values(store) == {"count": "0+", "later": "1"}
+            await store.write(step("next"))
+            found = await store.read("SELECT call, seq FROM record ORDER BY seq")
+            assert found == [("in doubt", 1), ("next", 2)]
+
+    asyncio.run(story())
+
+
+def test_an_unreachable_server_is_a_configuration_error_without_the_password(tmp_path: Path) -> None:
+    pytest.importorskip("psycopg")
+    url = f"postgresql://gate:hunter2@/nothing?host={tmp_path}"
+    with pytest.raises(ConfigError, match="cannot be reached") as refused:
+        open_store(StoreSettings(type="postgres", url=url))
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_store_needs_a_place() -> None:
+    with pytest.raises(ConfigError, match="storage needs"):
+        open_store(StoreSettings(type="postgres"))
+
+
+def test_two_gateways_share_a_database_each_with_its_own_chain(
+    settings: StoreSettings, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        second = StoreSettings(type="postgres", url=settings.url, chain="office")
+        async with opened(settings) as one, opened(second) as two:
+            await asyncio.gather(
+                *(store.write(step(f"{store.chain}-{i}")) for i in range(30) for store in (one, two))
+            )
+            assert one.head.seq == two.head.seq == 30
+            report = await verify(one, ensure_key(tmp_path / "key"))
+            assert (report.rows, report.ok) == (60, True)
+
+    asyncio.run(story())
