@@ -7,6 +7,7 @@ address carries another one.
 
 import asyncio
 import socket
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from agent_gate.errors import Forbidden
@@ -68,11 +69,15 @@ def check_public(address: str) -> Address:
     return parsed
 
 
+def check_all(addresses: Iterable[str]) -> list[str]:
+    """The addresses once each; one that is not public refuses all of them."""
+    distinct = list(dict.fromkeys(addresses))
+    for address in distinct:
+        check_public(address)
+    return distinct
+
+
 async def resolve_public(host: str, port: int) -> list[str]:
     """Every address of a host, all of them public; connect to these and to nothing resolved later."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
-    for address in addresses:
-        check_public(address)
-    return addresses
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return check_all(str(item[4][0]) for item in found)

@@ -212,7 +212,7 @@ class Pool:
         except TimeoutError:
             raise NotSent(f"connecting to {target.origin} took too long", timed_out=True) from None
         except ssl.SSLError as error:
-            reason = getattr(error, "verify_message", "") or error.reason or "handshake failed"
+            reason = getattr(error, "verify_message", None) or getattr(error, "reason", None) or error
             raise NotSent(f"no TLS with {target.origin}: {reason}") from error
         except OSError as error:
             raise NotSent(f"cannot connect to {target.origin}: {error.strerror or error}") from error

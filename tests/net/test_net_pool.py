@@ -1,0 +1,502 @@
+"""The outbound pool: bytes as given, reuse, bounds, and the truth about what was delivered."""
+
+import asyncio
+import math
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from conftest import Run
+from hypothesis import given
+from hypothesis import strategies as st
+from rawhttp import Script, Upstream, eventually, serving
+
+from agent_gate.errors import ConfigError
+from agent_gate.net.http import Request, Response
+from agent_gate.net.pool import (
+    BadReply,
+    Lost,
+    NotSent,
+    Pool,
+    Reply,
+    Target,
+    TooLarge,
+    check_headers,
+    encode_request,
+)
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@asynccontextmanager
+async def pooled(**options: Any) -> AsyncIterator[Pool]:
+    pool = Pool(**options)
+    try:
+        yield pool
+    finally:
+        await pool.aclose()
+
+
+@asynccontextmanager
+async def scripted(
+    script: Script | None = None, **options: Any
+) -> AsyncIterator[tuple[Upstream, Pool, Target]]:
+    """An upstream that follows `script`, or answers every request with OK."""
+
+    async def polite(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await upstream.read_request(reader)
+            writer.write(OK)
+
+    upstream = Upstream(script or polite)
+    async with upstream.listening() as port, pooled(**options) as pool:
+        yield upstream, pool, Target.parse(f"http://127.0.0.1:{port}")
+
+
+def replying(data: bytes, *, close: bool = False) -> Script:
+    """A script that answers every request with these bytes."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(data)
+            await writer.drain()
+            if close:
+                return
+
+    return script
+
+
+async def call(pool: Pool, target: Target, method: str = "GET", path: bytes = b"/", **options: Any) -> Reply:
+    options = {"deadline": time.monotonic() + 5, "max_bytes": 1_000_000, **options}
+    return await pool.request(method, target, path, **options)
+
+
+def test_the_path_headers_and_body_are_sent_byte_for_byte(run: Run) -> None:
+    async def main() -> bytes:
+        async with scripted() as (upstream, pool, target):
+            target = Target.parse(f"{target.origin}/base/")
+            path = b"/a/../b/%2e%2e/%41//c;d?x=%20&y=[]"
+            await call(pool, target, "POST", path, headers=[(b"X-Api-Key", b"k \xc3\xa9")], body=b"{}")
+            return upstream.requests[0]
+
+    sent = run(main())
+    assert sent.startswith(b"POST /base/a/../b/%2e%2e/%41//c;d?x=%20&y=[] HTTP/1.1\r\nhost: 127.0.0.1:")
+    assert b"\r\nX-Api-Key: k \xc3\xa9\r\n" in sent
+    assert b"\r\naccept-encoding: identity\r\n" in sent
+    assert sent.endswith(b"content-length: 2\r\n\r\n{}")
+
+
+@pytest.mark.parametrize(
+    "path", [b"/a b", b"/a\r\nX: 1", b"/a\n", b"/\xff", b"/a#b", b"/\x00", b"a", b"?x", b"/\x7f"]
+)
+def test_a_path_that_could_be_read_as_more_is_refused(path: bytes) -> None:
+    with pytest.raises(ValueError, match="printable"):
+        encode_request("GET", Target.parse("http://a"), path, (), None)
+
+
+@given(name=st.binary(max_size=20), value=st.binary(max_size=40))
+def test_no_header_can_add_a_line(name: bytes, value: bytes) -> None:
+    try:
+        data = encode_request("GET", Target.parse("http://a"), b"/", [(name, value)], None)
+    except ValueError:
+        return
+    assert data.count(b"\n") == data.count(b"\r") == 5
+
+
+@pytest.mark.parametrize(
+    "header", [(b"a b", b""), (b"Host", b"x"), (b"x", b"a\nb"), (b"", b""), (b"x:", b"1")]
+)
+def test_headers_from_a_file_are_checked_when_read(header: tuple[bytes, bytes]) -> None:
+    check_headers([(b"X-Key", b"value \xc3\xa9")])
+    with pytest.raises(ConfigError):
+        check_headers([header])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://a", "//a", "http://", "http://a b", "http://u:p@a", "http://a/?q", "http://a/#f", "http://a:x",
+        "http://a/ä", "http://a\\b", "http://[zz]", "http://①.com", "a",
+    ],
+)  # fmt: skip
+def test_a_target_that_is_not_plain_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError):
+        Target.parse(url)
+
+
+def test_a_target_knows_its_default_port_and_its_brackets() -> None:
+    assert Target.parse("https://Example.com").origin == "https://example.com"
+    six = Target.parse("http://[::1]:8080/x/")
+    assert (six.host, six.port, six.base, six.origin) == ("::1", 8080, b"/x", "http://[::1]:8080")
+
+
+def test_connections_are_reused_and_closed_when_idle(run: Run) -> None:
+    async def main() -> None:
+        async with scripted(idle_seconds=0.1) as (upstream, pool, target):
+            for _ in range(5):
+                assert (await call(pool, target)).body == b"ok"
+            await asyncio.gather(*(call(pool, target) for _ in range(3)))
+            assert upstream.connections == 3
+            await eventually(lambda: not pool._wires)
+            assert (await call(pool, target)).body == b"ok"
+            assert upstream.connections == 4
+
+    run(main())
+
+
+def test_an_idle_connection_is_not_trusted_with_a_request_that_must_not_repeat(run: Run) -> None:
+    async def main() -> None:
+        async with scripted(trust_seconds=0.05) as (upstream, pool, target):
+            await call(pool, target)
+            await asyncio.sleep(0.1)
+            await call(pool, target, "POST", body=b"{}")
+            assert upstream.connections == 2
+            await asyncio.sleep(0.1)
+            await call(pool, target, idempotent=True)
+            assert upstream.connections == 2
+
+    run(main())
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_a_reused_connection_closed_before_the_reply_is_retried_only_if_that_is_safe(
+    run: Run, idempotent: bool
+) -> None:
+    async def main() -> None:
+        upstream: Upstream
+
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await upstream.read_request(reader)
+            writer.write(OK)
+            if upstream.connections == 1:
+                await upstream.read_request(reader)
+
+        async with scripted(script) as (upstream, pool, target):
+            await call(pool, target)
+            if idempotent:
+                assert (await call(pool, target, idempotent=True)).body == b"ok"
+                assert upstream.connections == 2
+            else:
+                with pytest.raises(Lost):
+                    await call(pool, target)
+                assert upstream.connections == 1
+
+    run(main())
+
+
+def test_a_fresh_connection_is_never_retried(run: Run) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+
+    async def main() -> None:
+        async with scripted(script) as (upstream, pool, target):
+            with pytest.raises(Lost):
+                await call(pool, target, idempotent=True)
+            assert upstream.connections == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"HTTP/1.1 200",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    ],
+)
+def test_a_reply_that_breaks_off_or_makes_no_sense_is_lost(run: Run, data: bytes) -> None:
+    async def main() -> None:
+        async with scripted(replying(data, close=True)) as (_, pool, target):
+            with pytest.raises(Lost) as caught:
+                await call(pool, target, "POST", body=b"{}")
+            assert not caught.value.timed_out
+
+    run(main())
+
+
+def test_a_refused_connection_or_unknown_name_was_not_sent(run: Run) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    async def main() -> None:
+        async with pooled() as pool:
+            with pytest.raises(NotSent, match=f"127.0.0.1:{port}"):
+                await call(pool, Target.parse(f"http://127.0.0.1:{port}"))
+            with pytest.raises(NotSent):
+                await call(pool, Target.parse("http://nowhere.invalid"))
+            with pytest.raises(NotSent, match="no TLS"):
+                async with serving() as server:
+                    await call(pool, Target.parse(f"https://127.0.0.1:{server.port}"))
+
+    run(main())
+
+
+def test_a_connection_that_does_not_come_about_in_time_was_not_sent(run: Run) -> None:
+    async def stuck(host: str, port: int) -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    async def main() -> None:
+        async with pooled(resolve=stuck, connect_timeout=0.05) as pool:
+            with pytest.raises(NotSent) as caught:
+                await call(pool, Target.parse("http://slow.example"))
+            assert caught.value.timed_out
+
+    run(main())
+
+
+def test_no_time_left_is_not_sent_even_with_a_connection_at_hand(run: Run) -> None:
+    async def main() -> None:
+        async with scripted() as (upstream, pool, target):
+            await call(pool, target)
+            for _ in range(2):
+                with pytest.raises(NotSent):
+                    await call(pool, target, deadline=time.monotonic() - 1)
+            await call(pool, target)
+            assert (upstream.connections, len(upstream.requests)) == (1, 2)
+
+    run(main())
+
+
+@pytest.mark.parametrize("data", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"])
+def test_a_deadline_after_sending_is_lost_and_closes_the_connection(run: Run, data: bytes) -> None:
+    async def main() -> None:
+        async with scripted(replying(data)) as (_, pool, target):
+            began = time.monotonic()
+            with pytest.raises(Lost) as caught:
+                await call(pool, target, deadline=began + 0.1, idempotent=True)
+            assert caught.value.timed_out
+            assert 0.08 < time.monotonic() - began < 2
+            await eventually(lambda: not pool._wires)
+
+    run(main())
+
+
+def test_each_request_has_its_own_deadline(run: Run) -> None:
+    async def main() -> None:
+        async with scripted(replying(b"")) as (_, pool, target):
+            now = time.monotonic()
+            order: list[float] = []
+
+            async def one(seconds: float) -> None:
+                with pytest.raises(Lost):
+                    await call(pool, target, deadline=now + seconds)
+                order.append(seconds)
+
+            await asyncio.gather(*(one(seconds) for seconds in (0.3, 0.1, 0.2)))
+            assert order == [0.1, 0.2, 0.3]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n" + b"x" * 101 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 101,
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000,
+    ],
+)
+def test_a_reply_over_the_limit_is_cut_off(run: Run, data: bytes) -> None:
+    async def main() -> None:
+        async with scripted(replying(data)) as (_, pool, target):
+            with pytest.raises(TooLarge):
+                await call(pool, target, max_bytes=100)
+            await eventually(lambda: not pool._wires)
+
+    run(main())
+
+
+def test_a_redirect_is_a_reply_like_any_other(run: Run) -> None:
+    async def main() -> None:
+        data = (
+            b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n"
+        )
+        async with scripted(replying(data)) as (upstream, pool, target):
+            reply = await call(pool, target)
+            assert (reply.status, reply.header(b"location")) == (307, b"http://evil.example/")
+            assert upstream.connections == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("data", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", b"until the end"),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nold", b"old"),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nX: 1\r\n\r\n" + OK, b"ok"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\nX-T: 1\r\n\r\n",
+            b"abc",
+        ),
+    ],
+)
+def test_every_way_to_end_a_body_is_understood(run: Run, data: bytes, body: bytes) -> None:
+    async def main() -> None:
+        async with scripted(replying(data, close=True)) as (_, pool, target):
+            reply = await call(pool, target)
+            assert (reply.body, reply.header(b"x-t")) == (body, None)
+
+    run(main())
+
+
+def test_a_head_request_does_not_wait_for_a_body(run: Run) -> None:
+    async def main() -> None:
+        async with scripted(replying(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")) as (_, pool, target):
+            assert (await call(pool, target, "HEAD", max_bytes=10)).body == b""
+
+    run(main())
+
+
+def test_an_encoded_body_is_refused(run: Run) -> None:
+    async def main() -> None:
+        data = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok"
+        async with scripted(replying(data)) as (_, pool, target):
+            with pytest.raises(BadReply, match="encoded"):
+                await call(pool, target)
+
+    run(main())
+
+
+def test_more_bytes_than_were_asked_for_never_reach_the_next_request(run: Run) -> None:
+    async def main() -> None:
+        smuggled = OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+        async with scripted(replying(smuggled)) as (upstream, pool, target):
+            for n in range(3):
+                assert (await call(pool, target)).body == b"ok"
+                await eventually(lambda: not pool._wires)
+                assert upstream.connections == n + 1
+
+    run(main())
+
+
+def test_cancelling_the_caller_closes_the_connection(run: Run) -> None:
+    async def main() -> None:
+        left = asyncio.Event()
+
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await upstream.read_request(reader)
+            await reader.read()
+            left.set()
+
+        async with scripted(script) as (upstream, pool, target):
+            task = asyncio.create_task(call(pool, target))
+            await eventually(lambda: len(upstream.requests) == 1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await left.wait()
+            assert not pool._wires
+
+    run(main())
+
+
+def test_a_stream_gives_chunks_as_they_come_and_its_connection_back(run: Run) -> None:
+    async def main() -> None:
+        step = asyncio.Event()
+
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while True:
+                await upstream.read_request(reader)
+                writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
+                await step.wait()
+                writer.write(b"3\r\ntwo\r\n0\r\n\r\n")
+
+        async with scripted(script) as (upstream, pool, target):
+            for _ in range(2):
+                step.clear()
+                reply = await pool.stream("GET", target, b"/", deadline=time.monotonic() + 5, max_bytes=100)
+                assert (reply.status, await anext(reply)) == (200, b"one")
+                step.set()
+                assert await reply.read(10) == b"two"
+            assert upstream.connections == 1
+
+    run(main())
+
+
+def test_a_stream_that_is_closed_early_closes_its_connection(run: Run) -> None:
+    async def main() -> None:
+        data = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
+        async with scripted(replying(data)) as (_, pool, target):
+            reply = await pool.stream("GET", target, b"/", deadline=time.monotonic() + 5, max_bytes=100)
+            assert await anext(reply) == b"one"
+            await reply.aclose()
+            assert [chunk async for chunk in reply] == []
+            await eventually(lambda: not pool._wires)
+
+    run(main())
+
+
+def test_a_stream_keeps_its_deadline_until_it_is_moved(run: Run) -> None:
+    async def main() -> None:
+        data = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
+        async with scripted(replying(data)) as (_, pool, target):
+            short = await pool.stream("GET", target, b"/", deadline=time.monotonic() + 0.1, max_bytes=100)
+            moved = await pool.stream("GET", target, b"/", deadline=time.monotonic() + 0.1, max_bytes=100)
+            moved.deadline = math.inf
+            with pytest.raises(Lost) as caught:
+                await short.read(100)
+            assert caught.value.timed_out
+            assert await anext(moved) == b"one"
+            moved.deadline = time.monotonic() + 0.05
+            with pytest.raises(Lost):
+                await anext(moved)
+
+    run(main())
+
+
+def test_a_stream_that_breaks_off_says_so_after_what_came(run: Run) -> None:
+    async def main() -> None:
+        data = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
+        async with scripted(replying(data, close=True)) as (_, pool, target):
+            reply = await pool.stream("GET", target, b"/", deadline=time.monotonic() + 5, max_bytes=100)
+            assert await anext(reply) == b"half"
+            with pytest.raises(Lost):
+                await anext(reply)
+
+    run(main())
+
+
+def test_a_stream_that_nobody_reads_does_not_fill_the_memory(run: Run) -> None:
+    body = b"x" * 30_000_000
+
+    async def handler(request: Request) -> Response:
+        return Response(200, body)
+
+    async def main() -> None:
+        async with serving(handler) as server, pooled() as pool:
+            target = Target.parse(f"http://127.0.0.1:{server.port}")
+            reply = await pool.stream(
+                "GET", target, b"/", deadline=time.monotonic() + 10, max_bytes=len(body)
+            )
+            await asyncio.sleep(0.1)
+            assert reply._buffered < 2_000_000
+            assert len(await reply.read(len(body))) == len(body)
+
+    run(main())
+
+
+def test_the_resolve_hook_decides_where_to_connect(run: Run) -> None:
+    async def main() -> None:
+        async def resolve(host: str, port: int) -> list[str]:
+            assert host == "service.example"
+            return ["127.0.0.9", "127.0.0.1"]
+
+        async with scripted() as (upstream, _, target), pooled(resolve=resolve) as pool:
+            named = Target.parse(f"http://service.example:{target.port}")
+            assert (await call(pool, named)).body == b"ok"
+            assert b"host: service.example:" in upstream.requests[0]
+
+    run(main())

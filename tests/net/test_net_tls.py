@@ -1,0 +1,241 @@
+"""The certificate made at first start, TLS listeners, pinning, and the Unix socket."""
+
+import asyncio
+import os
+import socket
+import ssl
+import stat
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from cryptography import x509
+from rawhttp import GET, Client, connected, echo, serving
+from websockets.asyncio.client import connect
+
+from agent_gate.errors import ConfigError
+from agent_gate.net import tls
+from agent_gate.net.http import Request, Response, json_response
+from agent_gate.net.pool import NotSent, Pool, Target
+from agent_gate.net.server import Server
+from agent_gate.net.tls import client_context, ensure_certificate, fingerprint, server_context
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_a_certificate_is_made_once_with_a_private_key_and_all_names(tmp_path: Path) -> None:
+    files = ensure_certificate(tmp_path / "tls", ["gate.local", "192.168.1.5"])
+    assert (mode(files.cert.parent), mode(files.key)) == (0o700, 0o600)
+    loaded = x509.load_pem_x509_certificate(files.cert.read_bytes())
+    names = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost", "gate.local"]
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == [
+        "127.0.0.1",
+        "::1",
+        "192.168.1.5",
+    ]
+    assert loaded.not_valid_after_utc - datetime.now(UTC) <= timedelta(days=825)
+    assert ensure_certificate(tmp_path / "tls").fingerprint == files.fingerprint
+    assert sorted(path.name for path in files.cert.parent.iterdir()) == ["gateway.crt", "gateway.key"]
+
+
+def test_an_expired_certificate_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "LIFETIME", timedelta(seconds=-1))
+    old = ensure_certificate(tmp_path)
+    monkeypatch.undo()
+    new = ensure_certificate(tmp_path)
+    assert new.fingerprint != old.fingerprint
+    assert ensure_certificate(tmp_path).fingerprint == new.fingerprint
+
+
+def test_a_planted_link_is_replaced_and_not_written_through(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "gateway.key").symlink_to(victim)
+    files = ensure_certificate(tmp_path)
+    assert victim.read_text() == "mine"
+    assert not files.key.is_symlink()
+
+
+def test_a_file_without_certificate_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        fingerprint("nothing here")
+    with pytest.raises(ConfigError):
+        server_context(tmp_path / "no.crt", tmp_path / "no.key")
+    with pytest.raises(ConfigError):
+        client_context(ca=tmp_path / "no.crt")
+    with pytest.raises(ConfigError):
+        client_context(fingerprint="sha256:12")
+
+
+def test_requests_and_websockets_go_over_tls_with_the_made_certificate(run: Run, tmp_path: Path) -> None:
+    files = ensure_certificate(tmp_path)
+
+    class Handler:
+        def opened(self, ws: object) -> None: ...
+        def message(self, ws: object, data: str | bytes) -> None:
+            ws.send(data)  # type: ignore[attr-defined]
+
+        def closed(self, ws: object, code: int, reason: str) -> None: ...
+
+    async def handler(request: Request) -> Response:
+        return json_response(200, request.secure)
+
+    async def main() -> None:
+        context = server_context(files.cert, files.key)
+        async with serving(handler, ssl=context, upgrade=lambda request: Handler()) as server:
+            trusting = client_context(ca=files.cert)
+            async with connected(server, ssl=trusting, server_hostname="localhost") as client:
+                for _ in range(2):
+                    await client.send(GET)
+                    assert (await client.answer()).body == b"true"
+                await client.send(b"GET / HTTP/1.0\r\n\r\n")
+                assert (await client.answer()).status == 200
+                assert await client.ended()
+            async with connect(f"wss://localhost:{server.port}/", ssl=trusting) as ws:
+                await ws.send("secret")
+                assert await ws.recv() == "secret"
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("trust", "ok"), [("ca", True), ("fingerprint", True), ("wrong fingerprint", False), ("system", False)]
+)
+def test_a_client_trusts_what_it_was_told_to_trust_and_nothing_else(
+    run: Run, tmp_path: Path, trust: str, ok: bool
+) -> None:
+    files = ensure_certificate(tmp_path)
+    pin = {"fingerprint": files.fingerprint, "wrong fingerprint": "sha256:" + "0" * 64}.get(trust)
+    reached: list[Request] = []
+
+    async def handler(request: Request) -> Response:
+        reached.append(request)
+        return Response(200, b"{}")
+
+    async def main() -> None:
+        async with serving(handler, ssl=server_context(files.cert, files.key)) as server:
+            context = client_context(ca=files.cert if trust == "ca" else None, fingerprint=pin)
+            pool = Pool(context, fingerprint=pin)
+            target = Target.parse(f"https://localhost:{server.port}")
+            try:
+                reply = await pool.request("GET", target, b"/", deadline=time.monotonic() + 5, max_bytes=100)
+                assert reply.status == 200
+            finally:
+                await pool.aclose()
+
+    if ok:
+        run(main())
+    else:
+        with pytest.raises(NotSent, match="localhost"):
+            run(main())
+    assert len(reached) == ok
+
+
+def test_a_name_that_the_certificate_does_not_have_is_refused(run: Run, tmp_path: Path) -> None:
+    files = ensure_certificate(tmp_path)
+
+    async def localhost(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    async def main() -> None:
+        async with serving(ssl=server_context(files.cert, files.key)) as server:
+            pool = Pool(client_context(ca=files.cert), resolve=localhost)
+            target = Target.parse(f"https://other.example:{server.port}")
+            try:
+                with pytest.raises(NotSent, match="TLS"):
+                    await pool.request("GET", target, b"/", deadline=time.monotonic() + 5, max_bytes=100)
+            finally:
+                await pool.aclose()
+
+    run(main())
+
+
+def test_old_tls_is_refused(run: Run, tmp_path: Path) -> None:
+    files = ensure_certificate(tmp_path)
+
+    async def main() -> None:
+        async with serving(ssl=server_context(files.cert, files.key)) as server:
+            old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+            with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+                old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+            with pytest.raises(ssl.SSLError):
+                await asyncio.open_connection("127.0.0.1", server.port, ssl=old)
+
+    run(main())
+
+
+async def ask_unix(path: Path) -> bytes:
+    client = Client(*await asyncio.open_unix_connection(str(path)))
+    try:
+        await client.send(GET)
+        return (await client.answer()).body
+    finally:
+        await client.close()
+
+
+def test_the_unix_socket_is_private_and_tells_the_peers_uid(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "run" / "admin.sock"
+
+    async def handler(request: Request) -> Response:
+        return json_response(200, {"uid": request.uid, "peer": request.peer})
+
+    async def main() -> None:
+        server = Server(handler)
+        await server.start_unix(path)
+        assert (mode(path.parent), mode(path)) == (0o700, 0o600)
+        assert await ask_unix(path) == b'{"uid":%d,"peer":""}' % os.getuid()
+        await server.drain(0)
+        assert not path.exists()
+
+    run(main())
+
+
+def test_a_stale_socket_is_replaced_but_a_live_one_never(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "admin.sock"
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()
+
+    async def main() -> None:
+        first = Server(echo)
+        await first.start_unix(path)
+        with pytest.raises(ConfigError, match="another program is listening"):
+            await Server(echo).start_unix(path)
+        assert b"GET" in await ask_unix(path)
+        await first.drain(0)
+
+    run(main())
+
+
+@pytest.mark.parametrize("what", ["symlink", "file", "open folder", "linked folder"])
+def test_a_socket_path_that_others_could_have_prepared_is_refused(
+    run: Run, tmp_path: Path, what: str
+) -> None:
+    path = tmp_path / "here" / "admin.sock"
+    path.parent.mkdir(mode=0o700)
+    if what == "symlink":
+        path.symlink_to(tmp_path / "elsewhere")
+    elif what == "file":
+        path.write_text("data")
+    elif what == "open folder":
+        path.parent.chmod(0o777)
+    else:
+        (tmp_path / "link").symlink_to(path.parent)
+        path = tmp_path / "link" / "admin.sock"
+    with pytest.raises(ConfigError):
+        run(Server(echo).start_unix(path))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_socket_in_a_foreign_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 12345, 12345)
+    with pytest.raises(ConfigError, match="another user"):
+        run(Server(echo).start_unix(folder / "admin.sock"))
