@@ -1,0 +1,22 @@
+"""Claude Desktop: `mcpServers` in `claude_desktop_config.json`; it starts programs and expands no variables."""
+
+from agent_gate.config.clients.forms import standard
+from agent_gate.config.clients.jsonc import Jsonc
+from agent_gate.config.clients.model import Client, ClientFile, Place, stdio
+
+
+def files(place: Place) -> list[ClientFile]:
+    path = place.applications / "Claude" / "claude_desktop_config.json"
+    return [ClientFile("claude-desktop", path, "user", ("mcpServers",))]
+
+
+CLIENT = Client(
+    name="claude-desktop",
+    title="Claude Desktop",
+    files=files,
+    syntax=Jsonc(),
+    read=standard,
+    write=stdio,
+    expands=False,
+    note="Restart Claude Desktop afterwards.",
+)

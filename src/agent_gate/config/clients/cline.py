@@ -1,0 +1,24 @@
+"""Cline: `mcpServers` in the settings it keeps inside VS Code; it passes no environment on and expands nothing."""
+
+from agent_gate.config.clients.forms import standard
+from agent_gate.config.clients.jsonc import Jsonc
+from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+
+NAME = "cline_mcp_settings.json"
+
+
+def files(place: Place) -> list[ClientFile]:
+    extension = place.applications / "Code" / "User" / "globalStorage" / "saoudrizwan.claude-dev"
+    return [
+        ClientFile("cline", extension / "settings" / NAME, "user", ("mcpServers",)),
+        ClientFile("cline", place.home / ".cline" / "data" / "settings" / NAME, "user", ("mcpServers",)),
+    ]
+
+
+def write(gateway: Gateway) -> Entry:
+    return {**stdio(gateway), "disabled": False, "autoApprove": []}
+
+
+CLIENT = Client(
+    name="cline", title="Cline", files=files, syntax=Jsonc(), read=standard, write=write, expands=False
+)

@@ -1,0 +1,39 @@
+"""Codex: tables `[mcp_servers.NAME]` in `~/.codex/config.toml`, which name variables instead of expanding them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agent_gate.config.clients.forms import child, remote, texts, words
+from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.tomltext import Toml
+
+
+def files(place: Place) -> list[ClientFile]:
+    folder = Path(place.env.get("CODEX_HOME") or place.home / ".codex")
+    return [
+        ClientFile("codex", folder / "config.toml", "user", ("mcp_servers",)),
+        ClientFile("codex", place.cwd / ".codex" / "config.toml", "project", ("mcp_servers",)),
+    ]
+
+
+def read(raw: Mapping[str, Any]) -> Entry:
+    if isinstance(raw.get("command"), str):
+        passed = {name: f"${{{name}}}" for name in words(raw.get("env_vars"))}
+        return child(raw["command"], raw.get("args"), {**passed, **texts(raw.get("env"))}, raw.get("cwd"))
+    if not isinstance(raw.get("url"), str):
+        return {}
+    headers = texts(raw.get("http_headers"))
+    headers |= {name: f"${{{env}}}" for name, env in texts(raw.get("env_http_headers")).items()}
+    if token := raw.get("bearer_token_env_var"):
+        headers["Authorization"] = f"Bearer ${{{token}}}"
+    return remote(raw["url"], headers)
+
+
+def write(gateway: Gateway) -> Entry:
+    if gateway.needs_bridge:
+        return {**stdio(gateway), "env_vars": ["AGENT_TOKEN"]}
+    return {"url": gateway.endpoint, "bearer_token_env_var": "AGENT_TOKEN"}
+
+
+CLIENT = Client(name="codex", title="Codex", files=files, syntax=Toml(), read=read, write=write)

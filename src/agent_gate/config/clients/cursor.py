@@ -1,0 +1,21 @@
+"""Cursor: `mcpServers` in `~/.cursor/mcp.json` and a project's `.cursor/mcp.json`, with `${env:NAME}`."""
+
+from agent_gate.config.clients.forms import standard
+from agent_gate.config.clients.jsonc import Jsonc
+from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+
+
+def files(place: Place) -> list[ClientFile]:
+    return [
+        ClientFile("cursor", place.home / ".cursor" / "mcp.json", "user", ("mcpServers",)),
+        ClientFile("cursor", place.cwd / ".cursor" / "mcp.json", "project", ("mcpServers",)),
+    ]
+
+
+def write(gateway: Gateway) -> Entry:
+    if gateway.needs_bridge:
+        return stdio(gateway)
+    return {"url": gateway.endpoint, "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"}}
+
+
+CLIENT = Client(name="cursor", title="Cursor", files=files, syntax=Jsonc(), read=standard, write=write)

@@ -1,0 +1,61 @@
+"""The forms of a server that several clients share, turned into ours."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agent_gate.config.clients.model import Entry
+
+ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
+HTTP_WORDS = frozenset({"http", "streamable-http", "streamablehttp", "streamable_http", "remote"})
+INPUT = re.compile(r"\$\{input:([^}]+)\}")
+
+
+def texts(value: object) -> dict[str, str]:
+    return {str(key): str(item) for key, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def words(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def child(command: object, args: object = (), env: object = None, cwd: object = None) -> Entry:
+    """A server that is started; what is empty is left out."""
+    entry: Entry = {"command": str(command), "args": words(args), "env": texts(env), "cwd": cwd}
+    return {key: value for key, value in entry.items() if value}
+
+
+def remote(url: object, headers: object = None, kind: object = None) -> Entry:
+    """A server that is connected to; `type` only where the client says it."""
+    word = str(kind or "").lower()
+    entry: Entry = {
+        "type": "sse" if word == "sse" else "http" if word in HTTP_WORDS else "",
+        "url": str(url),
+        "headers": texts(headers),
+    }
+    return {key: value for key, value in entry.items() if value}
+
+
+def standard(raw: Mapping[str, Any]) -> Entry:
+    """The form of Claude, Cursor, Windsurf, VS Code and Cline; empty where it is no server."""
+    if isinstance(raw.get("command"), str):
+        return child(raw["command"], raw.get("args"), raw.get("env"), raw.get("cwd"))
+    for key in ADDRESSES:
+        if isinstance(raw.get(key), str):
+            return remote(raw[key], raw.get("headers"), raw.get("type") or raw.get("transport"))
+    return {}
+
+
+def variable(text: str) -> str:
+    """Any text as the name of an environment variable."""
+    name = re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_") or "SECRET"
+    return f"_{name}" if name[0].isdigit() else name
+
+
+def rewrite(value: Any, pattern: re.Pattern[str], replacement: Any) -> Any:
+    """`value` with `pattern` replaced in every text inside it."""
+    if isinstance(value, str):
+        return pattern.sub(replacement, value)
+    if isinstance(value, Mapping):
+        return {key: rewrite(item, pattern, replacement) for key, item in value.items()}
+    return [rewrite(item, pattern, replacement) for item in value] if isinstance(value, list) else value

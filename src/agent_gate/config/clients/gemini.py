@@ -1,0 +1,38 @@
+"""Gemini CLI: `mcpServers` in `settings.json`, where `httpUrl` is HTTP, `url` is SSE and `$NAME` is expanded."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agent_gate.config.clients.forms import remote, rewrite, standard
+from agent_gate.config.clients.jsonc import Jsonc
+from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+
+BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def files(place: Place) -> list[ClientFile]:
+    return [
+        ClientFile("gemini", place.home / ".gemini" / "settings.json", "user", ("mcpServers",)),
+        ClientFile("gemini", place.cwd / ".gemini" / "settings.json", "project", ("mcpServers",)),
+    ]
+
+
+def read(raw: Mapping[str, Any]) -> Entry:
+    if isinstance(raw.get("httpUrl"), str):
+        entry = remote(raw["httpUrl"], raw.get("headers"), "http")
+    elif isinstance(raw.get("url"), str) and "command" not in raw:
+        entry = remote(raw["url"], raw.get("headers"), raw.get("type") or "sse")
+    else:
+        entry = standard(raw)
+    expanded: Entry = rewrite(entry, BARE, r"${\1}")
+    return expanded
+
+
+def write(gateway: Gateway) -> Entry:
+    if gateway.needs_bridge:
+        return stdio(gateway)
+    return {"httpUrl": gateway.endpoint, "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"}}
+
+
+CLIENT = Client(name="gemini", title="Gemini CLI", files=files, syntax=Jsonc(), read=read, write=write)

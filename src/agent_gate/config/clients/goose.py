@@ -1,0 +1,42 @@
+"""Goose: `extensions` in `config.yaml`; those of type `builtin` and `platform` are no MCP servers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_gate.config.clients.forms import child, remote, texts, words
+from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place
+from agent_gate.config.clients.yamltext import Yaml
+
+
+def files(place: Place) -> list[ClientFile]:
+    if place.platform == "win32":
+        path = place.applications / "Block" / "goose" / "config" / "config.yaml"
+    else:
+        path = place.config / "goose" / "config.yaml"
+    return [ClientFile("goose", path, "user", ("extensions",))]
+
+
+def read(raw: Mapping[str, Any]) -> Entry:
+    kept = {name: f"${{{name}}}" for name in words(raw.get("env_keys"))}
+    if raw.get("type") == "stdio" and isinstance(raw.get("cmd"), str):
+        return child(raw["cmd"], raw.get("args"), {**kept, **texts(raw.get("envs"))})
+    if raw.get("type") in ("sse", "streamable_http") and isinstance(raw.get("uri"), str):
+        return remote(raw["uri"], raw.get("headers"), raw["type"])
+    return {}
+
+
+def write(gateway: Gateway) -> Entry:
+    return {
+        "enabled": True,
+        "type": "stdio",
+        "name": "agent-gate",
+        "description": "Tools behind agent-gate",
+        "cmd": gateway.command,
+        "args": gateway.bridge,
+        "envs": {},
+        "env_keys": [] if gateway.token_file else ["AGENT_TOKEN"],
+        "timeout": 300,
+    }
+
+
+CLIENT = Client(name="goose", title="Goose", files=files, syntax=Yaml(), read=read, write=write)

@@ -1,0 +1,223 @@
+"""JSON with comments, edited as text: members are put in, replaced and taken out, and everything else stays."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_gate.config.jsonfile import parse_json
+from agent_gate.errors import ConfigError
+
+SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+WORD = re.compile(r"[^\s,\]}/]+")
+COMMA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*,", re.DOTALL)
+REMARK = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n]*?\*/[ \t]*(?=\r?\n))")
+BLANK_TO_LINE_END = re.compile(r"[ \t]*(?://[^\n]*)?\r?\n?")
+
+
+@dataclass(slots=True)
+class Member:
+    """`"key": value` of an object; `start` is at the key's quote, `end` behind the value."""
+
+    key: str
+    start: int
+    value: "Span"
+
+    @property
+    def end(self) -> int:
+        return self.value.end
+
+
+@dataclass(slots=True)
+class Span:
+    """A value between `start` and `end`; `members` are there only for an object."""
+
+    start: int
+    end: int = 0
+    members: list[Member] | None = None
+
+    def member(self, key: str) -> Member | None:
+        return next((one for one in self.members or () if one.key == key), None)
+
+
+@dataclass(slots=True)
+class Scanner:
+    """Finds where things stand in text that is already known to be valid."""
+
+    text: str
+    at: int = 0
+
+    def skip(self) -> None:
+        found = SPACE.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+
+    def value(self) -> Span:
+        span = Span(self.at)
+        opening = self.text[self.at]
+        if opening == "{":
+            span.members = self.members()
+        elif opening == "[":
+            self.items()
+        else:
+            found = (STRING if opening == '"' else WORD).match(self.text, self.at)
+            self.at = found.end() if found else len(self.text)
+        span.end = self.at
+        return span
+
+    def ended(self, closing: str) -> bool:
+        self.skip()
+        if self.text[self.at] == ",":
+            self.at += 1
+            self.skip()
+        if self.text[self.at] != closing:
+            return False
+        self.at += 1
+        return True
+
+    def items(self) -> None:
+        self.at += 1
+        while not self.ended("]"):
+            self.value()
+
+    def members(self) -> list[Member]:
+        found = []
+        self.at += 1
+        while not self.ended("}"):
+            start = self.at
+            quoted = STRING.match(self.text, start)
+            self.at = quoted.end() if quoted else start
+            self.skip()
+            self.at += 1
+            self.skip()
+            found.append(
+                Member(json.loads(self.text[start : quoted.end() if quoted else start]), start, self.value())
+            )
+        return found
+
+
+def scan(text: str) -> Span:
+    scanner = Scanner(text)
+    scanner.skip()
+    return scanner.value()
+
+
+def newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def step(text: str) -> str:
+    """One level of indentation as this file has it: that of its first member."""
+    found = re.search(r"\n([ \t]+)\"", text)
+    return found[1] if found else "  "
+
+
+def line_indent(text: str, at: int) -> str:
+    begin = text.rfind("\n", 0, at) + 1
+    found = re.match(r"[ \t]*", text[begin:at])
+    return found[0] if found else ""
+
+
+def render(text: str, value: object, indent: str) -> str:
+    """`value` as this file would write it, `indent` being that of its first line."""
+    shown = json.dumps(value, indent=step(text), ensure_ascii=False)
+    return shown.replace("\n", newline(text) + indent)
+
+
+def insert(text: str, parent: Span, key: str, value: str, indent: str) -> str:
+    """`text` with a further last member in `parent`, on a line of its own."""
+    line = newline(text)
+    member = f"{json.dumps(key, ensure_ascii=False)}: {value}"
+    if not parent.members:
+        closing = line + line_indent(text, parent.start)
+        inside = text[parent.start + 1 : parent.end - 1].rstrip()
+        return f"{text[: parent.start + 1]}{inside}{line}{indent}{member}{closing}{text[parent.end - 1 :]}"
+    last = parent.members[-1].end
+    comma = COMMA.match(text, last)
+    before = text[:last] + ("," if comma is None else text[last : comma.end()])
+    rest = text[comma.end() if comma else last :]
+    # A remark behind the last member belongs to it, so the new member goes behind that remark.
+    remark = REMARK.match(rest)
+    tail = remark[0] if remark else ""
+    return f"{before}{tail}{line}{indent}{member}{',' if comma else ''}{rest[len(tail) :]}"
+
+
+def remove(text: str, parent: Span, key: str) -> str:
+    """`text` without that member, its comma and the rest of its line."""
+    members = parent.members or []
+    index = next(i for i, one in enumerate(members) if one.key == key)
+    member = members[index]
+    start, end = member.start, member.end
+    begin = text.rfind("\n", 0, start) + 1
+    comma = re.match(r"\s*,", text[end:])
+    if comma:
+        end += comma.end()
+        if not text[begin:start].strip():
+            start = begin
+            rest = BLANK_TO_LINE_END.match(text, end)
+            end = rest.end() if rest else end
+        return text[:start] + text[end:]
+    before = members[index - 1].end if index else parent.start + 1
+    gap = text[before:start]
+    kept = re.sub(r",", "", gap, count=1) if index else gap
+    return text[:before] + kept.rstrip(" \t\r\n") + text[end:]
+
+
+class Jsonc:
+    """`Syntax` for JSON files, with or without comments and trailing commas."""
+
+    def read(self, text: str, name: str) -> dict[str, Any]:
+        found = parse_json(text.removeprefix("\ufeff"), name).plain()
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            raise ConfigError("expected an object at the top", where=name)
+        return found
+
+    def put(self, text: str, block: Sequence[str], key: str, value: Mapping[str, Any]) -> str:
+        return self.set(text, [*block, key], lambda indent: render(text, value, indent))
+
+    def set(self, text: str, path: Sequence[str], shown: Any) -> str:
+        """`text` with a value at `path`; objects on the way that are not there yet are made."""
+        if not text.strip("\ufeff \t\r\n"):
+            text = "{}\n"
+        here, indent = scan(text), step(text)
+        for depth, key in enumerate(path):
+            found = here.member(key)
+            if found is None:
+                value = nested(text, path[depth + 1 :], shown, indent)
+                return insert(text, here, key, value, indent)
+            if depth == len(path) - 1 or found.value.members is None:
+                value = nested(text, path[depth + 1 :], shown, line_indent(text, found.start))
+                return text[: found.value.start] + value + text[found.end :]
+            here, indent = found.value, line_indent(text, found.start) + step(text)
+        return text
+
+    def parent(self, text: str, block: Sequence[str], key: str) -> Span | None:
+        here: Span | None = scan(text) if text.strip("\ufeff \t\r\n") else None
+        for name in block:
+            found = here.member(name) if here else None
+            here = found.value if found else None
+        return here if here and here.member(key) else None
+
+    def drop(self, text: str, block: Sequence[str], key: str) -> str:
+        parent = self.parent(text, block, key)
+        return remove(text, parent, key) if parent else text
+
+    def raw(self, text: str, block: Sequence[str], key: str) -> str:
+        parent = self.parent(text, block, key)
+        member = parent.member(key) if parent else None
+        return text[member.value.start : member.end] if member else ""
+
+    def restore(self, text: str, block: Sequence[str], key: str, raw: str) -> str:
+        return self.set(text, [*block, key], lambda _: raw)
+
+
+def nested(text: str, path: Sequence[str], shown: Any, indent: str) -> str:
+    """The value wrapped into the objects that `path` still lacks."""
+    if not path:
+        return str(shown(indent))
+    line, deeper = newline(text), indent + step(text)
+    inside = nested(text, path[1:], shown, deeper)
+    return f"{{{line}{deeper}{json.dumps(path[0], ensure_ascii=False)}: {inside}{line}{indent}}}"

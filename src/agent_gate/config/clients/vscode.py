@@ -1,0 +1,35 @@
+"""VS Code: `servers` in the user's `mcp.json` and a project's `.vscode/mcp.json`, with `${input:id}`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_gate.config.clients.forms import INPUT, rewrite, standard, variable
+from agent_gate.config.clients.jsonc import Jsonc
+from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+
+
+def files(place: Place) -> list[ClientFile]:
+    user = place.applications / "Code" / "User" / "mcp.json"
+    return [
+        ClientFile("vscode", user, "user", ("servers",)),
+        ClientFile("vscode", place.cwd / ".vscode" / "mcp.json", "project", ("servers",)),
+    ]
+
+
+def read(raw: Mapping[str, Any]) -> Entry:
+    """A value that VS Code asks for becomes a variable named after its question."""
+    entry: Entry = rewrite(standard(raw), INPUT, lambda found: f"${{{variable(found[1])}}}")
+    return entry
+
+
+def write(gateway: Gateway) -> Entry:
+    if gateway.needs_bridge:
+        return {"type": "stdio", **stdio(gateway)}
+    return {
+        "type": "http",
+        "url": gateway.endpoint,
+        "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"},
+    }
+
+
+CLIENT = Client(name="vscode", title="VS Code", files=files, syntax=Jsonc(), read=read, write=write)

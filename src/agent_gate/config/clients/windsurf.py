@@ -1,0 +1,19 @@
+"""Windsurf: `mcpServers` in `~/.codeium/windsurf/mcp_config.json`, where an address is `serverUrl`."""
+
+from agent_gate.config.clients.forms import standard
+from agent_gate.config.clients.jsonc import Jsonc
+from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+
+
+def files(place: Place) -> list[ClientFile]:
+    path = place.home / ".codeium" / "windsurf" / "mcp_config.json"
+    return [ClientFile("windsurf", path, "user", ("mcpServers",))]
+
+
+def write(gateway: Gateway) -> Entry:
+    if gateway.needs_bridge:
+        return stdio(gateway)
+    return {"serverUrl": gateway.endpoint, "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"}}
+
+
+CLIENT = Client(name="windsurf", title="Windsurf", files=files, syntax=Jsonc(), read=standard, write=write)

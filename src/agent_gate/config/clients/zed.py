@@ -1,0 +1,30 @@
+"""Zed: `context_servers` in `settings.json`; those that an extension brings are no servers of the user's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_gate.config.clients.forms import child, standard
+from agent_gate.config.clients.jsonc import Jsonc
+from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+
+
+def files(place: Place) -> list[ClientFile]:
+    folder = place.applications / "Zed" if place.platform == "win32" else place.config / "zed"
+    return [
+        ClientFile("zed", folder / "settings.json", "user", ("context_servers",)),
+        ClientFile("zed", place.cwd / ".zed" / "settings.json", "project", ("context_servers",)),
+    ]
+
+
+def read(raw: Mapping[str, Any]) -> Entry:
+    nested = raw.get("command")
+    if isinstance(nested, Mapping):
+        return child(nested.get("path", ""), nested.get("args"), nested.get("env"))
+    return standard(raw)
+
+
+def write(gateway: Gateway) -> Entry:
+    return {"source": "custom", **stdio(gateway), "env": {}}
+
+
+CLIENT = Client(name="zed", title="Zed", files=files, syntax=Jsonc(), read=read, write=write)
