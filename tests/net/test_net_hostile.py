@@ -286,3 +286,15 @@ def test_the_handler_is_asked_only_after_the_guard(run: Run) -> None:
             assert (await ask(server, denied)).status == 403
 
     run(main())
+
+
+def test_a_flood_of_ignored_upgrades_is_read_like_any_other_pipeline(run: Run) -> None:
+    upgrade = b"GET / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+
+    async def main() -> None:
+        async with serving() as server, connected(server) as client:
+            await client.send(upgrade * 2000)
+            for _ in range(2000):
+                assert (await client.answer()).status == 200
+
+    run(main())

@@ -15,7 +15,7 @@ from agent_gate.errors import OutcomeUnknown, UpstreamError
 from agent_gate.net.http import Header
 
 if TYPE_CHECKING:
-    from agent_gate.net.pool import Pool, Target
+    from agent_gate.net.pool import Pool, Sending, Target
 
 HEAD_BYTES = 64 * 1024
 STREAM_BUFFER = 256 * 1024
@@ -196,19 +196,17 @@ class Wire(asyncio.Protocol):
     def busy(self) -> bool:
         return self.waiter is not None or self.stream is not None
 
-    def send(
-        self, data: bytes, *, deadline: float, max_bytes: int, head_only: bool, streaming: bool
-    ) -> "asyncio.Future[Reply | StreamReply]":
+    def send(self, sending: "Sending") -> "asyncio.Future[Reply | StreamReply]":
         """Write one request; the future gives its reply."""
         assert self.transport is not None
         self.waiter = waiter = self.pool.loop.create_future()
-        self.max_bytes = max_bytes
-        self.head_only = head_only
-        self.streaming = streaming
+        self.max_bytes = sending.max_bytes
+        self.head_only = sending.head_only
+        self.streaming = sending.streaming
         self.head_done = self.until_close = False
         self.received = self.size = 0
-        self.set_deadline(deadline)
-        self.transport.write(data)
+        self.set_deadline(sending.deadline)
+        self.transport.write(sending.data)
         return waiter
 
     def set_deadline(self, when: float) -> None:
@@ -289,7 +287,7 @@ class Wire(asyncio.Protocol):
             return
         self.head_done = True
         fields = dict(self.headers)
-        if fields.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        if b"content-encoding" in fields and fields[b"content-encoding"].strip().lower() != b"identity":
             self.fail(BadReply(f"{self.target.origin} sent an encoded body; it was asked for none"))
             return
         length = fields.get(b"content-length")

@@ -10,6 +10,7 @@ import re
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 from agent_gate.errors import ConfigError, DependencyUnavailable
@@ -70,6 +71,18 @@ class Target:
         return cls(parts.scheme, host, port or PORTS[parts.scheme], base, origin, tail)
 
 
+class Sending(NamedTuple):
+    """One request on its way."""
+
+    data: bytes
+    target: Target
+    deadline: float
+    max_bytes: int
+    idempotent: bool
+    head_only: bool
+    streaming: bool
+
+
 class Pool:
     """Keep-alive connections to any number of targets. Use one per program; `aclose` it at the end."""
 
@@ -117,17 +130,8 @@ class Pool:
     ) -> Reply:
         """One exchange with its whole reply. `target.base + path` is sent byte for byte."""
         data = encode_request(method, target, path, headers, body)
-        reply = await self._exchange(
-            data,
-            target,
-            deadline=deadline,
-            max_bytes=max_bytes,
-            idempotent=idempotent,
-            head_only=method == "HEAD",
-            streaming=False,
-        )
-        assert isinstance(reply, Reply)
-        return reply
+        sending = Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", False)
+        return cast(Reply, await self._exchange(sending))
 
     async def stream(
         self,
@@ -143,49 +147,29 @@ class Pool:
     ) -> StreamReply:
         """As `request`, but it returns with the head and the body follows as it comes."""
         data = encode_request(method, target, path, headers, body)
-        reply = await self._exchange(
-            data,
-            target,
-            deadline=deadline,
-            max_bytes=max_bytes,
-            idempotent=idempotent,
-            head_only=method == "HEAD",
-            streaming=True,
-        )
-        assert isinstance(reply, StreamReply)
-        return reply
+        sending = Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", True)
+        return cast(StreamReply, await self._exchange(sending))
 
-    async def _exchange(
-        self,
-        data: bytes,
-        target: Target,
-        *,
-        deadline: float,
-        max_bytes: int,
-        idempotent: bool,
-        head_only: bool,
-        streaming: bool,
-    ) -> Reply | StreamReply:
-        wire = self._reuse(target, idempotent=idempotent)
-        fresh = wire is None
-        while True:
-            if wire is None:
-                wire = await self._connect(target, deadline)
-            elif deadline <= self.loop.time():
-                self.release(wire)
-                raise NotSent(f"no time was left to call {target.origin}", timed_out=True)
-            waiter = wire.send(
-                data, deadline=deadline, max_bytes=max_bytes, head_only=head_only, streaming=streaming
-            )
+    async def _exchange(self, sending: Sending) -> Reply | StreamReply:
+        """Send on the connection used last or on a fresh one; after a reused one broke, once more if safe."""
+        target = sending.target
+        if sending.deadline <= self.loop.time():
+            raise NotSent(f"no time was left to call {target.origin}", timed_out=True)
+        wire = self._reuse(target, idempotent=sending.idempotent)
+        if wire is not None:
             try:
-                return await waiter
-            except asyncio.CancelledError:
-                wire.abort()
-                raise
+                return await self._send(wire, sending)
             except Lost as error:
-                if fresh or not idempotent or error.timed_out or wire.received:
+                if not sending.idempotent or error.timed_out or wire.received:
                     raise
-            wire, fresh = None, True
+        return await self._send(await self._connect(target, sending.deadline), sending)
+
+    async def _send(self, wire: Wire, sending: Sending) -> Reply | StreamReply:
+        try:
+            return await wire.send(sending)
+        except asyncio.CancelledError:
+            wire.abort()
+            raise
 
     # -- connections
 

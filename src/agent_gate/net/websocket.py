@@ -174,16 +174,22 @@ class WebSocket(asyncio.Protocol):
             self.close(INTERNAL_ERROR, "the gateway failed; its log has the details")
 
     def _flush(self) -> None:
-        """Write what the frame layer has ready; its empty write means that we close."""
+        """Write what the frame layer has ready; its empty write means that we end our side.
+
+        Half-closing lets a client that is still sending read why; the sweeper ends the other half.
+        """
         transport = self.transport
         pending = self.frames.data_to_send()
-        if transport is None:
+        if transport is None or transport.is_closing():
             return
         for data in pending:
             if data:
                 transport.write(data)
+                continue
+            self.since = self.server.now
+            if transport.can_write_eof():
+                transport.write_eof()
             else:
-                self.since = self.server.now
                 transport.close()
 
     def _note_close(self) -> None:

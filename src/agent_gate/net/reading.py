@@ -1,0 +1,218 @@
+"""Bytes to requests: the parser's callbacks, the checks of a head, and the bounds of a body.
+
+What comes out is given to three methods of the class above: `_take` a whole request, `_refuse` what is
+no acceptable one, `_open_websocket` when it asks to become a WebSocket.
+"""
+
+import asyncio
+import logging
+from abc import abstractmethod
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import httptools
+
+from agent_gate.net.head import (
+    METHODS,
+    RefusedError,
+    bad,
+    check_body,
+    check_size,
+    check_target,
+    check_version,
+    merged,
+    refuse,
+    too_large,
+    too_long,
+)
+from agent_gate.net.http import Header, Request, Response
+
+if TYPE_CHECKING:
+    from agent_gate.net.server import Server
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+log = logging.getLogger("agent_gate.net")
+
+
+class Reading(IntEnum):
+    """What the next byte belongs to."""
+
+    BETWEEN = 0
+    HEAD = 1
+    BODY = 2
+    ENDED = 3
+
+
+class RequestReader(asyncio.Protocol):
+    """The reading half of a connection."""
+
+    __slots__ = (
+        "active",
+        "chunks",
+        "feeding",
+        "headers",
+        "mark",
+        "owes_continue",
+        "parser",
+        "peer",
+        "raw_left",
+        "reading",
+        "received",
+        "request",
+        "server",
+        "since",
+        "size",
+        "target",
+        "transport",
+        "uid",
+    )
+
+    def __init__(self, server: "Server") -> None:
+        self.server = server
+        self.transport: asyncio.Transport | None = None
+        self.peer = ""
+        self.uid: int | None = None
+        self.parser = httptools.HttpRequestParser(self)
+        self.reading = Reading.HEAD
+        self.since = server.now
+        self.target = b""
+        self.headers: list[Header] = []
+        self.chunks: list[bytes] = []
+        self.feeding = self.received = self.size = self.mark = self.raw_left = 0
+        self.request: Request | None = None
+        self.active: Request | None = None
+        self.owes_continue = False
+
+    @abstractmethod
+    def _take(self, request: Request) -> None: ...
+
+    @abstractmethod
+    def _refuse(self, response: Response) -> None: ...
+
+    @abstractmethod
+    def _open_websocket(self, request: Request, rest: bytes) -> None: ...
+
+    def _feed(self, data: bytes) -> None:
+        while data and self.reading is not Reading.ENDED:
+            if self.raw_left:
+                data = self._take_raw(data)
+            self.feeding = len(data)
+            self.received += self.feeding
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as stop:
+                data = self._upgrade(data[stop.args[0] :])
+            except httptools.HttpParserError as error:
+                self._malformed(error)
+        if self.reading is Reading.HEAD and self.received > self.server.limits.header_bytes:
+            self._refuse(too_long(self.server.limits.header_bytes).response)
+
+    def on_message_begin(self) -> None:
+        self.reading = Reading.HEAD
+        self.since = self.server.now
+        self.target = b""
+        self.headers = []
+        self.chunks = []
+        self.received = self.size = self.mark = 0
+
+    def on_url(self, part: bytes) -> None:
+        self.target += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.reading is Reading.BODY:
+            raise bad("trailers after a chunked body are not accepted")
+        self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        server, parser, headers, target = self.server, self.parser, self.headers, self.target
+        if self.received + self.feeding > server.limits.header_bytes:
+            check_size(target, headers, server.limits.header_bytes)
+        fields = dict(headers)
+        if len(fields) != len(headers):
+            fields = merged(headers)
+        method = METHODS.get(parser.get_method())
+        if method is None:
+            raise refuse(501, "INVALID_ARGS", "this request method is not known here")
+        check_target(method, target)
+        version = parser.get_http_version()
+        check_version(version, fields)
+        check_body(fields, server.limits.body_bytes)
+        request = Request(method, target, headers, fields, peer=self.peer, secure=server.secure, uid=self.uid)
+        request.version = version
+        request.keep_alive = version == "1.1" and parser.should_keep_alive()
+        if server.guard is not None:
+            refused = server.guard.check(request)
+            if refused is not None:
+                raise RefusedError(refused)
+        self.request = request
+        self.reading = Reading.BODY
+        if b"expect" in fields:
+            self.owes_continue = True
+            self._continue()
+
+    def on_body(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        if self.size > self.server.limits.body_bytes:
+            raise too_large(self.server.limits.body_bytes)
+        self.chunks.append(chunk)
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            self._complete()
+
+    def _complete(self) -> None:
+        request, chunks = self.request, self.chunks
+        assert request is not None
+        if chunks:
+            request.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            self.chunks = []
+        self.request = None
+        self.owes_continue = False
+        self.reading = Reading.BETWEEN
+        self._take(request)
+
+    def _continue(self) -> None:
+        """Ask for the body that the client holds back, once every earlier answer is out."""
+        if self.owes_continue and self.active is None and self.transport is not None:
+            self.owes_continue = False
+            self.transport.write(CONTINUE)
+
+    def _upgrade(self, rest: bytes) -> bytes:
+        """The parser stopped at an Upgrade: open a WebSocket, or go on as if it had not been asked for.
+
+        Returns the bytes that are still to be read as HTTP.
+        """
+        request = self.request
+        if request is None or self.reading is Reading.ENDED:
+            return b""
+        if (request.header(b"upgrade") or b"").lower() == b"websocket":
+            self._open_websocket(request, rest)
+            return b""
+        if request.header(b"transfer-encoding") is not None:
+            self._refuse(bad("a chunked body together with Upgrade is not accepted").response)
+            return b""
+        self.raw_left = int(request.header(b"content-length") or 0)
+        if not self.raw_left:
+            self._complete()
+        return rest
+
+    def _take_raw(self, data: bytes) -> bytes:
+        """The body of a request whose Upgrade was ignored; the parser does not read those."""
+        part, rest = data[: self.raw_left], data[self.raw_left :]
+        self.raw_left -= len(part)
+        self.size += len(part)
+        self.chunks.append(part)
+        if not self.raw_left:
+            self._complete()
+        return rest
+
+    def _malformed(self, error: httptools.HttpParserError) -> None:
+        cause = error.__context__
+        if isinstance(cause, RefusedError):
+            self._refuse(cause.response)
+        elif self.reading is not Reading.ENDED:
+            if cause is not None:
+                log.error("reading a request failed", exc_info=cause)
+            self._refuse(bad(f"this is not a well-formed HTTP request: {error}").response)
