@@ -1,0 +1,425 @@
+"""The composition root: the only module that knows every other. It turns a configuration into a running gateway."""
+
+import asyncio
+import hmac
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent_gate import __version__
+from agent_gate.access.door import Door
+from agent_gate.access.quota import Quota
+from agent_gate.access.tokens import Credential, Tokens, digest, new_token
+from agent_gate.access.view import View
+from agent_gate.approval.grants import Grants
+from agent_gate.approval.inbox import Inbox
+from agent_gate.audit import Sealer, ensure_key
+from agent_gate.calls import Calls
+from agent_gate.calls.admit import Decide, quota, resolve, validate
+from agent_gate.calls.admit import Stage as AdmitStage
+from agent_gate.calls.asking import Asking
+from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape
+from agent_gate.calls.perform import Stage as PerformStage
+from agent_gate.calls.recovery import recover
+from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.sweeper import Sweeper
+from agent_gate.config.load import Loaded, load
+from agent_gate.config.permissions import RuleSettings
+from agent_gate.config.settings import AgentSettings, Settings
+from agent_gate.core.call import Caller
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import SystemClock, Toolbox
+from agent_gate.core.rule import Rule
+from agent_gate.errors import ConfigError, GatewayError
+from agent_gate.net.guard import HostGuard
+from agent_gate.net.http import Request, Response, StreamResponse, error_response, refusal
+from agent_gate.net.limits import Limits
+from agent_gate.net.pool import Pool
+from agent_gate.net.server import Server
+from agent_gate.net.tls import CertificateFiles, ensure_certificate, fingerprint, server_context
+from agent_gate.observe.metrics import Gauge, Metrics
+from agent_gate.observe.redact import Redactor
+from agent_gate.policy import Policy
+from agent_gate.sources.pins import Pins
+from agent_gate.sources.supervisor import Supervisor, plans
+from agent_gate.store import open_store
+from agent_gate.store.statement import StoreSettings
+from agent_gate.surfaces.admin.api import Admin, AdminApi
+from agent_gate.surfaces.rest import RestSurface
+from agent_gate.surfaces.rest.health import Health
+
+log = logging.getLogger("agent_gate.app")
+OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line adds to the files."""
+
+    config: Path | None = None
+    permissions: Path | None = None
+    host: str | None = None
+    port: int | None = None
+    insecure: bool = False
+
+
+def with_options(settings: Settings, options: Options) -> Settings:
+    gateway = settings.gateway
+    return replace(
+        settings,
+        gateway=replace(
+            gateway,
+            host=options.host if options.host is not None else gateway.host,
+            port=options.port if options.port is not None else gateway.port,
+        ),
+    )
+
+
+def rule_of(rule: RuleSettings) -> Rule:
+    given = {name: getattr(rule, name) for name in Rule.__dataclass_fields__ if hasattr(rule, name)}
+    return Rule(
+        **given
+        | {"extra": frozenset(rule.extra), "callers": tuple(rule.callers), "approvers": tuple(rule.approvers)}
+    )
+
+
+def policy_of(loaded: Loaded) -> Policy:
+    return Policy(map(rule_of, loaded.rules), map(rule_of, loaded.defaults))
+
+
+def caller_of(agent: AgentSettings) -> Caller:
+    return Caller(
+        name=agent.name,
+        namespaces=None if agent.namespaces is None else frozenset(agent.namespaces),
+        mode=agent.mode,
+        names=agent.names,
+        cache_stable=agent.cache_stable,
+        calls_per_minute=agent.rate_limit.max_requests_per_minute,
+        max_pending=agent.rate_limit.max_pending_approvals,
+        budget=agent.budget,
+    )
+
+
+def write_private(path: Path, text: str) -> None:
+    """Make a file that only its owner can read; never through a link that somebody planted."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "w") as file:
+        file.write(text)
+
+
+def made_agent(folder: Path, settings: Settings) -> AgentSettings:
+    """The agent of a configuration that names none: its token is made once and kept beside the store."""
+    path = folder / "agent.token"
+    if not path.exists():
+        write_private(path, new_token() + "\n")
+    return AgentSettings(name="default", token=path.read_text().strip(), rate_limit=settings.rate_limit)
+
+
+def credentials(settings: Settings, folder: Path) -> list[Credential]:
+    agents: Sequence[AgentSettings] = list(settings.agents.values()) or [made_agent(folder, settings)]
+    return [
+        Credential(
+            bytes.fromhex(agent.token_hash) if agent.token_hash else digest(agent.token), caller_of(agent)
+        )
+        for agent in agents
+    ]
+
+
+class Gateway:
+    """One running gateway. `start` brings everything up in order, `stop` takes it down in the opposite one."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.loaded = load(options.config, options.permissions)
+        self.settings = with_options(self.loaded.settings, options)
+        self.folder = self.settings.storage.path.absolute().parent
+        self.clock = SystemClock()
+        self.redactor = Redactor(self.loaded.secrets)
+        self.metrics = Metrics()
+        self.certificate: CertificateFiles | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._reload_fault = ""
+
+    async def start(self) -> None:
+        settings = self.settings
+        self.store = await asyncio.to_thread(open_store, self._store_settings())
+        self.audit_key = ensure_key(self.folder / "audit.key")
+        self.sealer = Sealer(self.store, self.audit_key, clock=self.clock)
+        await self.sealer.__aenter__()
+        self.pool = Pool()
+        self.shelf = Shelf()
+        self.pins = Pins(self.store)
+        await self.pins.load()
+        self.supervisor = Supervisor(self.shelf, self.clock, self.pins)
+        self.inbox, self.grants = Inbox(self.store, self.clock), Grants(self.store, self.clock)
+        await self.grants.load()
+        self.policy = policy_of(self.loaded)
+        self.tokens = Tokens(credentials(settings, self.folder))
+        self.door = Door(self.tokens, self.clock)
+        self.view = View(self.shelf, self.policy.hides)
+        self.sweeper = Sweeper(self.clock)
+        self.calls = self._make_calls()
+        self._make_surfaces()
+        self._measure()
+        await self.supervisor.start(plans(settings, self.toolbox()))
+        await recover(self.calls, self.store, self.inbox, self.clock)
+        self._spawn(self.sweeper.run())
+        await self._listen()
+
+    def _make_calls(self) -> Calls:
+        """The two lists every call passes, joined by the record."""
+        store, clock, metrics = self.store, self.clock, self.metrics
+        self.decide = Decide(self.policy, self.grants)
+        refusals = Refusals(store, clock, metrics, self.redactor)
+        admit: list[AdmitStage] = [quota(Quota(clock)), resolve(self.shelf), validate, self.decide]
+        perform: list[PerformStage] = [
+            Claim(store, clock),
+            bucket(self.supervisor),
+            Answer(self.supervisor, self.sweeper, clock, metrics),
+            shape(None),
+            Settle(store, clock, metrics, self.redactor),
+        ]
+        calls = Calls(
+            store=store,
+            clock=clock,
+            shelf=self.shelf,
+            inbox=self.inbox,
+            refusals=refusals,
+            admit_stages=admit,
+            perform_stages=perform,
+            asking=self._make_asking,
+        )
+        self.sweeper.every(0.25, calls.asking.expire_due)
+        self.sweeper.every(10.0, refusals.flush)
+        self.sweeper.every(3600.0, calls.purge)
+        return calls
+
+    def _make_asking(self, calls: Calls) -> Asking:
+        return Asking(
+            self.inbox,
+            self.grants,
+            self.shelf,
+            self.clock,
+            self.metrics,
+            timeout=self.settings.approval_timeout,
+            approved=calls.approved,
+            ended=calls.ended,
+        )
+
+    def _make_surfaces(self) -> None:
+        self.health = Health(self.supervisor.states, self.supervisor.unready, lambda: self.store.fault)
+        self.rest = RestSurface(self.calls, self.door, self.view)
+        self.admin = AdminApi(
+            Admin(
+                calls=self.calls,
+                grants=self.grants,
+                store=self.store,
+                shelf=self.shelf,
+                sources=Operations(self),
+                metrics=self.metrics,
+                audit_key=self.audit_key,
+                policy=lambda: self.policy,
+                agents=self._agents,
+                reload=self.reload,
+                status=self.status,
+                check_passphrase=self._check_passphrase,
+            )
+        )
+
+    def toolbox(self) -> Toolbox:
+        return Toolbox(
+            pool=self.pool,
+            announce=self.supervisor.announce,
+            memory=self.pins,
+            clock=self.clock,
+            max_bytes=self.settings.limits.max_result_bytes,
+        )
+
+    def _store_settings(self) -> StoreSettings:
+        storage = self.settings.storage
+        return StoreSettings(
+            type=storage.type, path=storage.path, url=storage.url, chain=self.settings.gateway.id
+        )
+
+    def _measure(self) -> None:
+        def waiting() -> dict[tuple[str, ...], float]:
+            return {(): len(self.inbox.open())}
+
+        def up() -> dict[tuple[str, ...], float]:
+            return {(state.key,): float(state.status == "ready") for state in self.supervisor.states()}
+
+        self.metrics.add(Gauge("agent_gate_approvals_pending", "Questions that wait for a person.", waiting))
+        self.metrics.add(Gauge("agent_gate_source_up", "Whether a source is connected.", up, ("source",)))
+
+    def _spawn(self, work: Any) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def _listen(self) -> None:
+        gateway, admin, limits = self.settings.gateway, self.settings.admin, self.settings.limits
+        context = None
+        if not self.options.insecure:
+            self.certificate = self._certificate()
+            context = server_context(self.certificate.cert, self.certificate.key)
+        bounds = Limits(body_bytes=limits.max_request_bytes, connections=max(limits.max_connections, 64))
+        self.guard = HostGuard([gateway.host, *gateway.tls.names], 0, gateway.allowed_hosts)
+        self.public = Server(self.handle, upgrade=self.upgrade, guard=self.guard, limits=bounds, ssl=context)
+        self.socket = Server(self._handle_socket)
+        await self.public.start(gateway.host, gateway.port)
+        self.public.guard = HostGuard(
+            [gateway.host, self.public.address, *gateway.tls.names], self.public.port, gateway.allowed_hosts
+        )
+        await self.socket.start_unix(admin.socket)
+
+    def _certificate(self) -> CertificateFiles:
+        tls, gateway = self.settings.gateway.tls, self.settings.gateway
+        if tls.cert is not None and tls.key is not None:
+            return CertificateFiles(tls.cert, tls.key, fingerprint(tls.cert.read_text()))
+        return ensure_certificate(self.folder / "tls", [gateway.host, *tls.names])
+
+    async def handle(self, request: Request) -> Response | StreamResponse:
+        """Where each public path goes. Everything but health asks for a token in its own surface."""
+        path = request.path
+        if path.startswith("/api/") or path == "/openapi.json":
+            return await self.rest.handle(request)
+        if path == "/health":
+            return self.health.health()
+        if path == "/ready":
+            return self.health.ready()
+        if path == "/status":
+            return self._status(request)
+        return refusal(404, "INVALID_ARGS", "There is nothing here. Tools are at /api/tools")
+
+    def upgrade(self, request: Request) -> Any:
+        return refusal(404, "INVALID_ARGS", f"There is no WebSocket at {request.path[:80]}")
+
+    def _status(self, request: Request) -> Response:
+        try:
+            return self.health.status(self.door.enter(request))
+        except GatewayError as error:
+            return error_response(error)
+
+    async def _handle_socket(self, request: Request) -> Response | StreamResponse:
+        """The admin socket: its folder and mode let only this user in, and the peer's uid says who it is."""
+        if request.uid not in (0, os.geteuid()) and not self._person(request.uid):
+            return refusal(403, "FORBIDDEN", "Only the gateway's own user may use the admin socket")
+        return await self.admin.handle(request, self._person(request.uid) or OPERATOR, "terminal")
+
+    def _person(self, uid: int | None) -> str | None:
+        return next(
+            (
+                person.name
+                for person in self.settings.people.values()
+                if person.uid is not None and person.uid == uid
+            ),
+            None,
+        )
+
+    def _check_passphrase(self, person: str, given: str | None) -> bool:
+        named = self.settings.people.get(person)
+        wanted = (named.passphrase if named else None) or self.settings.approvers.passphrase
+        return wanted is None or hmac.compare_digest(wanted.encode(), (given or "").encode())
+
+    def _agents(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": caller.name,
+                "mode": caller.mode,
+                "namespaces": sorted(caller.namespaces) if caller.namespaces is not None else None,
+                "tools": len(self.view.tools(caller)),
+            }
+            for caller in self.tokens.callers()
+        ]
+
+    def url(self) -> str:
+        host = self.settings.gateway.host
+        name = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+        return f"{'http' if self.options.insecure else 'https'}://{f'[{name}]' if ':' in name else name}:{self.public.port}"
+
+    def announcement(self) -> dict[str, Any]:
+        """The one line `serve` prints once it is up."""
+        return {
+            "url": self.url(),
+            "admin": None,
+            "socket": str(self.settings.admin.socket),
+            "pid": os.getpid(),
+            "fingerprint": self.certificate.fingerprint if self.certificate else None,
+        }
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "version": __version__,
+            **self.announcement(),
+            "sources": [
+                {"key": s.key, "state": str(s.status), "reason": s.reason, "tools": s.tools}
+                for s in self.supervisor.states()
+            ],
+            "tools": len(self.shelf.catalog.tools),
+            "agents": [caller.name for caller in self.tokens.callers()],
+            "pending_approvals": len(self.inbox.open()),
+            "running_calls": len(self.calls.running()),
+            "store_fault": self.store.fault,
+            "reload_fault": self._reload_fault or None,
+            "warnings": list(self.loaded.warnings),
+        }
+
+    async def reload(self) -> list[str]:
+        """Read the files again and take them over whole, or keep what runs and say why."""
+        try:
+            loaded = load(self.options.config, self.options.permissions)
+            settings = with_options(loaded.settings, self.options)
+            wanted = plans(settings, self.toolbox())
+        except ConfigError as error:
+            self._reload_fault = error.message
+            log.error(
+                "The new configuration is not used; the old one keeps serving", extra={"why": error.message}
+            )
+            raise
+        self.loaded, self.settings, self._reload_fault = loaded, settings, ""
+        self.redactor.learn(loaded.secrets)
+        self.policy = self.decide.policy = policy_of(loaded)
+        self.view.hides = self.policy.hides
+        self.tokens.replace(credentials(settings, self.folder))
+        self.calls.asking.timeout = settings.approval_timeout
+        await self.supervisor.reload(wanted)
+        log.info("The configuration was reloaded")
+        return list(loaded.warnings)
+
+    async def stop(self) -> None:
+        """Answer what is under way, then close everything."""
+        seconds = self.settings.limits.drain
+        self.health.draining = True
+        await asyncio.gather(self.public.drain(seconds), self.calls.drain(seconds))
+        await self.socket.drain(0.5)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.supervisor.stop()
+        await self.pool.aclose()
+        await self.sealer.__aexit__(None, None, None)
+        await self.store.close()
+
+
+class Operations:
+    """The supervisor and its pins, as the admin API handles them."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def states(self) -> Sequence[Any]:
+        return self._gateway.supervisor.states()
+
+    def reconnect(self, key: str) -> None:
+        self._gateway.supervisor.reconnect(key)
+
+    def changes(self) -> Sequence[Any]:
+        return self._gateway.pins.changes()
+
+    def accept(self, source: str, tool: str) -> bool:
+        accepted = self._gateway.pins.accept(source, tool, self._gateway.clock.now()) is not None
+        if accepted:
+            self._gateway.supervisor.reconnect(source)
+        return accepted

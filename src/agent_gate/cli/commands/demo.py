@@ -1,0 +1,68 @@
+"""`agent-gate demo`: the gateway with something real behind it, on loopback, from one folder."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+import uvloop
+
+from agent_gate.app import Options
+from agent_gate.cli.commands.serve import run
+from agent_gate.cli.demo.home import Home
+from agent_gate.cli.demo.starter import read_secrets, write_starter
+from agent_gate.errors import GatewayError
+from agent_gate.net.server import Server
+
+
+def introduction(folder: Path, url: str) -> str:
+    """What to do next, in another terminal."""
+    secrets = folder / "data" / "secrets.env"
+    return f"""
+agent-gate is up at {url} (plain HTTP, on this machine only)
+Tokens are in {secrets}; configuration and rules are in {folder}/
+
+Try this in another terminal:
+  set -a; . {secrets}; export AGENT_GATE_URL={url}
+  agent-gate request ha_get_state entity_id=sensor.living_room_temperature                            # allowed
+  agent-gate request ha_call_service domain=light service=turn_on entity_id=light.bedroom             # asked: answer with
+  agent-gate approvals --config {folder}/config.yaml approve --last                                   #   this in a third terminal
+  agent-gate request ha_call_service domain=lock service=unlock entity_id=lock.front_door             # denied
+
+Ctrl-C stops everything.
+"""
+
+
+async def play(folder: Path, port: int | None) -> None:
+    """Start the home, then the gateway in front of it; both end together."""
+    secrets = read_secrets(folder / "data" / "secrets.env")
+    home = Server(Home(secrets["HOME_TOKEN"]).handle)
+    await home.start("127.0.0.1", 0)
+    os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
+    for name, value in secrets.items():
+        os.environ.setdefault(name, value)
+    options = Options(config=folder / "config.yaml", port=port, insecure=True)
+    try:
+        await run(options, ready=lambda gateway: click.echo(introduction(folder, gateway.url()), err=True))
+    finally:
+        await home.drain(1.0)
+
+
+@click.command()
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("home"),
+    show_default=True,
+    help="Where configuration and data live.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes any free one.")
+def command(folder: Path, port: int | None) -> None:
+    """Run the gateway with a small home behind it, ready to try."""
+    if write_starter(folder):
+        click.echo(f"Wrote a starter configuration to {folder}/", err=True)
+    try:
+        uvloop.run(play(folder, port))
+    except GatewayError as error:
+        click.echo(f"Error: {error.message}", err=True)
+        sys.exit(error.exit)

@@ -1,0 +1,100 @@
+"""`agent-gate serve`: run the gateway in the foreground until a signal stops it."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import uvloop
+
+from agent_gate.app import Gateway, Options
+from agent_gate.errors import GatewayError
+from agent_gate.observe.log import configure
+
+STOP = (signal.SIGINT, signal.SIGTERM)
+
+
+async def watch_files(gateway: Gateway, changed: asyncio.Event) -> None:
+    """Reload when a configuration file changes; polling needs no dependency and no descriptor."""
+    seen = stamps(gateway)
+    while True:
+        await asyncio.sleep(1.0)
+        now = stamps(gateway)
+        if now != seen:
+            seen = now
+            changed.set()
+
+
+def stamps(gateway: Gateway) -> dict[Path, tuple[int, int]]:
+    found = {}
+    for path in gateway.loaded.files:
+        with contextlib.suppress(OSError):
+            info = path.stat()
+            found[path] = (info.st_mtime_ns, info.st_size)
+    return found
+
+
+async def reload_when(gateway: Gateway, changed: asyncio.Event) -> None:
+    while True:
+        await changed.wait()
+        changed.clear()
+        with contextlib.suppress(GatewayError):
+            await gateway.reload()
+
+
+async def run(options: Options, ready: Callable[[Gateway], None] | None = None) -> None:
+    """Serve until a signal says stop; `ready` is told once the listeners are up."""
+    gateway = Gateway(options)
+    configure(os.environ.get("LOG_LEVEL", gateway.settings.log.level), gateway.redactor)
+    for warning in gateway.loaded.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    await gateway.start()
+    stop, changed = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOP:
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, changed.set)
+    sys.stdout.write(json.dumps(gateway.announcement()) + "\n")
+    sys.stdout.flush()
+    if ready is not None:
+        ready(gateway)
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(watch_files(gateway, changed)),
+            group.create_task(reload_when(gateway, changed)),
+        ]
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
+    await gateway.stop()
+
+
+@click.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Configuration file. Without one, defaults and no sources.",
+)
+@click.option(
+    "--permissions",
+    type=click.Path(path_type=Path),
+    help="Rules file, instead of the one the configuration names.",
+)
+@click.option("--host", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes any free one.")
+@click.option("--insecure", is_flag=True, help="Serve plain HTTP and WebSocket, without TLS.")
+def command(
+    config: Path | None, permissions: Path | None, host: str | None, port: int | None, insecure: bool
+) -> None:
+    """Run the gateway until it is stopped."""
+    options = Options(config=config, permissions=permissions, host=host, port=port, insecure=insecure)
+    try:
+        uvloop.run(run(options))
+    except GatewayError as error:
+        click.echo(f"Error: {error.message}", err=True)
+        sys.exit(error.exit)
