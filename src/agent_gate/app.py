@@ -82,7 +82,11 @@ def rule_of(rule: RuleSettings) -> Rule:
     given = {name: getattr(rule, name) for name in Rule.__dataclass_fields__ if hasattr(rule, name)}
     return Rule(
         **given
-        | {"extra": frozenset(rule.extra), "callers": tuple(rule.callers), "approvers": tuple(rule.approvers)}
+        | {
+            "extra": frozenset(rule.extra),
+            "callers": tuple(rule.callers or ()),
+            "approvers": tuple(rule.approvers),
+        }
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.tool import Tool
@@ -60,7 +61,8 @@ def dead(rules: Sequence[Rule], tools: Sequence[Tool]) -> Iterable[Finding]:
     """Rules that fit no tool there is. With no tools known, nothing can be said."""
     for rule in rules if tools else ():
         if not any(
-            rule.namespace in (None, tool.namespace) and may_match(rule.pattern, tool) for tool in tools
+            fnmatchcase(tool.namespace, rule.namespace or "*") and may_match(rule.pattern, tool)
+            for tool in tools
         ):
             yield Finding(
                 rule.where, f"{rule.label()!r} matches no tool; tools are named like {tools[0].wire}"

@@ -70,9 +70,9 @@ def trait_mismatch(rule: Rule, tool: Tool) -> str | None:
 
 def static_mismatch(rule: Rule, tool: Tool, caller: str) -> str | None:
     """What rules this rule out for every call of `tool` by `caller`, or None."""
-    if rule.namespace is not None and rule.namespace != tool.namespace:
+    if rule.namespace is not None and not fnmatch.fnmatchcase(tool.namespace, rule.namespace):
         return f"namespace is {tool.namespace}"
-    if rule.callers and caller not in rule.callers:
+    if rule.callers and not any(fnmatch.fnmatchcase(caller, pattern) for pattern in rule.callers):
         return f"caller is {caller}"
     if not may_match(rule.pattern, tool):
         return "pattern names another tool"

@@ -1,0 +1,184 @@
+"""`agent-gate approvals`: see what waits for a person, and answer it."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_gate.cli.operator import AdminClient, admin_options, client_of, reporting, segment
+from agent_gate.cli.output import clock, paint, print_json, span, table, visible
+from agent_gate.errors import InvalidArgs
+
+LIFETIMES = ("once", "session", "hour", "always")
+FOLDED = 400
+
+
+def listing(found: list[dict[str, Any]]) -> str:
+    now = time.time()
+    rows = [
+        (
+            a["id"][-8:],
+            a["state"],
+            a["agent"],
+            span(a["expires_at"] - now) if a["state"] == "pending" else "",
+            a["signature"],
+        )
+        for a in found
+    ]
+    return table(("id", "state", "agent", "left", "signature"), rows) if rows else "Nothing waits for you."
+
+
+def argument_lines(arguments: dict[str, Any]) -> list[str]:
+    """Every argument, also those that the signature does not show; what is folded says how long it is."""
+    lines = []
+    for name, value in arguments.items():
+        text = visible(value if isinstance(value, str) else str(value))
+        shown = (
+            text if len(text) <= FOLDED else f"{text[:FOLDED]}… ({len(text)} characters; --json shows all)"
+        )
+        lines.append(f"    {visible(name)} = {shown}")
+    return lines or ["    (none)"]
+
+
+def card(a: dict[str, Any]) -> str:
+    """One question with everything that is needed to judge it."""
+    lines = [
+        f"{a['id'][-8:]}  {paint(a['state'])}  {visible(a['signature'])}",
+        *([f"  {visible(a['sentence'])}"] if a["sentence"] else []),
+        f"  asked by {a['agent']} over {a['surface']} at {clock(a['asked_at'])}, because of {a['rule'] or 'no rule'} ({a['where'] or 'built in'})",
+        "  arguments:",
+        *argument_lines(a["arguments"]),
+    ]
+    if a["state"] == "pending":
+        lines += [f"  time left: {span(a['expires_at'] - time.time())}", "  your answer can mean:"]
+        lines += [f"    --for {name:8} {text}" for name, text in a["choices"].items()]
+    elif a["answered_by"]:
+        said = f": {visible(a['answer_reason'])}" if a["answer_reason"] else ""
+        lines.append(
+            f"  {a['state']} by {a['answered_by']} on {a['answered_on']} at {clock(a['answered_at'])}{said}"
+        )
+    return "\n".join(lines)
+
+
+def wanted(client: AdminClient, approval_id: str | None, last: bool) -> str:
+    if approval_id is not None:
+        return approval_id
+    open_now = client.get("/api/approvals")
+    if not open_now:
+        raise InvalidArgs("Nothing waits for you.")
+    if len(open_now) > 1 and not last:
+        raise InvalidArgs(
+            "More than one question is open. Name one by its id, or take the newest with --last"
+        )
+    return str(open_now[-1]["id"])
+
+
+def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[str, Any]) -> None:
+    """Send one answer; the passphrase is asked for on the terminal where the gateway wants one."""
+    client: AdminClient = ctx.obj["client"]
+    with reporting():
+        path = f"/api/approvals/{segment(wanted(client, approval_id, last))}"
+        if ctx.obj["passphrase"]:
+            body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
+        resolved = client.request("POST", path, body)
+        if ctx.obj["json"]:
+            print_json(resolved)
+        else:
+            click.echo(f"{resolved['state']}: {visible(resolved['signature'])}")
+
+
+@click.group(invoke_without_command=True)
+@admin_options
+@click.option("--watch", is_flag=True, help="Stay and show questions as they come and go.")
+@click.option("--passphrase", is_flag=True, help="Ask for the approver's passphrase before answering.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    admin_socket: Path | None,
+    config: Path | None,
+    as_json: bool,
+    watch: bool,
+    passphrase: bool,
+) -> None:
+    """See and answer what waits for a person."""
+    with reporting():
+        ctx.obj = {"client": client_of(admin_socket, config), "json": as_json, "passphrase": passphrase}
+    if watch:
+        watch_approvals(ctx.obj["client"], as_json)
+    elif ctx.invoked_subcommand is None:
+        ctx.invoke(list_command)
+
+
+@command.command("list")
+@click.option("--all", "everything", is_flag=True, help="Past ones too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def list_command(ctx: click.Context, everything: bool = False, as_json: bool = False) -> None:
+    """What is open now."""
+    with reporting():
+        found = ctx.obj["client"].get("/api/approvals" + ("?state=all" if everything else ""))
+        print_json(found) if as_json or ctx.obj["json"] else click.echo(listing(found))
+
+
+@command.command("show")
+@click.argument("approval_id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def show_command(ctx: click.Context, approval_id: str, as_json: bool) -> None:
+    """One question, whole."""
+    with reporting():
+        found = ctx.obj["client"].get(f"/api/approvals/{segment(approval_id)}")
+        print_json(found) if as_json or ctx.obj["json"] else click.echo(card(found))
+
+
+@command.command("approve")
+@click.argument("approval_id", required=False)
+@click.option("--last", is_flag=True, help="The newest open question.")
+@click.option(
+    "--for",
+    "lifetime",
+    type=click.Choice(LIFETIMES),
+    default="once",
+    show_default=True,
+    help="What the yes covers from now on.",
+)
+@click.option("--reason", default="", help="Why, for the record.")
+@click.pass_context
+def approve_command(
+    ctx: click.Context, approval_id: str | None, last: bool, lifetime: str, reason: str
+) -> None:
+    """Let a call run."""
+    answer(ctx, approval_id, last, {"verdict": "approve", "lifetime": lifetime, "reason": reason})
+
+
+@command.command("deny")
+@click.argument("approval_id", required=False)
+@click.option("--last", is_flag=True, help="The newest open question.")
+@click.option("--reason", default="", help="Why; the agent is told.")
+@click.pass_context
+def deny_command(ctx: click.Context, approval_id: str | None, last: bool, reason: str) -> None:
+    """Keep a call from running."""
+    answer(ctx, approval_id, last, {"verdict": "deny", "reason": reason})
+
+
+def watch_approvals(client: AdminClient, as_json: bool) -> None:
+    """Every open question, then each change, until interrupted."""
+    with reporting():
+        try:
+            for found in client.get("/api/approvals"):
+                show_event(found, as_json)
+            for kind, found in client.events("/api/events"):
+                if kind == "approval":
+                    show_event(found, as_json)
+        except KeyboardInterrupt:
+            sys.exit(0)
+
+
+def show_event(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(card(found) + "\n")
+    sys.stdout.flush()

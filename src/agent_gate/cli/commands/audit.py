@@ -1,0 +1,109 @@
+"""`agent-gate audit`: the record of every call, and the proof that nobody changed it."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_gate.cli.operator import admin_options, client_of, reporting, segment
+from agent_gate.cli.output import clock, paint, print_json, table, visible
+
+
+def line(row: dict[str, Any]) -> tuple[object, ...]:
+    body = row["body"]
+    what = body.get("signature") or (body.get("error") or {}).get("message") or body.get("by") or ""
+    return (
+        clock(row["at"]),
+        row["call"][-8:],
+        row["caller"],
+        row["state"],
+        row["tool"].partition("#")[0],
+        what,
+    )
+
+
+@click.group(invoke_without_command=True)
+@admin_options
+@click.pass_context
+def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
+    """Read, verify and export the record."""
+    with reporting():
+        ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(tail_command)
+
+
+@command.command("tail")
+@click.option("-n", "count", default=20, show_default=True, help="How many rows.")
+@click.option("--agent", help="Only this agent's calls.")
+@click.option("--state", help="Only rows with this state.")
+@click.option("--text", help="Only rows that hold this text.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def tail_command(
+    ctx: click.Context,
+    count: int = 20,
+    agent: str | None = None,
+    state: str | None = None,
+    text: str | None = None,
+    as_json: bool = False,
+) -> None:
+    """The newest rows, oldest of them first."""
+    chosen = {"caller": agent, "state": state, "text": text}
+    query = "".join(f"&{name}={segment(value)}" for name, value in chosen.items() if value)
+    with reporting():
+        rows = ctx.obj["client"].get(f"/api/calls?limit={count}{query}")["rows"][::-1]
+        if as_json or ctx.obj["json"]:
+            print_json(rows)
+        else:
+            click.echo(
+                table(("time", "call", "agent", "state", "tool", "what"), [line(row) for row in rows])
+                if rows
+                else "The record is empty."
+            )
+
+
+@command.command("show")
+@click.argument("call_id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def show_command(ctx: click.Context, call_id: str, as_json: bool) -> None:
+    """Every row of one call (its id, or the last characters of it)."""
+    with reporting():
+        rows = ctx.obj["client"].get(f"/api/calls/{segment(call_id)}")
+        if as_json or ctx.obj["json"]:
+            print_json(rows)
+            return
+        for row in rows:
+            click.echo(f"{clock(row['at'])}  {paint(row['state'])}  (row {row['seq']} of {row['chain']})")
+            for name, value in row["body"].items():
+                click.echo(f"    {name}: {visible(str(value))}")
+
+
+@command.command("verify")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def verify_command(ctx: click.Context, as_json: bool) -> None:
+    """Check that no row was changed, removed or reordered."""
+    with reporting():
+        report = ctx.obj["client"].get("/api/audit/verify")
+    if as_json or ctx.obj["json"]:
+        print_json(report)
+    elif report["ok"]:
+        click.echo(
+            f"The record is whole: {report['rows']} rows, {report['seals']} seals, {report['unsealed']} rows since the last seal."
+        )
+    for problem in [] if as_json or ctx.obj["json"] else report["problems"]:
+        click.echo(f"{problem['chain']} {problem['seq']}: {problem['text']}", err=True)
+    if not report["ok"]:
+        sys.exit(1)
+
+
+@command.command("export")
+@click.option("--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
+@click.pass_context
+def export_command(ctx: click.Context, kind: str) -> None:
+    """The whole record on standard output."""
+    with reporting():
+        click.echo(ctx.obj["client"].get(f"/api/audit/export?format={kind}"), nl=False)

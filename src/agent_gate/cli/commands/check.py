@@ -1,0 +1,100 @@
+"""`agent-gate check`: find every fault in the files without running anything."""
+
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from agent_gate.cli.offline import look_at
+from agent_gate.cli.output import print_json
+from agent_gate.config.load import Loaded
+from agent_gate.core.catalog import Catalog
+from agent_gate.errors import ConfigError, GatewayError
+from agent_gate.policy import Policy
+from agent_gate.policy.lint import lint
+
+INVALID = ConfigError.exit
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    where: str
+    message: str
+
+
+def rule_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
+    """Dead and shadowed rules. Rules for tools of MCP servers cannot be judged from the files."""
+    tools = catalog.tools if not loaded.settings.servers else ()
+    return [Finding(found.where, found.message) for found in lint(policy.rules, policy.defaults, tools)]
+
+
+def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
+    """The file's own expectations (`policy_tests`) that do not hold."""
+    found = []
+    for test in loaded.policy_tests:
+        tool = catalog.find(test.tool)
+        if tool is None:
+            found.append(Finding(test.where, f"policy test: {test.tool} is not a tool declared in YAML"))
+            continue
+        arguments = {**tool.defaults, **test.args}
+        try:
+            tool.validate(arguments)
+        except GatewayError as error:
+            found.append(Finding(test.where, f"policy test: {error.message}"))
+            continue
+        decision = policy.decide(tool, arguments, tool.sign(arguments), test.caller or "default")
+        if decision.effect != test.expect:
+            why = f"{decision.rule or decision.reason} at {decision.where or 'built in'}"
+            found.append(
+                Finding(
+                    test.where,
+                    f"policy test: {tool.sign(arguments)} is {decision.effect}, expected {test.expect} ({why})",
+                )
+            )
+    return found
+
+
+def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[str]]:
+    """Every fault, and the warnings."""
+    try:
+        loaded, catalog, policy = look_at(config, permissions)
+    except GatewayError as error:
+        return [Finding(getattr(error, "where", None) or str(config), error.message)], []
+    left_out = [Finding(item.source, f"{item.name}: {item.reason}") for item in catalog.excluded]
+    return [
+        *left_out,
+        *rule_findings(loaded, catalog, policy),
+        *test_findings(loaded, catalog, policy),
+    ], list(loaded.warnings)
+
+
+@click.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=Path("config.yaml"),
+    show_default=True,
+    help="Configuration to check.",
+)
+@click.option(
+    "--permissions",
+    type=click.Path(path_type=Path),
+    help="Rules file, instead of the one the configuration names.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(config: Path, permissions: Path | None, as_json: bool) -> None:
+    """Check configuration and rules; exit 8 on a fault."""
+    findings, warnings = check(config, permissions)
+    if as_json:
+        print_json({"ok": not findings, "faults": [asdict(f) for f in findings], "warnings": warnings})
+    else:
+        for finding in findings:
+            prefix = "" if finding.message.startswith(finding.where) else f"{finding.where}: "
+            click.echo(f"Fault: {prefix}{finding.message}")
+        for warning in warnings:
+            click.echo(f"Warning: {warning}")
+        click.echo(
+            "No faults." if not findings else f"{len(findings)} fault{'s' if len(findings) > 1 else ''}."
+        )
+    sys.exit(INVALID if findings else 0)

@@ -1,0 +1,90 @@
+"""`agent-gate explain`: what would happen to a call, which rule decides, and where that rule stands."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_gate.cli.arguments import parse_arguments
+from agent_gate.cli.offline import look_at
+from agent_gate.cli.operator import admin_options, client_of, reporting
+from agent_gate.cli.output import paint, print_json, visible
+from agent_gate.errors import ToolNotFound, Unreachable
+from agent_gate.surfaces.admin import shown
+
+
+def offline(
+    config: Path, permissions: Path | None, tool_name: str, pairs: tuple[str, ...], caller: str
+) -> dict[str, Any]:
+    """Explain from the files alone; knows the tools declared in YAML."""
+    _, catalog, policy = look_at(config, permissions)
+    tool = catalog.find(tool_name)
+    if tool is None:
+        raise ToolNotFound(
+            f"Unknown tool: {tool_name[:120]}\nWithout a running gateway only tools declared in YAML are known"
+        )
+    arguments = {**tool.defaults, **parse_arguments(pairs, tool.input_schema)}
+    tool.validate(arguments)
+    signature = tool.sign(arguments)
+    decision = policy.explain(tool, arguments, signature, caller)
+    return {"tool": tool.wire, "signature": signature, "caller": caller, **shown.decision(decision)}
+
+
+def online(
+    admin_socket: Path | None, config: Path | None, tool_name: str, pairs: tuple[str, ...], caller: str
+) -> dict[str, Any]:
+    client = client_of(admin_socket, config)
+    tools = {tool[key]: tool for tool in client.get("/api/tools")["tools"] for key in ("id", "name")}
+    schema = tools[tool_name]["input_schema"] if tool_name in tools else None
+    asked = {"tool": tool_name, "arguments": parse_arguments(pairs, schema), "caller": caller}
+    explained: dict[str, Any] = client.request("POST", "/api/explain", asked)
+    return explained
+
+
+def explanation(found: dict[str, Any]) -> str:
+    lines = [
+        f"{visible(found['signature'])} called by {found['caller']}: {paint(found['effect'])}",
+        f"  because of {found['rule'] or found['reason']} ({found['where'] or 'built in'})",
+    ]
+    if found["considered"]:
+        lines.append("  considered, in this order:")
+    for rule in found["considered"]:
+        mark = "→" if rule["matched"] else " "
+        kind = "default" if rule["default"] else "rule"
+        lines.append(f"  {mark} {kind:7} {rule['rule']}  [{rule['where']}]  {rule['why']}")
+    return "\n".join(lines)
+
+
+@click.command()
+@click.argument("tool")
+@click.argument("arguments", nargs=-1)
+@click.option("--as", "caller", default="default", show_default=True, help="The agent that would call.")
+@click.option(
+    "--permissions", type=click.Path(path_type=Path), help="Rules file to try instead; explains offline."
+)
+@click.option(
+    "--offline", "without_gateway", is_flag=True, help="Read the files; do not ask a running gateway."
+)
+@admin_options
+def command(
+    tool: str,
+    arguments: tuple[str, ...],
+    caller: str,
+    permissions: Path | None,
+    without_gateway: bool,
+    admin_socket: Path | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Why a call would be allowed, asked or denied."""
+    with reporting():
+        if without_gateway or permissions is not None:
+            found = offline(config or Path("config.yaml"), permissions, tool, arguments, caller)
+        else:
+            try:
+                found = online(admin_socket, config, tool, arguments, caller)
+            except Unreachable:
+                if config is None and not Path("config.yaml").exists():
+                    raise
+                found = offline(config or Path("config.yaml"), None, tool, arguments, caller)
+        print_json(found) if as_json else click.echo(explanation(found))

@@ -1,0 +1,63 @@
+"""`agent-gate sources`: where tools come from, how each source is, and what changed in its definitions."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_gate.cli.operator import admin_options, client_of, reporting, segment
+from agent_gate.cli.output import ago, print_json, table
+
+
+def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
+    rows = [(s["key"], s["kind"], s["status"], ago(s["since"]), s["tools"], s["reason"]) for s in states]
+    lines = [
+        table(("source", "kind", "state", "since", "tools", "reason"), rows)
+        if rows
+        else "No sources are configured."
+    ]
+    for change in changes:
+        held = "held back until you accept it" if change["held"] else "served as it is now"
+        lines += [
+            "",
+            f"{change['source']}: {change['tool']} changed {ago(change['changed_at'])}; {held}",
+            change["diff"],
+        ]
+        lines.append(f"Accept with: agent-gate sources accept {change['source']} {change['tool']}")
+    return "\n".join(lines)
+
+
+@click.group(invoke_without_command=True)
+@admin_options
+@click.pass_context
+def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
+    """Sources, their state, and changed definitions."""
+    with reporting():
+        client = client_of(admin_socket, config)
+        ctx.obj = {"client": client, "json": as_json}
+        if ctx.invoked_subcommand is None:
+            states, changes = client.get("/api/sources"), client.get("/api/changes")
+            print_json({"sources": states, "changes": changes}) if as_json else click.echo(
+                listing(states, changes)
+            )
+
+
+@command.command("reconnect")
+@click.argument("source")
+@click.pass_context
+def reconnect_command(ctx: click.Context, source: str) -> None:
+    """Try a source now instead of waiting for its next try."""
+    with reporting():
+        said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/connect")
+        print_json(said) if ctx.obj["json"] else click.echo(f"Connecting {source}. See `agent-gate sources`.")
+
+
+@command.command("accept")
+@click.argument("source")
+@click.argument("tool")
+@click.pass_context
+def accept_command(ctx: click.Context, source: str, tool: str) -> None:
+    """Accept a changed definition as the one that is meant."""
+    with reporting():
+        said = ctx.obj["client"].request("POST", "/api/changes/accept", {"source": source, "tool": tool})
+        print_json(said) if ctx.obj["json"] else click.echo(f"Accepted {tool}.")

@@ -1,0 +1,42 @@
+"""`agent-gate status`: the running gateway at a glance, and what to do next."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_gate.cli.operator import admin_options, client_of, reporting
+from agent_gate.cli.output import print_json, table
+
+
+def next_step(status: dict[str, Any]) -> str:
+    if status["store_fault"]:
+        return "The record cannot be written: free some space or look at the disk, then `agent-gate doctor`"
+    if status["reload_fault"]:
+        return f"The changed configuration is not used: {status['reload_fault']}"
+    if status["pending_approvals"]:
+        return "agent-gate approvals"
+    if any(source["state"] == "failed" for source in status["sources"]):
+        return "agent-gate sources"
+    return "agent-gate tools" if status["tools"] else "agent-gate init"
+
+
+def summary(status: dict[str, Any]) -> str:
+    rows = [(s["key"], s["state"], s["tools"], s["reason"]) for s in status["sources"]]
+    parts = [
+        f"agent-gate {status['version']} at {status['url']} (pid {status['pid']})",
+        f"{status['tools']} tools, {len(status['agents'])} agents, {status['pending_approvals']} waiting for a person, {status['running_calls']} running",
+        table(("source", "state", "tools", "reason"), rows) if rows else "No sources are configured.",
+        *(f"Warning: {warning}" for warning in status["warnings"]),
+        f"Next: {next_step(status)}",
+    ]
+    return "\n".join(parts)
+
+
+@click.command()
+@admin_options
+def command(admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
+    """The running gateway at a glance."""
+    with reporting():
+        status = client_of(admin_socket, config).get("/api/status")
+        print_json(status) if as_json else click.echo(summary(status))
