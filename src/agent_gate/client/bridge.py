@@ -1,0 +1,395 @@
+"""`agent-gate bridge`: MCP over stdin and stdout, forwarded to a gateway over HTTP and back, message by message.
+
+Messages pass as the bytes they came in. What the bridge adds is what a pipe does not have and HTTP needs: headers, the
+session of the handshake revisions, and a second try after the gateway was gone, with a key by which it runs once.
+"""
+
+import asyncio
+import json
+import queue
+import random
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO, NamedTuple
+
+from agent_gate.client.exchange import Answer, Broken, Distrusted, Events, Http, NotReached
+from agent_gate.client.messages import Message, Mirrors, error, mirrored, mirrors, read, routing, with_key
+
+ACCEPT = "application/json, text/event-stream"
+INTERNAL, UNREACHABLE, PARSE_ERROR = -32603, -32000, -32700
+METHOD_NOT_FOUND = b"-32601"
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+LISTS = ("tools", "prompts", "resources")
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+LINGER_SECONDS = 1.5
+
+
+class Gone(Exception):
+    """The gateway has forgotten our session."""
+
+
+class Running(NamedTuple):
+    """A request of the host's that has no answer yet."""
+
+    task: "asyncio.Task[None]"
+    modern: bool
+
+
+class Output:
+    """Lines to the host, written by a thread of their own so that a slow host stops nothing else."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._stream = stream
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def write(self, message: bytes) -> None:
+        """One message as one line; line breaks can only stand between its tokens."""
+        self._lines.put(message.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
+
+    def _run(self) -> None:
+        while (line := self._lines.get()) is not None:
+            with suppress(BrokenPipeError, ValueError):
+                self._stream.write(line)
+                self._stream.flush()
+
+    def close(self) -> None:
+        self._lines.put(None)
+        self._thread.join(2.0)
+
+
+def lines(stream: BinaryIO, loop: asyncio.AbstractEventLoop) -> "asyncio.Queue[bytes | None]":
+    """The host's lines as they come, then None."""
+    found: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def pump() -> None:
+        with suppress(OSError, ValueError, RuntimeError):
+            for line in stream:
+                loop.call_soon_threadsafe(found.put_nowait, line)
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(found.put_nowait, None)
+
+    threading.Thread(target=pump, daemon=True).start()
+    return found
+
+
+class Bridge:
+    """One host on one side, one gateway on the other. `patience` is how long a lost gateway is waited for."""
+
+    def __init__(
+        self, http: Http, token: str | None, write: Callable[[bytes], None], patience: float = 300.0
+    ) -> None:
+        self._http = http
+        self._write = write
+        self._patience = patience
+        self._common = {"Authorization": f"Bearer {token}"} if token else {}
+        self._session: str | None = None
+        self._revision: str | None = None
+        self._initialize: Message | None = None
+        self._capabilities: Mapping[str, Any] = {}
+        self._renewing = asyncio.Lock()
+        self._mirrors: Mirrors = {}
+        self._running: dict[str, Running] = {}
+        self._cancelled: set[str] = set()
+        self._others: asyncio.Queue[Message] = asyncio.Queue()
+        self._background: list[asyncio.Task[None]] = []
+
+    async def run(self, source: "asyncio.Queue[bytes | None]") -> None:
+        """Forward until the host closes its end."""
+        self._background.append(asyncio.create_task(self._forward_others()))
+        while (line := await source.get()) is not None:
+            if line.strip():
+                await self._take(line)
+        await self._leave()
+
+    async def _take(self, line: bytes) -> None:
+        try:
+            message = read(line)
+        except ValueError:
+            self._write(error(None, PARSE_ERROR, "The bridge was given a line that is no JSON-RPC message"))
+            return
+        if message.is_request:
+            key = json.dumps(message.id)
+            task = asyncio.create_task(self._answer(message))
+            self._running[key] = Running(task, message.revision is not None)
+            task.add_done_callback(lambda _: self._running.pop(key, None))
+        elif message.method == "notifications/initialized":
+            await self._pass_on(message)
+            self._background.append(asyncio.create_task(self._listen()))
+        elif message.method != "notifications/cancelled" or self._cancel(message):
+            self._others.put_nowait(message)
+
+    def _cancel(self, message: Message) -> bool:
+        """Note a cancellation; True where the gateway must be told by a message."""
+        key = json.dumps(message.params.get("requestId"))
+        running = self._running.get(key)
+        if running is None:
+            return False
+        self._cancelled.add(key)
+        if running.modern:
+            # In the modern revision a request over HTTP is cancelled by closing its stream.
+            running.task.cancel()
+        return not running.modern
+
+    async def _forward_others(self) -> None:
+        """Notifications and answers of the host, in their order."""
+        while True:
+            await self._pass_on(await self._others.get())
+
+    async def _pass_on(self, message: Message) -> None:
+        with suppress(NotReached, Broken, Distrusted):
+            answer = await self._deliver(message, message.raw)
+            await self._finish(answer)
+
+    async def _finish(self, answer: Answer) -> bytes:
+        try:
+            return await answer.read()
+        finally:
+            answer.close()
+
+    # -- one request
+
+    async def _answer(self, message: Message) -> None:
+        """Forward a request until its answer has gone to the host, whatever happens to the gateway meanwhile."""
+        raw = with_key(message, uuid.uuid4().hex) if message.method == "tools/call" else message.raw
+        if message.method == "initialize":
+            self._initialize, self._session, self._revision = message, None, None
+        try:
+            await self._until_answered(message, raw)
+        except (NotReached, Broken, Distrusted) as failure:
+            self._write(error(message.id, UNREACHABLE, f"The gateway did not answer: {failure}"))
+        finally:
+            self._cancelled.discard(json.dumps(message.id))
+
+    async def _until_answered(self, message: Message, raw: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        give_up, pause = began + self._patience, FIRST_PAUSE
+        while not await self._attempt(message, raw):
+            if json.dumps(message.id) in self._cancelled:
+                return
+            if loop.time() - began > LONGEST_PAUSE:
+                give_up, pause = loop.time() + self._patience, FIRST_PAUSE
+            elif loop.time() > give_up:
+                raise Broken("its reply broke off again and again")
+            pause = await self._rest(pause)
+            began = loop.time()
+
+    async def _attempt(self, message: Message, raw: bytes) -> bool:
+        """Send it once; False where the reply broke off and the request has to be sent again."""
+        answer = await self._deliver(message, raw)
+        try:
+            if answer.kind == "text/event-stream":
+                return await self._relay(answer, message)
+            body = await answer.read()
+        except Broken:
+            return False
+        finally:
+            answer.close()
+        if answer.status in (502, 503, 504):
+            return False
+        self._learn(message, answer, body)
+        self._write(body if looks_like_rpc(body) else refused(message, answer.status, body))
+        return True
+
+    async def _deliver(self, message: Message, raw: bytes) -> Answer:
+        """POST it, waiting for a gateway that is away and renewing a session that it has forgotten."""
+        loop = asyncio.get_running_loop()
+        give_up, pause = loop.time() + self._patience, FIRST_PAUSE
+        while True:
+            session = self._session
+            try:
+                answer = await self._http.send("POST", self._headers(message), raw)
+                if not await self._forgotten(answer, message):
+                    return answer
+                await self._renew(session)
+            except (NotReached, Broken):
+                if loop.time() > give_up or json.dumps(message.id) in self._cancelled:
+                    raise
+                pause = await self._rest(pause)
+
+    async def _forgotten(self, answer: Answer, message: Message) -> bool:
+        """Whether the gateway does not know the session; a method that it does not know is also a 404."""
+        if answer.status != 404 or self._session is None or message.revision is not None:
+            return False
+        if METHOD_NOT_FOUND in await answer.read():
+            return False
+        answer.close()
+        return True
+
+    async def _rest(self, pause: float) -> float:
+        await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+        return min(pause * 2, LONGEST_PAUSE)
+
+    async def _relay(self, answer: Answer, message: Message) -> bool:
+        """Pass a stream's messages on; True once the request's own answer was among them."""
+        events, found = Events(), False
+        wanted = json.dumps(message.id)
+        with suppress(Broken):
+            async for piece in answer.pieces():
+                for data in events.feed(piece):
+                    found = found or answers(data, wanted)
+                    self._learn(message, answer, data)
+                    self._write(data)
+        if not found and events.last and self._session is not None:
+            found = await self._resume(message, events)
+        return found
+
+    async def _resume(self, message: Message, events: Events) -> bool:
+        """Go on where a stream of the handshake revisions broke off."""
+        headers = {**self._headers(message), "Last-Event-ID": events.last}
+        try:
+            answer = await self._http.send("GET", headers)
+            try:
+                if answer.status != 200:
+                    return False
+                return await self._relay(answer, message)
+            finally:
+                answer.close()
+        except (NotReached, Broken):
+            return False
+
+    def _base(self, session: str | None = None, revision: str | None = None) -> dict[str, str]:
+        headers = {**self._common, "Accept": ACCEPT, "Content-Type": "application/json"}
+        if session is not None:
+            headers["Mcp-Session-Id"] = session
+        if revision is not None:
+            headers["MCP-Protocol-Version"] = revision
+        return headers
+
+    def _headers(self, message: Message | None) -> dict[str, str]:
+        if message is not None and message.revision is not None:
+            return {**self._base(), **routing(message), **mirrored(message, self._mirrors)}
+        return self._base(self._session, self._revision)
+
+    def _learn(self, message: Message, answer: Answer, body: bytes) -> None:
+        """Keep what later requests need: the session, and which arguments are repeated in headers."""
+        if message.method == "initialize" and b'"result"' in body:
+            result = json.loads(body).get("result", {})
+            self._session = answer.headers.get("mcp-session-id")
+            self._revision = result.get("protocolVersion")
+            self._capabilities = result.get("capabilities", {})
+        elif message.method == "tools/list" and b"x-mcp-header" in body:
+            self._mirrors |= mirrors(json.loads(body).get("result", {}).get("tools"))
+
+    # -- the session of the handshake revisions
+
+    async def _renew(self, old: str | None) -> None:
+        """Open a session again with the host's own greeting, once for everyone who finds the old one gone."""
+        async with self._renewing:
+            if self._session != old or self._initialize is None:
+                return
+            answer = await self._http.send("POST", self._base(), self._initialize.raw)
+            greeting = json.loads(await self._result(answer)).get("result", {})
+            session, revision = answer.headers.get("mcp-session-id"), greeting.get("protocolVersion")
+            await self._finish(await self._http.send("POST", self._base(session, revision), INITIALIZED))
+            self._session, self._revision = session, revision
+        self._announce_lists()
+
+    async def _result(self, answer: Answer) -> bytes:
+        """The answer to our own greeting, wherever it stands."""
+        try:
+            if answer.kind != "text/event-stream":
+                return await answer.read()
+            events = Events()
+            async for piece in answer.pieces():
+                for data in events.feed(piece):
+                    if b'"result"' in data:
+                        return data
+            raise Broken("the session could not be opened again")
+        finally:
+            answer.close()
+
+    def _announce_lists(self) -> None:
+        """The catalog may have changed while the gateway was away: let the host list it again."""
+        for name in LISTS:
+            offered = self._capabilities.get(name)
+            if isinstance(offered, dict) and offered.get("listChanged"):
+                method = f"notifications/{name}/list_changed"
+                self._write(json.dumps({"jsonrpc": "2.0", "method": method}).encode())
+
+    async def _listen(self) -> None:
+        """The stream on which the gateway speaks by itself, opened again whenever it ends."""
+        events, pause = Events(), FIRST_PAUSE
+        while self._session is not None:
+            session = self._session
+            try:
+                listening = await self._hear(events)
+                if not listening:
+                    return
+                pause = FIRST_PAUSE
+            except Gone:
+                with suppress(NotReached, Broken):
+                    await self._renew(session)
+            except (NotReached, Broken):
+                pass
+            pause = await self._rest(pause)
+
+    async def _hear(self, events: Events) -> bool:
+        """Read that stream to its end; False where the gateway offers none."""
+        headers = {**self._headers(None), "Accept": "text/event-stream"}
+        if events.last:
+            headers["Last-Event-ID"] = events.last
+        answer = await self._http.send("GET", headers)
+        try:
+            if answer.status == 404:
+                events.last = ""
+                raise Gone
+            if answer.status != 200:
+                return answer.status >= 500
+            async for piece in answer.pieces():
+                for data in events.feed(piece):
+                    self._write(data)
+        finally:
+            answer.close()
+        return True
+
+    async def _leave(self) -> None:
+        """The host is gone: let what runs end shortly, then say goodbye."""
+        running = [one.task for one in self._running.values()]
+        if running:
+            await asyncio.wait(running, timeout=LINGER_SECONDS)
+        for task in [*running, *self._background]:
+            task.cancel()
+        if self._session is not None:
+            with suppress(NotReached, Broken, Distrusted, TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await self._finish(await self._http.send("DELETE", self._headers(None)))
+        self._http.close()
+
+
+def looks_like_rpc(body: bytes) -> bool:
+    return b'"jsonrpc"' in body[:200] or b'"jsonrpc"' in body[-200:]
+
+
+def answers(data: bytes, wanted: str) -> bool:
+    """Whether a message of a stream is the answer to the request with that id."""
+    if b'"result"' not in data and b'"error"' not in data:
+        return False
+    body = json.loads(data)
+    return "method" not in body and json.dumps(body.get("id")) == wanted
+
+
+def refused(message: Message, status: int, body: bytes) -> bytes:
+    """An HTTP error that is no JSON-RPC message, as one."""
+    try:
+        text = json.loads(body)["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        text = f"HTTP status {status}"
+    advice = ". Set AGENT_TOKEN to the agent's token" if status == 401 else ""
+    return error(message.id, INTERNAL, f"The gateway refused the request: {text}{advice}")
+
+
+async def bridge(http: Http, token: str | None, patience: float) -> None:
+    """Forward between this process's stdin and stdout and the gateway until stdin ends."""
+    output = Output(sys.stdout.buffer)
+    try:
+        await Bridge(http, token, output.write, patience).run(
+            lines(sys.stdin.buffer, asyncio.get_running_loop())
+        )
+    finally:
+        output.close()
