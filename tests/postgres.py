@@ -68,6 +68,8 @@ class Server:
 
     def start(self) -> None:
         settings = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c max_connections=60"
+        # What is tested is what a session sees; surviving a power cut is PostgreSQL's own business.
+        settings += " -c fsync=off -c full_page_writes=off"
         log = str(self.folder / "log")
         self._run("pg_ctl", "start", "-w", "-D", self.data, "-l", log, "-o", settings)
 
@@ -94,6 +96,14 @@ class Server:
         name = f"t{uuid4().hex}"
         self.ask(f"CREATE DATABASE {name}")
         return self.url(name)
+
+    def clean_database(self) -> str:
+        """One database for all tests that come one after the other, emptied; ten times as fast as a new one."""
+        if not self.ask("SELECT 1 FROM pg_database WHERE datname = 'shared'"):
+            self.ask("CREATE DATABASE shared")
+        self.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'shared'")
+        self.ask("DROP SCHEMA public CASCADE; CREATE SCHEMA public", "shared")
+        return self.url("shared")
 
     def signal_backends(self, application: str, number: signal.Signals) -> int:
         """Send a signal to the sessions whose application name contains `application`."""

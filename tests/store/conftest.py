@@ -1,6 +1,5 @@
 """A store of each engine, on real files and a real server."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,9 @@ import pytest
 import postgres
 from agent_gate.store import StoreSettings
 
-Settings = Callable[..., StoreSettings]
-
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> StoreSettings:
     if request.param == "sqlite":
         return StoreSettings(path=tmp_path / "data" / "gate.db", chain="home")
-    return StoreSettings(type="postgres", url=postgres.server().new_database(), chain="home")
+    return StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="home")

@@ -21,7 +21,7 @@ COUNT_UP = Statement("UPDATE kv SET value = value || '+' WHERE name = 'count'")
 
 @pytest.fixture
 def settings() -> StoreSettings:
-    return StoreSettings(type="postgres", url=postgres.server().new_database(), chain="home")
+    return StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="home")
 
 
 async def _until_healthy(store: Store) -> None:

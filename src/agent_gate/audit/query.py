@@ -43,10 +43,9 @@ class Filters:
         if self.until is not None:
             found.append(("at < ?", (self.until,)))
         if self.text:
-            pattern = f"%{_escaped(self.text.lower())}%"
-            found.append(
-                (r"(lower(tool) LIKE ? ESCAPE '\' OR lower(body) LIKE ? ESCAPE '\')", (pattern, pattern))
-            )
+            like = r"LIKE lower(?) ESCAPE '\'"
+            pattern = f"%{_escaped(self.text)}%"
+            found.append((f"(lower(tool) {like} OR lower(body) {like})", (pattern, pattern)))
         return found
 
 

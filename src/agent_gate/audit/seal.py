@@ -6,6 +6,7 @@ notes where the oldest unfinished call begins, so that a restart reads the recor
 
 import asyncio
 import hmac
+import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from agent_gate.audit.record import SELECT, Row, encode
 from agent_gate.core.call import State
 from agent_gate.core.ports import Clock, SystemClock
 from agent_gate.errors import ConfigError, DependencyUnavailable
-from agent_gate.store import Head, Statement, Store
+from agent_gate.store import Conflict, Head, Statement, Store
+
+log = logging.getLogger(__name__)
 
 EVERY = 1000
 PAGE = 500
@@ -118,6 +121,7 @@ class Sealer:
         self._every = every
         self._clock = clock or SystemClock()
         self._due = asyncio.Event()
+        self._closing = False
         self._open: dict[str, int] = {}
         self._seen = self._sealed = 0
 
@@ -126,7 +130,9 @@ class Sealer:
             "SELECT seq, open_from FROM seals WHERE chain = ? ORDER BY seq DESC LIMIT 1", (self._store.chain,)
         )
         if latest:
-            self._sealed, self._seen = latest[0][0], latest[0][1] - 1
+            # No further than the head, should the end of the record have been cut off.
+            self._sealed = min(latest[0][0], self._store.head.seq)
+            self._seen = min(latest[0][1] - 1, self._store.head.seq)
         loop = asyncio.get_running_loop()
         self._store.watch(lambda head: self._grown(head, loop))
         self._task = asyncio.create_task(self._run())
@@ -135,24 +141,30 @@ class Sealer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        await self._store.flush()
-        await self.seal()
+        self._closing = True
+        self._due.set()
+        await self._task
+        try:
+            await self._store.flush()
+            await self.seal()
+        except DependencyUnavailable as unavailable:
+            log.warning("The last rows are not sealed: %s", unavailable.message)
 
     def _grown(self, head: Head, loop: asyncio.AbstractEventLoop) -> None:
         if head.seq - self._sealed >= self._every and not loop.is_closed():
             loop.call_soon_threadsafe(self._due.set)
 
     async def _run(self) -> None:
-        while True:
+        while not self._closing:
             await self._due.wait()
             self._due.clear()
+            # Commits during the last seal called again; that seal may cover them.
+            if self._store.head.seq - self._sealed < self._every:
+                continue
             try:
                 await self.seal()
-            except DependencyUnavailable:
-                # The next commit calls again.
-                continue
+            except DependencyUnavailable as unavailable:
+                log.warning("The seal waits for the next row: %s", unavailable.message)
 
     async def seal(self) -> None:
         """Seal the head as it is now, unless it is sealed already."""
@@ -163,7 +175,10 @@ class Sealer:
         first_open = await self._first_open(head)
         stamp = mac(self._key, chain, head, first_open)
         values = (chain, head.seq, head.hash, stamp, first_open, self._clock.now())
-        await self._store.write(Statement(INSERT, values))
+        try:
+            await self._store.write(Statement(INSERT, values))
+        except Conflict:
+            log.warning("Row %d of chain %s was sealed before; verify the record", head.seq, chain)
         self._sealed = head.seq
 
     async def _first_open(self, head: Head) -> int:

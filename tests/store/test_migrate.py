@@ -1,0 +1,63 @@
+"""Migrations: applied once, whole or not at all, and never backwards."""
+
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from agent_gate.errors import ConfigError
+from agent_gate.store import StoreSettings
+from agent_gate.store.migrate import Migration, migrate, shipped
+from agent_gate.store.sqlite import SqliteEngine
+
+NEXT = shipped()[-1].version + 1
+
+
+@pytest.fixture
+def engine(settings: StoreSettings) -> Iterator:
+    if settings.type == "sqlite":
+        assert settings.path is not None
+        made = SqliteEngine(settings.path)
+    else:
+        made = import_module("agent_gate.store.postgres").PostgresEngine(settings.url, settings.chain)
+    made.open()
+    yield made
+    made.close()
+
+
+def rows(engine, sql: str) -> list:
+    return engine._writer.execute(sql).fetchall()
+
+
+def apply(engine, *more: Migration) -> None:
+    migrate(engine, lambda sql: rows(engine, sql), [*shipped(), *more])
+
+
+def test_the_shipped_migrations_are_numbered_without_a_gap() -> None:
+    assert [migration.version for migration in shipped()] == list(range(1, len(shipped()) + 1))
+
+
+def test_every_migration_is_noted_once_however_often_the_program_starts(engine) -> None:
+    added = Migration(NEXT, "added", "CREATE TABLE added (x INTEGER);\nINSERT INTO added (x) VALUES (1);\n")
+    for _ in range(2):
+        apply(engine, added)
+        assert rows(engine, "SELECT x FROM added") == [(1,)]
+    noted = rows(engine, "SELECT version, name FROM schema_version ORDER BY version")
+    assert noted == [*((m.version, m.name) for m in shipped()), (NEXT, "added")]
+
+
+def test_a_migration_that_fails_halfway_leaves_nothing_and_can_be_run_again(engine) -> None:
+    broken = Migration(NEXT, "half", "CREATE TABLE half (x INTEGER);\nCREATE TABLE half (x INTEGER);\n")
+    with pytest.raises(engine.errors):
+        apply(engine, broken)
+    whole = Migration(NEXT, "half", "-- a comment; with a semicolon\nCREATE TABLE half (x INTEGER);\n")
+    apply(engine, whole)
+    assert rows(engine, "SELECT count(*) FROM half") == [(0,)]
+
+
+def test_a_newer_schema_is_refused(engine) -> None:
+    apply(engine, Migration(NEXT, "future", "CREATE TABLE future (x INTEGER);"))
+    with pytest.raises(
+        ConfigError, match=f"schema version {NEXT}, but this program knows only up to {NEXT - 1}"
+    ):
+        apply(engine)
