@@ -1,0 +1,202 @@
+"""`tools/call`: from the request's parameters through `Calls` to a result, and what happens while a person is asked."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+import msgspec
+
+from agent_gate.calls import Calls
+from agent_gate.core.call import Call, Outcome, Pending, new_id
+from agent_gate.core.call import State as CallState
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import Clock
+from agent_gate.core.tool import Json
+from agent_gate.errors import InvalidArgs
+from agent_gate.surfaces.mcp import render
+from agent_gate.surfaces.mcp.lists import GATE_RESULT
+from agent_gate.surfaces.mcp.modes import Mode
+from agent_gate.surfaces.mcp.sealing import Sealer, State, subject
+from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.wire import (
+    INVALID_PARAMS,
+    META_KEY,
+    OURS,
+    PROGRESS,
+    CallParams,
+    RpcError,
+    decode,
+    encode,
+)
+
+BEAT_SECONDS = 15.0
+HOLD_SECONDS = 50.0
+LONGEST_KEY = 256
+WAITS = "Waiting for a person to approve this call"
+Wait = Callable[[float], Awaitable[Outcome | Pending]]
+
+
+def check_responses(responses: Any) -> None:
+    """The answers of an earlier round: an object of objects."""
+    if not isinstance(responses, dict) or not all(isinstance(one, dict) for one in responses.values()):
+        raise RpcError(INVALID_PARAMS, "Invalid params: inputResponses must be an object of objects")
+
+
+def idempotency_key(meta: Mapping[str, Json]) -> str | None:
+    key = meta.get(META_KEY)
+    if key is None:
+        return None
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {META_KEY} must be a string of 1 to {LONGEST_KEY}")
+    return key
+
+
+def passed_meta(wanted: CallParams, state: State | None) -> Mapping[str, Json]:
+    """What the source gets to see of the request beside its arguments."""
+    meta = wanted.meta
+    if META_KEY in meta:
+        meta = {name: value for name, value in meta.items() if not name.startswith(OURS)}
+    if wanted.input_responses is not msgspec.UNSET:
+        meta = {**meta, "inputResponses": wanted.input_responses}
+    if state is not None:
+        meta = {**meta, "requestState": state.value}
+    return meta
+
+
+class Calling:
+    """Answers `tools/call` for every transport and revision."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        shelf: Shelf,
+        sealer: Sealer,
+        clock: Clock,
+        modes: Mapping[str, Mode],
+        *,
+        hold: float = HOLD_SECONDS,
+        beat: float = BEAT_SECONDS,
+    ) -> None:
+        self._calls, self._shelf, self._sealer, self._clock = calls, shelf, sealer, clock
+        self._modes, self._hold, self._beat = modes, hold, beat
+
+    async def answer(self, visit: Visit, wanted: CallParams) -> bytes:
+        """The result object of one call; `RpcError` where the protocol wants an error."""
+        arguments = wanted.arguments or {}
+        if wanted.input_responses is not msgspec.UNSET:
+            check_responses(wanted.input_responses)
+        state = None
+        if wanted.request_state is not msgspec.UNSET:
+            about = subject("tools/call", wanted.name, arguments)
+            state = self._sealer.open(wanted.request_state, visit.caller.name, about)
+        mode = self._modes.get(visit.mode)
+        if mode is not None:
+            resumes = state.value if state is not None and state.kind == "call" else None
+            reply = mode.call(wanted.name, arguments, visit, resumes)
+            if reply is not None:
+                return self._render(visit, wanted, arguments, await reply)
+        return self._render(visit, wanted, arguments, await self._catalog(visit, wanted, arguments, state))
+
+    async def _catalog(
+        self, visit: Visit, wanted: CallParams, arguments: dict[str, Any], state: State | None
+    ) -> Outcome | Pending:
+        if state is not None and state.kind == "call":
+            return await self._resumed(visit, state.value)
+        if wanted.name == GATE_RESULT:
+            return await self._looked_up(visit, arguments)
+        call = self._call(visit, wanted, arguments, state)
+        visit.call_id = call.id
+        return await self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
+
+    def _call(self, visit: Visit, wanted: CallParams, arguments: dict[str, Any], state: State | None) -> Call:
+        meta = wanted.meta
+        trace = meta.get("traceparent")
+        return Call(
+            tool=wanted.name,
+            arguments=arguments,
+            caller=visit.caller,
+            id=new_id(),
+            surface="mcp",
+            session=visit.agent_session,
+            client_id=decode(visit.id),
+            idempotency_key=idempotency_key(meta),
+            trace=trace if isinstance(trace, str) else visit.trace,
+            meta=passed_meta(wanted, state),
+            conversation=visit,
+        )
+
+    async def _looked_up(self, visit: Visit, arguments: Mapping[str, Json]) -> Outcome | Pending:
+        ident = arguments.get("id")
+        if not isinstance(ident, str) or len(arguments) != 1:
+            error = InvalidArgs(f"{GATE_RESULT} takes one argument: id, the id of the call that waits")
+            return Outcome(call_id="", state=CallState.REFUSED, error=error)
+        return await self._resumed(visit, ident[:64])
+
+    async def _resumed(self, visit: Visit, call_id: str) -> Outcome | Pending:
+        """The outcome of a call that was made before; it never runs again."""
+        return await self._held(
+            visit, lambda seconds: self._calls.outcome(call_id, visit.caller, wait=seconds)
+        )
+
+    async def _held(self, visit: Visit, first: Wait) -> Outcome | Pending:
+        """Hold the request while a person is asked, with a sign of life where the client wants progress."""
+        if visit.progress_token is None:
+            return await first(self._hold)
+        began = self._clock.monotonic()
+        reply = await first(min(self._beat, self._hold))
+        while isinstance(reply, Pending):
+            waited = self._clock.monotonic() - began
+            if waited >= self._hold:
+                break
+            await visit.notify(PROGRESS, {"progress": round(waited, 1), "message": WAITS})
+            pause = min(self._beat, self._hold - waited)
+            reply = await self._calls.outcome(reply.call_id, visit.caller, wait=pause)
+        return reply
+
+    def _render(
+        self,
+        visit: Visit,
+        wanted: CallParams,
+        arguments: Mapping[str, Json],
+        reply: bytes | Outcome | Pending,
+    ) -> bytes:
+        if isinstance(reply, Pending):
+            return self._waiting(visit, wanted, arguments, reply)
+        if isinstance(reply, Outcome):
+            tool = self._shelf.catalog.names.get(wanted.name)
+            body = render.outcome_result(reply, tool.source if tool else "", modern=visit.modern)
+        else:
+            body = reply
+        if not visit.modern:
+            return body
+        asking = render.shape_of(body)
+        if asking is not None and asking.request_state is not None:
+            body = render.with_state(
+                body, self._seal(visit, wanted, arguments, "source", asking.request_state)
+            )
+        return render.completed(body)
+
+    def _waiting(
+        self, visit: Visit, wanted: CallParams, arguments: Mapping[str, Json], pending: Pending
+    ) -> bytes:
+        if visit.modern:
+            state = self._seal(visit, wanted, arguments, "call", pending.call_id)
+            return render.completed(encode({"resultType": "input_required", "requestState": state}))
+        tool = self._shelf.catalog.names.get(wanted.name)
+        promised = tool is not None and tool.definition.output_schema is not None
+        return render.waiting_result(pending, is_error=promised)
+
+    def _seal(
+        self, visit: Visit, wanted: CallParams, arguments: Mapping[str, Json], kind: Any, value: str
+    ) -> str:
+        about = subject("tools/call", wanted.name, arguments)
+        return self._sealer.seal(visit.caller.name, about, kind, value)
+
+    def left(self, visit: Visit) -> Coroutine[Any, Any, bool] | None:
+        """The client hung up: a running call is cancelled, one that waits for a person goes on waiting."""
+        running = any(one.case.call.id == visit.call_id for one in self._calls.running())
+        return self._calls.cancel(visit.call_id, visit.caller) if running else None
+
+    async def cancelled(self, visit: Visit) -> None:
+        """The client said that it no longer wants the answer."""
+        if visit.call_id:
+            await self._calls.cancel(visit.call_id, visit.caller)

@@ -1,0 +1,174 @@
+"""Resources, prompts and completions of all MCP sources as one: lists, and which source a name or URI belongs to."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agent_gate.core.call import Caller
+from agent_gate.core.catalog import Listing, Shelf, wire_digest, wire_part
+from agent_gate.core.ports import Clock, ContextSource
+from agent_gate.core.tool import Json
+from agent_gate.errors import GatewayError, UpstreamError
+from agent_gate.surfaces.mcp import render
+from agent_gate.surfaces.mcp.lists import listed
+from agent_gate.surfaces.mcp.sealing import Sealer, subject
+from agent_gate.surfaces.mcp.templates import fits
+from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.wire import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    RESOURCE_NOT_FOUND,
+    RpcError,
+    encode,
+    without_reserved,
+)
+
+SECONDS = 60.0
+Sources = Callable[[], Mapping[str, ContextSource]]
+
+
+class Prompt(NamedTuple):
+    """A prompt under the name clients use, with the source that has it."""
+
+    name: str
+    entry: Mapping[str, Json]
+    source: ContextSource
+
+
+def shown(entry: Mapping[str, Json], **changed: Json) -> dict[str, Json]:
+    """An entry of a source's list as it is passed on."""
+    out = {**entry, **changed}
+    meta = out.get("_meta")
+    if isinstance(meta, dict):
+        out["_meta"] = without_reserved(meta)
+    return out
+
+
+def named(source: ContextSource, listing: Listing | None, name: str) -> str:
+    """A prompt's name, prefixed as the source's tools are."""
+    if listing is not None and not listing.prefix:
+        return name
+    return f"{wire_part(source.key)}__{wire_part(name)}"
+
+
+class Contexts:
+    """Reads the sources' own lists each time; they are small and already in memory."""
+
+    def __init__(self, sources: Sources, shelf: Shelf, sealer: Sealer, clock: Clock) -> None:
+        self._sources, self._shelf, self._sealer, self._clock = sources, shelf, sealer, clock
+
+    def seen(self, caller: Caller) -> list[ContextSource]:
+        """The sources a caller may know of, by key."""
+        sources = self._sources()
+        return [sources[key] for key in sorted(sources) if caller.sees(sources[key].namespace)]
+
+    def prompts(self, caller: Caller) -> Iterator[Prompt]:
+        """Every prompt once under each name; a second one of the same name gets a digest of where it is from."""
+        taken: set[str] = set()
+        for source in self.seen(caller):
+            listing = self._shelf.catalog.listings.get(source.key)
+            for entry in source.offers("prompts"):
+                upstream = entry.get("name")
+                if not isinstance(upstream, str):
+                    continue
+                name = named(source, listing, upstream)
+                if name in taken:
+                    name = f"{name}_{wire_digest(source.namespace, upstream)}"
+                taken.add(name)
+                yield Prompt(name, entry, source)
+
+    def list_prompts(self, caller: Caller, *, modern: bool) -> bytes:
+        entries = [shown(prompt.entry, name=prompt.name) for prompt in self.prompts(caller)]
+        return listed(b"prompts", encode(entries), modern=modern)
+
+    def list_resources(self, caller: Caller, *, modern: bool) -> bytes:
+        return listed(b"resources", encode(self._unique(caller, "resources", "uri")), modern=modern)
+
+    def list_templates(self, caller: Caller, *, modern: bool) -> bytes:
+        entries = self._unique(caller, "resourceTemplates", "uriTemplate")
+        return listed(b"resourceTemplates", encode(entries), modern=modern)
+
+    def _unique(self, caller: Caller, kind: str, key: str) -> list[dict[str, Json]]:
+        found: dict[str, dict[str, Json]] = {}
+        for source in self.seen(caller):
+            for entry in source.offers(kind):
+                found.setdefault(str(entry.get(key)), shown(entry))
+        return list(found.values())
+
+    def prompt(self, caller: Caller, name: Json) -> Prompt:
+        for prompt in self.prompts(caller):
+            if prompt.name == name:
+                return prompt
+        raise RpcError(INVALID_PARAMS, f"Unknown prompt: {str(name)[:120]}")
+
+    def owner(self, caller: Caller, uri: Json) -> ContextSource | None:
+        """The source that lists this URI, else the first one with a template it fits."""
+        if not isinstance(uri, str):
+            return None
+        sources = self.seen(caller)
+        for source in sources:
+            if any(entry.get("uri") == uri for entry in source.offers("resources")):
+                return source
+        for source in sources:
+            if any(uri == template or fits(template, uri) for template in templates(source)):
+                return source
+        return None
+
+    async def read(self, visit: Visit, params: dict[str, Any]) -> bytes:
+        uri = params.get("uri")
+        source = self.owner(visit.caller, uri)
+        if source is None:
+            code = INVALID_PARAMS if visit.modern else RESOURCE_NOT_FOUND
+            raise RpcError(code, f"Resource not found: {str(uri)[:200]}", {"uri": uri})
+        return await self._round(visit, source, "resources/read", params, str(uri))
+
+    async def get_prompt(self, visit: Visit, params: dict[str, Any]) -> bytes:
+        prompt = self.prompt(visit.caller, params.get("name"))
+        params = {**params, "name": prompt.entry["name"]}
+        return await self._round(visit, prompt.source, "prompts/get", params, prompt.name)
+
+    async def complete(self, visit: Visit, params: dict[str, Any]) -> bytes:
+        ref = params.get("ref")
+        if not isinstance(ref, dict):
+            raise RpcError(INVALID_PARAMS, "Invalid params: ref must say what is to be completed")
+        source: ContextSource | None
+        if ref.get("type") == "ref/prompt":
+            prompt = self.prompt(visit.caller, ref.get("name"))
+            source, params = prompt.source, {**params, "ref": {**ref, "name": prompt.entry["name"]}}
+        else:
+            source = self.owner(visit.caller, ref.get("uri"))
+        if source is None:
+            raise RpcError(INVALID_PARAMS, f"Unknown resource template: {str(ref.get('uri'))[:200]}")
+        body = await self.forward(visit, source, "completion/complete", params)
+        return render.cleaned(body, modern=visit.modern)
+
+    async def _round(
+        self, visit: Visit, source: ContextSource, method: str, params: dict[str, Any], name: str
+    ) -> bytes:
+        """One round of a request whose source may ask for input; its state travels sealed."""
+        about = subject(method, name, params.get("arguments") or {})
+        if "requestState" in params:
+            state = self._sealer.open(params["requestState"], visit.caller.name, about)
+            params = {**params, "requestState": state.value}
+        body = await self.forward(visit, source, method, params)
+        asking = render.shape_of(body)
+        if asking is not None and asking.request_state is not None:
+            sealed = self._sealer.seal(visit.caller.name, about, "source", asking.request_state)
+            body = render.with_state(body, sealed)
+        reads = method == "resources/read" and asking is None
+        return render.cleaned(body, modern=visit.modern, ttl=reads)
+
+    async def forward(
+        self, visit: Visit, source: ContextSource, method: str, params: Mapping[str, Json]
+    ) -> bytes:
+        deadline = self._clock.monotonic() + SECONDS
+        try:
+            return await source.forward(method, params, visit, deadline)
+        except UpstreamError as error:
+            raise render.upstream_error(error, modern=visit.modern) from None
+        except GatewayError as error:
+            raise RpcError(INTERNAL_ERROR, error.message, error.as_dict()) from None
+
+
+def templates(source: ContextSource) -> Sequence[str]:
+    found = (entry.get("uriTemplate") for entry in source.offers("resourceTemplates"))
+    return [template for template in found if isinstance(template, str)]

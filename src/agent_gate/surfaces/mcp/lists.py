@@ -1,0 +1,124 @@
+"""The catalog as `tools/list` shows it: bytes made once per caller, mode and revision, and spliced from then on."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agent_gate.core.call import Caller
+from agent_gate.core.tool import Definition, Json, Tool, Traits
+from agent_gate.surfaces.mcp.modes import Mode
+from agent_gate.surfaces.mcp.wire import (
+    INVALID_PARAMS,
+    META_SERVER,
+    META_TOOL,
+    MODERN,
+    NEWEST_HANDSHAKE,
+    SERVER,
+    RpcError,
+    encode,
+    without_reserved,
+)
+
+PAGE = 2_000
+TTL_MS = 10_000
+GATE_RESULT = "gate_result"
+HINTS = (
+    ("readOnlyHint", "read_only"),
+    ("destructiveHint", "destructive"),
+    ("idempotentHint", "idempotent"),
+    ("openWorldHint", "open_world"),
+)
+WAITING_TOOL: dict[str, Json] = {
+    "name": GATE_RESULT,
+    "title": "Result of a waiting call",
+    "description": "Get the result of a call that waited for a person. Give the id that the call answered with.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"id": {"type": "string", "description": "The id of the call that waits"}},
+        "required": ["id"],
+        "additionalProperties": False,
+    },
+    "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+}
+ENDING = b'"resultType":"complete","ttlMs":%d,"cacheScope":"private","_meta":%b' % (
+    TTL_MS,
+    encode({META_SERVER: SERVER}),
+)
+Visible = Callable[[Caller], Sequence[Tool]]
+
+
+def annotations(definition: Definition) -> Mapping[str, Json]:
+    """What the source said, or else what is known of the tool's traits."""
+    if definition.annotations or definition.traits == Traits():
+        return definition.annotations
+    return {hint: getattr(definition.traits, trait) for hint, trait in HINTS}
+
+
+def entry(tool: Tool, *, modern: bool) -> dict[str, Any]:
+    """One tool as clients see it; the input schema is what its source gave."""
+    definition, output = tool.definition, tool.definition.output_schema
+    shown: dict[str, Any] = {"name": tool.wire}
+    if title := definition.title or (definition.name if definition.name != tool.wire else ""):
+        shown["title"] = title
+    if definition.description:
+        shown["description"] = definition.description
+    shown["inputSchema"] = definition.input_schema
+    if output is not None and (modern or output.get("type") == "object"):
+        shown["outputSchema"] = output
+    if hints := annotations(definition):
+        shown["annotations"] = hints
+    if definition.icons:
+        shown["icons"] = definition.icons
+    shown["_meta"] = {**without_reserved(definition.meta), META_TOOL: tool.id}
+    return shown
+
+
+def listed(name: bytes, entries: bytes, *, modern: bool, following: str | None = None) -> bytes:
+    """A list result around a JSON array; 2026-07-28 also says how long it may be kept, and by whom."""
+    cursor = b'"nextCursor":%b,' % encode(following) if following is not None else b""
+    if modern:
+        return b'{"%b":%b,%b%b}' % (name, entries, cursor, ENDING)
+    return b'{"%b":%b%b}' % (name, entries, b"," + cursor[:-1] if cursor else b"")
+
+
+class ToolLists:
+    """Pages of `tools/list`. What `visible` returns is compared by identity to know whether anything changed."""
+
+    def __init__(self, visible: Visible, modes: Mapping[str, Mode]) -> None:
+        self._visible, self._modes = visible, modes
+        self._made: dict[tuple[str, str, bool], tuple[object, list[bytes]]] = {}
+
+    def page(self, caller: Caller, mode: str, *, modern: bool, cursor: Json = None) -> bytes:
+        pages = self.pages(caller, mode, modern=modern)
+        if cursor is None:
+            return pages[0]
+        number = int(cursor) // PAGE if isinstance(cursor, str) and cursor.isdecimal() else 0
+        if not 0 < number < len(pages) or cursor != str(number * PAGE):
+            raise RpcError(INVALID_PARAMS, "Invalid params: this cursor is not one that the list gave out")
+        return pages[number]
+
+    def pages(self, caller: Caller, mode: str, *, modern: bool) -> list[bytes]:
+        other = self._modes.get(mode)
+        if other is not None:
+            array = other.list(caller, MODERN if modern else NEWEST_HANDSHAKE)
+            if array is not None:
+                return [listed(b"tools", array, modern=modern)]
+        tools = self._visible(caller)
+        key = (caller.name, mode, modern)
+        made = self._made.get(key)
+        if made is None or made[0] is not tools:
+            made = self._made[key] = (tools, make_pages(tools, modern=modern))
+        return made[1]
+
+
+def make_pages(tools: Sequence[Tool], *, modern: bool) -> list[bytes]:
+    entries = [*(entry(tool, modern=modern) for tool in tools), WAITING_TOOL]
+    starts = range(0, len(entries), PAGE)
+    return [
+        listed(
+            b"tools",
+            encode(entries[start : start + PAGE]),
+            modern=modern,
+            following=str(start + PAGE) if start + PAGE < len(entries) else None,
+        )
+        for start in starts
+    ]

@@ -1,0 +1,164 @@
+"""Which method does what, per revision: the one table that every transport answers from."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agent_gate.core.call import Caller
+from agent_gate.core.tool import Json
+from agent_gate.surfaces.mcp.calling import Calling
+from agent_gate.surfaces.mcp.contexts import Contexts
+from agent_gate.surfaces.mcp.lists import ToolLists
+from agent_gate.surfaces.mcp.sessions import Session
+from agent_gate.surfaces.mcp.subscriptions import Watches
+from agent_gate.surfaces.mcp.visit import LEVELS, RANKS, Visit
+from agent_gate.surfaces.mcp.wire import (
+    HANDSHAKE_ERAS,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    META_SERVER,
+    METHOD_NOT_FOUND,
+    MODERN,
+    NEWEST_HANDSHAKE,
+    SERVER,
+    CallParams,
+    Params,
+    RpcError,
+    encode,
+    error_response,
+    response,
+)
+
+log = logging.getLogger("agent_gate.surfaces.mcp")
+
+TTL_MS = 60_000
+CAPABILITIES: dict[str, Json] = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+FAULT = "Something went wrong inside the gateway; its log says what"
+Quick = Callable[[Visit, dict[str, Any]], bytes]
+Slow = Callable[[Visit, dict[str, Any]], Awaitable[bytes]]
+
+
+class Methods:
+    """`quick` answers from memory; `slow` may reach a source, take long, and send messages meanwhile."""
+
+    def __init__(
+        self,
+        calling: Calling,
+        lists: ToolLists,
+        contexts: Contexts,
+        watches: Watches,
+        instructions: str = "",
+    ) -> None:
+        self._calling, self._lists, self._contexts = calling, lists, contexts
+        self._instructions = instructions
+        self._loudest = RANKS["info"]
+        quick: dict[str, Quick] = {
+            "tools/list": self._tools,
+            "prompts/list": lambda visit, _: contexts.list_prompts(visit.caller, modern=visit.modern),
+            "resources/list": lambda visit, _: contexts.list_resources(visit.caller, modern=visit.modern),
+            "resources/templates/list": lambda visit, _: contexts.list_templates(
+                visit.caller, modern=visit.modern
+            ),
+        }
+        slow: dict[str, Slow] = {
+            "resources/read": contexts.read,
+            "prompts/get": contexts.get_prompt,
+            "completion/complete": contexts.complete,
+        }
+        self._quick = {True: {**quick, "server/discover": self._discover}, False: {**quick, "ping": ping}}
+        self._slow = {
+            True: slow,
+            False: {
+                **slow,
+                "resources/subscribe": watches.subscribe,
+                "resources/unsubscribe": watches.unsubscribe,
+                "logging/setLevel": self._set_level,
+            },
+        }
+
+    def quick(self, visit: Visit, method: str, params: Params) -> bytes | None:
+        """The result of a method that needs nothing but memory; None if the method is another."""
+        handler = self._quick[visit.modern].get(method)
+        return handler(visit, params) if handler is not None and isinstance(params, dict) else None
+
+    async def slow(self, visit: Visit, method: str, params: Params) -> tuple[int, bytes]:
+        """The answer to any other request: zero or the error's code, and the whole response."""
+        try:
+            return 0, response(visit.id, await self._result(visit, method, params))
+        except RpcError as error:
+            return error.code, error_response(visit.id, error)
+        except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own
+            log.exception("%s failed", method[:64])
+            return INTERNAL_ERROR, error_response(visit.id, RpcError(INTERNAL_ERROR, FAULT))
+
+    async def _result(self, visit: Visit, method: str, params: Params) -> bytes:
+        if isinstance(params, CallParams):
+            return await self._calling.answer(visit, params)
+        handler = self._slow[visit.modern].get(method)
+        if handler is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:120]}")
+        return await handler(visit, params)
+
+    def _tools(self, visit: Visit, params: Mapping[str, Json]) -> bytes:
+        return self._lists.page(visit.caller, visit.mode, modern=visit.modern, cursor=params.get("cursor"))
+
+    def _discover(self, visit: Visit, params: Mapping[str, Json]) -> bytes:
+        del visit, params
+        found: dict[str, Json] = {
+            "resultType": "complete",
+            "supportedVersions": [MODERN],
+            "capabilities": CAPABILITIES,
+            "ttlMs": TTL_MS,
+            "cacheScope": "private",
+            "_meta": {META_SERVER: SERVER},
+        }
+        if self._instructions:
+            found["instructions"] = self._instructions
+        return encode(found)
+
+    def initialize(self, caller: Caller, mode: str, params: Mapping[str, Json]) -> tuple[Session, bytes]:
+        """Settle on a revision: the one that was asked for, or else the newest that has a handshake."""
+        wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
+        if not isinstance(wanted, str):
+            raise RpcError(INVALID_PARAMS, "Invalid params: protocolVersion must be a string")
+        era = wanted if wanted in HANDSHAKE_ERAS else NEWEST_HANDSHAKE
+        session = Session(caller, era, mode, capabilities if isinstance(capabilities, dict) else {})
+        welcome: dict[str, Json] = {
+            "protocolVersion": era,
+            "capabilities": CAPABILITIES,
+            "serverInfo": SERVER,
+        }
+        if self._instructions:
+            welcome["instructions"] = self._instructions
+        return session, encode(welcome)
+
+    async def _set_level(self, visit: Visit, params: dict[str, Any]) -> bytes:
+        """Keep the session's level; sources are asked for the most that anybody wants."""
+        level = params.get("level")
+        if level not in RANKS:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: level must be one of {', '.join(LEVELS)}")
+        if visit.session is not None:
+            visit.session.level = level
+        if RANKS[level] < self._loudest:
+            self._loudest = RANKS[level]
+            for source in self._contexts.seen(visit.caller):
+                if "logging" in source.capabilities():
+                    await self._ask_for(visit, source, level)
+        return b"{}"
+
+    async def _ask_for(self, visit: Visit, source: Any, level: str) -> None:
+        try:
+            await self._contexts.forward(visit, source, "logging/setLevel", {"level": level})
+        except RpcError as error:
+            log.info("%s keeps its log level: %s", source.key, error.message)
+
+
+def ping(visit: Visit, params: Mapping[str, Json]) -> bytes:
+    del visit, params
+    return b"{}"

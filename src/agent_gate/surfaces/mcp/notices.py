@@ -1,0 +1,132 @@
+"""Change notices: what a source or the catalog announces, told to each client that can see a difference."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from agent_gate.core.call import Caller
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import ContextSource
+from agent_gate.core.tool import Json
+from agent_gate.surfaces.mcp.contexts import Contexts, Sources
+from agent_gate.surfaces.mcp.lists import ToolLists
+from agent_gate.surfaces.mcp.wire import (
+    PROMPTS_CHANGED,
+    RESOURCE_UPDATED,
+    RESOURCES_CHANGED,
+    TOOLS_CHANGED,
+)
+
+log = logging.getLogger("agent_gate.surfaces.mcp")
+LISTS = (TOOLS_CHANGED, PROMPTS_CHANGED, RESOURCES_CHANGED)
+
+
+class Listener(Protocol):
+    """A client that hears of changes: a session, or an open `subscriptions/listen`."""
+
+    caller: Caller
+    mode: str
+    modern: bool
+
+    def wants(self, method: str, uri: str | None) -> bool: ...
+    def hear(self, method: str, params: Mapping[str, Json]) -> None: ...
+
+
+Seen = Callable[[Listener], object]
+Key = tuple[str, str, str, bool]
+
+
+class Notices:
+    """Remembers what each kind of listener last saw, so that only visible changes are told."""
+
+    def __init__(self, lists: ToolLists, contexts: Contexts, sources: Sources, shelf: Shelf) -> None:
+        self._contexts, self._sources = contexts, sources
+        self._listeners: set[Listener] = set()
+        self._known: dict[Key, object] = {}
+        self._undo: dict[str, tuple[ContextSource, Callable[[], None]]] = {}
+        self._seen: dict[str, Seen] = {
+            TOOLS_CHANGED: lambda who: hash(tuple(lists.pages(who.caller, who.mode, modern=who.modern))),
+            PROMPTS_CHANGED: lambda who: hash(contexts.list_prompts(who.caller, modern=who.modern)),
+            RESOURCES_CHANGED: lambda who: hash(
+                contexts.list_resources(who.caller, modern=who.modern)
+                + contexts.list_templates(who.caller, modern=who.modern)
+            ),
+        }
+        self._stop = shelf.subscribe(lambda _before, _now: self.swapped())
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def join(self, listener: Listener) -> None:
+        self._attach()
+        for method in LISTS:
+            key = key_of(method, listener)
+            if key not in self._known:
+                self._known[key] = self._seen[method](listener)
+        self._listeners.add(listener)
+
+    def leave(self, listener: Listener) -> None:
+        self._listeners.discard(listener)
+        mine = (listener.caller.name, listener.mode, listener.modern)
+        if not any((one.caller.name, one.mode, one.modern) == mine for one in self._listeners):
+            for method in LISTS:
+                self._known.pop(key_of(method, listener), None)
+
+    def count(self, caller: Caller) -> int:
+        return sum(1 for one in self._listeners if one.caller.name == caller.name)
+
+    def close(self) -> None:
+        self._stop()
+        for _, undo in self._undo.values():
+            undo()
+        self._undo.clear()
+
+    def swapped(self) -> None:
+        """A new catalog: sources may have come or gone, and with them anything they offer."""
+        self._attach()
+        for method in LISTS:
+            self.changed(method)
+
+    def _attach(self) -> None:
+        """Listen to each source once; a source that was replaced is listened to anew."""
+        sources = self._sources()
+        for key in [key for key, (source, _) in self._undo.items() if sources.get(key) is not source]:
+            self._undo.pop(key)[1]()
+        for key, source in sources.items():
+            if key not in self._undo:
+                self._undo[key] = (source, source.listen(self._hearing(source)))
+
+    def _hearing(self, source: ContextSource) -> Callable[[str, Mapping[str, Json]], None]:
+        def hear(method: str, params: Mapping[str, Json]) -> None:
+            if method == RESOURCE_UPDATED:
+                self.updated(source, params)
+            elif method in (PROMPTS_CHANGED, RESOURCES_CHANGED):
+                asyncio.get_running_loop().call_soon(self.changed, method)
+
+        return hear
+
+    def changed(self, method: str) -> None:
+        """Tell everybody whose view of this list is another than before."""
+        fresh: dict[Key, bool] = {}
+        for listener in tuple(self._listeners):
+            key = key_of(method, listener)
+            if key not in fresh:
+                now = self._seen[method](listener)
+                fresh[key] = now != self._known.get(key)
+                self._known[key] = now
+            if fresh[key] and listener.wants(method, None):
+                listener.hear(method, {})
+
+    def updated(self, source: ContextSource, params: Mapping[str, Json]) -> None:
+        """A resource changed: told to those who subscribed to it, if it is this source's for them."""
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            return
+        for listener in tuple(self._listeners):
+            if listener.wants(RESOURCE_UPDATED, uri) and source in self._contexts.seen(listener.caller):
+                listener.hear(RESOURCE_UPDATED, {"uri": uri})
+
+
+def key_of(method: str, listener: Listener) -> Key:
+    return (method, listener.caller.name, listener.mode, listener.modern)

@@ -1,0 +1,110 @@
+"""What a POST carries: one message, checked as its revision wants it, answered as JSON or as an event stream."""
+
+import asyncio
+from collections.abc import Mapping
+
+from agent_gate.core.call import Caller
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.tool import Json
+from agent_gate.net.http import Request
+from agent_gate.surfaces.mcp.headers import NAMED_BY, ParamHeaders, check_routing, mismatch
+from agent_gate.surfaces.mcp.sessions import Session
+from agent_gate.surfaces.mcp.streams import Stream
+from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.wire import (
+    INVALID_PARAMS,
+    META_CAPABILITIES,
+    META_VERSION,
+    MODERN,
+    UNSUPPORTED_VERSION,
+    CallParams,
+    Params,
+    RpcError,
+)
+
+EVENT_STREAM = b"text/event-stream"
+MODERN_HEADER = MODERN.encode()
+
+
+class HttpVisit(Visit):
+    """A request over HTTP. The first message before its answer opens the event stream."""
+
+    __slots__ = ("answer", "can_stream", "opened", "stream")
+
+    def __init__(
+        self, request: Request, caller: Caller, era: str, mode: str, session: Session | None, number: bytes
+    ) -> None:
+        super().__init__(caller, era, mode, session, number)
+        accept = request.header(b"accept")
+        self.can_stream = accept is None or EVENT_STREAM in accept or b"*/*" in accept
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.stream: Stream | None = None
+        self.answer: tuple[int, bytes] = (0, b"")
+        if session is None:
+            said = request.header(b"agent-session")
+            self.agent_session = said.decode("ascii", "replace")[:128] if said else None
+        trace = request.header(b"traceparent")
+        self.trace = trace.decode("ascii", "replace")[:128] if trace else None
+
+    def emit(self, message: bytes) -> None:
+        if self.stream is None:
+            if not self.can_stream:
+                return
+            self.stream = self.session.open_stream() if self.session is not None else Stream()
+            self._wake()
+        self.stream.put(message)
+
+    def finish(self) -> None:
+        """The answer is there: on the stream if there is one, else as the response itself."""
+        if self.stream is not None:
+            if self.answer[1]:
+                self.stream.put(self.answer[1])
+            self.stream.end()
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+
+class ModernChecks:
+    """What 2026-07-28 demands of every request: its `_meta`, and headers that repeat the body."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._param_headers = ParamHeaders()
+
+    def check(
+        self,
+        request: Request,
+        caller: Caller,
+        version: bytes,
+        method: str,
+        params: Params,
+        meta: Mapping[str, Json],
+    ) -> None:
+        check_version(version, meta)
+        if isinstance(params, CallParams):
+            check_routing(request, method, params.name)
+            tool = self._shelf.catalog.names.get(params.name)
+            if tool is not None and caller.sees(tool.namespace):
+                self._param_headers.check(request, tool, params.arguments or {})
+        else:
+            key = NAMED_BY.get(method)
+            check_routing(request, method, params.get(key) if key is not None else None)
+
+
+def check_version(version: bytes, meta: Mapping[str, Json]) -> None:
+    """The revision and the client's capabilities, as each request must say them."""
+    said = meta.get(META_VERSION)
+    if version != MODERN_HEADER and (said is None or said == version.decode("ascii", "replace")):
+        requested = version[:64].decode("ascii", "replace")
+        data = {"supported": [MODERN], "requested": requested}
+        raise RpcError(UNSUPPORTED_VERSION, f"Unsupported protocol version: {requested}", data)
+    missing = [key for key in (META_VERSION, META_CAPABILITIES) if key not in meta]
+    if missing:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: _meta lacks {' and '.join(missing)}")
+    if said != MODERN or version != MODERN_HEADER:
+        raise mismatch("MCP-Protocol-Version", f"does not repeat {META_VERSION} of the body")
+    if not isinstance(meta[META_CAPABILITIES], dict):
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {META_CAPABILITIES} must be an object")

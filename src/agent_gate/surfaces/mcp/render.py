@@ -1,0 +1,151 @@
+"""What a call ended in, as the result object of `tools/call`, or as the protocol error that stands for it."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw
+
+from agent_gate.core.call import Outcome, Pending, Result
+from agent_gate.core.tool import Json
+from agent_gate.errors import GatewayError, Internal, ToolNotFound, UpstreamError
+from agent_gate.surfaces.mcp.wire import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    META_ERROR,
+    META_PENDING,
+    META_SERVER,
+    META_SOURCE,
+    SERVER,
+    RpcError,
+    decode,
+    decode_members,
+    decode_object,
+    encode,
+)
+
+COMPLETE = Raw(b'"complete"')
+MODERN_START = b'{"resultType":"complete","_meta":%b,' % encode({META_SERVER: SERVER})
+BARE_START = b'{"resultType":"complete","_meta":%b}' % encode({META_SERVER: SERVER})
+FORBIDDEN_CODES = frozenset({-32002, -32042})
+
+
+class Shape(msgspec.Struct, gc=False):
+    """The members of a result that decide what is added to it."""
+
+    result_type: str = msgspec.field(default="", name="resultType")
+    request_state: str | None = msgspec.field(default=None, name="requestState")
+
+    @property
+    def asks(self) -> bool:
+        return self.result_type == "input_required"
+
+
+decode_shape = msgspec.json.Decoder(Shape).decode
+
+
+def shape_of(body: bytes) -> Shape | None:
+    """What an `input_required` result says of itself; None for every other result."""
+    if b"input_required" not in body:
+        return None
+    shape = decode_shape(body)
+    return shape if shape.asks else None
+
+
+def completed(body: bytes) -> bytes:
+    """A result as 2026-07-28 wants it: with its type, and with the name of this server."""
+    if b'"resultType"' not in body and b'"_meta"' not in body and body[:1] == b"{":
+        rest = body[1:].lstrip()
+        return BARE_START if rest[:1] == b"}" else MODERN_START + rest
+    members = decode_members(body)
+    members.setdefault("resultType", COMPLETE)
+    return with_meta(members, {META_SERVER: SERVER})
+
+
+def with_meta(members: dict[str, Raw], more: Mapping[str, Json]) -> bytes:
+    """The result with members added to its `_meta`; everything else stays as it came."""
+    found = decode(members["_meta"]) if "_meta" in members else {}
+    members["_meta"] = Raw(encode({**(found if isinstance(found, dict) else {}), **more}))
+    return encode(members)
+
+
+def with_state(body: bytes, state: str) -> bytes:
+    members = decode_members(body)
+    members["requestState"] = Raw(encode(state))
+    return encode(members)
+
+
+def text_result(text: str, meta: Mapping[str, Json], *, is_error: bool) -> bytes:
+    content = [{"type": "text", "text": text}]
+    return encode({"content": content, "isError": is_error, "_meta": meta})
+
+
+def json_result(body: bytes) -> bytes:
+    """A plain JSON value as a tool result: its text, and the value itself where it is an object."""
+    start = body[:1]
+    text = body if start == b'"' else encode(body.decode())
+    structured = b',"structuredContent":%b' % body if start == b"{" else b""
+    return b'{"content":[{"type":"text","text":%b}]%b}' % (text, structured)
+
+
+def result_of(result: Result, source: str) -> bytes:
+    """What a source answered; a server's own error names that server."""
+    if result.kind == "json":
+        return json_result(result.body)
+    if result.is_error and source:
+        return with_meta(decode_members(result.body), {META_SOURCE: source})
+    return result.body
+
+
+def error_of(error: GatewayError, *, modern: bool) -> bytes:
+    """An error an agent can read and act on, or `RpcError` where the protocol has a word of its own for it."""
+    if isinstance(error, ToolNotFound):
+        raise RpcError(INVALID_PARAMS, error.message)
+    if isinstance(error, Internal):
+        raise RpcError(INTERNAL_ERROR, error.message)
+    if isinstance(error, UpstreamError) and error.details is not None and "code" in error.details:
+        raise upstream_error(error, modern=modern)
+    return text_result(error.message, {META_ERROR: error.as_dict()}, is_error=True)
+
+
+def upstream_error(error: GatewayError, *, modern: bool) -> RpcError:
+    """An upstream's protocol error under its own code, unless the caller's revision has abolished that code."""
+    details = error.details or {}
+    code = details.get("code")
+    if not isinstance(code, int) or (modern and code in FORBIDDEN_CODES):
+        code = INVALID_PARAMS
+    return RpcError(code, error.message, details.get("data"))
+
+
+def outcome_result(outcome: Outcome, source: str, *, modern: bool) -> bytes:
+    if outcome.result is not None:
+        return result_of(outcome.result, source)
+    return error_of(
+        outcome.error or Internal("The call ended without an answer; the log says why"), modern=modern
+    )
+
+
+def waiting_result(pending: Pending, *, is_error: bool) -> bytes:
+    """What a client that cannot be asked to come back is told while a person decides."""
+    what = f" ({pending.signature})" if pending.signature else ""
+    text = (
+        f"This call waits for a person to approve it{what}. It has not run yet. "
+        f'To get its result, call gate_result with {{"id": "{pending.call_id}"}}. '
+        "Do not make the call again: it would be the same question."
+    )
+    meta = {META_PENDING: {"call": pending.call_id, "expires_at": pending.expires_at}}
+    return text_result(text, meta, is_error=is_error)
+
+
+def cleaned(body: bytes, *, modern: bool, ttl: bool = False) -> bytes:
+    """A forwarded result: its server's own connection is not the caller's business."""
+    members: dict[str, Json] = dict(decode_members(body))
+    if not modern:
+        return body
+    members.setdefault("resultType", COMPLETE)
+    if ttl and members["resultType"] is COMPLETE:
+        members.setdefault("ttlMs", 0)
+    if ttl:
+        members["cacheScope"] = "private"
+    meta = decode_object(members["_meta"]) if "_meta" in members else {}
+    members["_meta"] = {**meta, META_SERVER: SERVER}
+    return encode(members)

@@ -1,0 +1,173 @@
+"""Sessions of the handshake revisions: what a client said at the start, and the streams back to it."""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent_gate.core.call import Caller
+from agent_gate.core.ports import Clock
+from agent_gate.core.tool import Json
+from agent_gate.errors import InvalidArgs
+from agent_gate.surfaces.mcp.streams import Stream
+from agent_gate.surfaces.mcp.wire import NEWEST_HANDSHAKE, Message, decode, notification
+
+if TYPE_CHECKING:
+    from agent_gate.surfaces.mcp.visit import Visit
+
+IDLE_SECONDS = 30 * 60.0
+SWEEP_SECONDS = 60.0
+MOST_SESSIONS = 10_000
+MOST_PER_CALLER = 1_000
+MOST_STREAMS = 16
+STANDALONE = "0"
+
+
+class Session:
+    """One client of one caller, from `initialize` to `DELETE` or idleness."""
+
+    def __init__(self, caller: Caller, era: str, mode: str, capabilities: Mapping[str, Json]) -> None:
+        self.id = secrets.token_hex(16)
+        self.caller = caller
+        self.era = era
+        self.mode = mode
+        self.modern = False
+        self.capabilities = capabilities
+        self.level = "debug"
+        self.used = 0.0
+        self.asked: dict[int, asyncio.Future[Json]] = {}
+        self.visits: dict[bytes, Visit] = {}
+        self.watching: set[str] = set()
+        self.streams: OrderedDict[str, Stream] = OrderedDict()
+        self.standalone = Stream(STANDALONE, prime=self.primes)
+        self._numbers = 0
+
+    @property
+    def primes(self) -> bool:
+        """Older clients take an event without data for a broken message."""
+        return self.era == NEWEST_HANDSHAKE
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.visits) or self.standalone.watched
+
+    def ask(self) -> tuple[int, asyncio.Future[Json]]:
+        """A number for a question to the client, and the future of its answer."""
+        self._numbers += 1
+        answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self.asked[self._numbers] = answer
+        return self._numbers, answer
+
+    def answered(self, message: Message) -> None:
+        """The client's answer to one of our questions; anything else is ignored."""
+        number = decode(message.id) if message.id else None
+        future = self.asked.get(number) if isinstance(number, int) else None
+        if future is None or future.done():
+            return
+        if message.result:
+            future.set_result(decode(message.result))
+        else:
+            future.set_exception(InvalidArgs(refusal(message)))
+
+    def open_stream(self) -> Stream:
+        """A stream for one request, kept after its end so that its client can come back for it."""
+        self._numbers += 1
+        name = f"s{self._numbers}"
+        stream = self.streams[name] = Stream(name, prime=self.primes)
+        for old, kept in list(self.streams.items()):
+            if len(self.streams) > MOST_STREAMS and kept.ended:
+                del self.streams[old]
+        return stream
+
+    def resume(self, last: str) -> tuple[Stream, int] | None:
+        """The stream of an event id, and the number after which to go on."""
+        name, _, number = last.rpartition("-")
+        stream = self.standalone if name == STANDALONE else self.streams.get(name)
+        if stream is None or not number.isascii() or not number.isdigit() or int(number) > stream.sequence:
+            return None
+        return stream, int(number)
+
+    def wants(self, method: str, uri: str | None) -> bool:
+        """The handshake revisions hear of every list; of resources only those they subscribed to."""
+        del method
+        return uri is None or uri in self.watching
+
+    def hear(self, method: str, params: Mapping[str, Json]) -> None:
+        self.standalone.put(notification(method, params))
+
+    def close(self) -> None:
+        for stream in (*self.streams.values(), self.standalone):
+            stream.end()
+        for future in self.asked.values():
+            if not future.done():
+                future.set_exception(InvalidArgs("The client ended its session"))
+
+
+def refusal(message: Message) -> str:
+    """What the client said instead of an answer."""
+    said: Any = decode(message.error) if message.error else None
+    text = said.get("message") if isinstance(said, dict) else None
+    return f"The client did not answer: {str(text or 'no reason given')[:500]}"
+
+
+class Sessions:
+    """All sessions by id, bounded in number per caller and altogether; the idle ones go first."""
+
+    def __init__(
+        self, clock: Clock, joined: Callable[[Session], None], left: Callable[[Session], None]
+    ) -> None:
+        self._clock, self._joined, self._left = clock, joined, left
+        self._all: dict[str, Session] = {}
+        self._swept = 0.0
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._all.values())
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, session: Session) -> None:
+        session.used = now = self._clock.monotonic()
+        if now >= self._swept + SWEEP_SECONDS:
+            self.expire()
+        if len(self._all) >= MOST_PER_CALLER:
+            self._make_room(session.caller.name)
+        self._all[session.id] = session
+        self._joined(session)
+
+    def _make_room(self, caller: str) -> None:
+        own = [one for one in self._all.values() if one.caller.name == caller]
+        if len(own) >= MOST_PER_CALLER:
+            self.end(least_used(own))
+        elif len(self._all) >= MOST_SESSIONS:
+            self.end(least_used(list(self._all.values())))
+
+    def find(self, ident: str, caller: Caller) -> Session | None:
+        """The session, if it is this caller's; somebody else's does not exist."""
+        session = self._all.get(ident)
+        if session is None or session.caller.name != caller.name:
+            return None
+        now = self._clock.monotonic()
+        if now - session.used > IDLE_SECONDS and not session.busy:
+            self.end(session)
+            return None
+        session.used = now
+        session.caller = caller
+        return session
+
+    def end(self, session: Session) -> None:
+        if self._all.pop(session.id, None) is not None:
+            session.close()
+            self._left(session)
+
+    def expire(self) -> None:
+        """End what was idle for too long."""
+        self._swept = self._clock.monotonic()
+        limit = self._swept - IDLE_SECONDS
+        for session in [one for one in self._all.values() if one.used < limit and not one.busy]:
+            self.end(session)
+
+
+def least_used(sessions: list[Session]) -> Session:
+    return min(sessions, key=lambda one: (one.busy, one.used))

@@ -1,0 +1,203 @@
+"""`StdioServer`: the same surface for one client over stdin and stdout, one message a line."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import Protocol
+
+from agent_gate.core.call import Caller
+from agent_gate.core.tool import Json
+from agent_gate.surfaces.mcp.posting import check_version
+from agent_gate.surfaces.mcp.sessions import Session
+from agent_gate.surfaces.mcp.subscriptions import Listen
+from agent_gate.surfaces.mcp.surface import McpSurface
+from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.wire import (
+    INVALID_REQUEST,
+    META_CAPABILITIES,
+    META_VERSION,
+    MODERN,
+    PARSE_ERROR,
+    UNSAID_ERA,
+    Message,
+    Params,
+    RpcError,
+    encode,
+    error_response,
+    notification,
+    read_message,
+    read_object,
+    read_params,
+    response,
+)
+
+LONGEST_LINE = 4 * 1024 * 1024
+
+
+class Writer(Protocol):
+    def write(self, data: bytes) -> None: ...
+    async def drain(self) -> None: ...
+
+
+class StdioVisit(Visit):
+    """A request of the one client; everything goes out on the same pipe."""
+
+    __slots__ = ("_send",)
+
+    def __init__(self, server: "StdioServer", era: str, number: bytes) -> None:
+        super().__init__(server.caller, era, server.mode, server.session, number)
+        self._send = server.send
+
+    def emit(self, message: bytes) -> None:
+        self._send(message)
+
+
+class StdioSession(Session):
+    """A session whose notices need no stream of their own."""
+
+    def __init__(self, server: "StdioServer", session: Session) -> None:
+        super().__init__(session.caller, session.era, session.mode, session.capabilities)
+        self._send = server.send
+
+    def hear(self, method: str, params: Mapping[str, Json]) -> None:
+        self._send(notification(method, params))
+
+
+class StdioServer:
+    """Serves until the client closes its end. Requests run side by side, answers come as they are ready."""
+
+    def __init__(self, surface: McpSurface, caller: Caller, mode: str | None = None) -> None:
+        self.surface, self.caller, self.mode = surface, caller, mode or caller.mode
+        self.session: StdioSession | None = None
+        self._writer: Writer | None = None
+        self._visits: dict[bytes, Visit] = {}
+        self._listens: dict[bytes, Listen] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, reader: asyncio.StreamReader | None = None, writer: Writer | None = None) -> None:
+        if reader is None or writer is None:
+            reader, writer = await standard_streams()
+        self._writer = writer
+        try:
+            while line := await read_line(reader):
+                await self._take(line)
+                await writer.drain()
+        finally:
+            await self._end()
+
+    def send(self, message: bytes) -> None:
+        if self._writer is not None:
+            self._writer.write(message.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
+
+    async def _take(self, line: bytes) -> None:
+        """One line in; what it asks for is answered later, what is wrong with it at once."""
+        if not line.strip():
+            return
+        message = Message()
+        try:
+            if len(line) > LONGEST_LINE:
+                raise RpcError(PARSE_ERROR, f"A message may have at most {LONGEST_LINE} bytes")
+            message = read_message(line)
+            if message.id and message.method:
+                self._request(message)
+            else:
+                await self._without_answer(message)
+        except RpcError as error:
+            self.send(error_response(bytes(message.id), error))
+
+    def _request(self, message: Message) -> None:
+        number, method = bytes(message.id), message.method
+        if method == "initialize":
+            self._initialize(message)
+            return
+        params, meta = read_params(method, message.params)
+        modern = META_VERSION in meta
+        if modern:
+            check_version(str(meta[META_VERSION]).encode(), meta)
+        era = MODERN if modern else (self.session.era if self.session is not None else UNSAID_ERA)
+        visit = StdioVisit(self, era, number)
+        visit.meta = meta
+        if modern:
+            visit.capabilities, visit.session = meta[META_CAPABILITIES], None
+        result = self.surface.methods.quick(visit, method, params)
+        if result is not None:
+            self.send(response(number, result))
+        elif modern and method == "subscriptions/listen" and isinstance(params, dict):
+            self._listen(visit, params.get("notifications"))
+        else:
+            task = asyncio.get_running_loop().create_task(self._answer(visit, method, params))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _initialize(self, message: Message) -> None:
+        if self.session is not None:
+            raise RpcError(INVALID_REQUEST, "The session is initialized already")
+        session, welcome = self.surface.methods.initialize(
+            self.caller, self.mode, read_object(message.params)
+        )
+        self.session = StdioSession(self, session)
+        self.surface.notices.join(self.session)
+        self.send(response(bytes(message.id), welcome))
+
+    def _listen(self, visit: Visit, wanted: Json) -> None:
+        listen = Listen(self.caller, self.mode, visit.id, wanted, self.send)
+        listen.acknowledge()
+        self._listens[visit.id] = listen
+        self.surface.notices.join(listen)
+
+    async def _answer(self, visit: Visit, method: str, params: Params) -> None:
+        self._visits.setdefault(visit.id, visit)
+        try:
+            _, body = await self.surface.methods.slow(visit, method, params)
+            self.send(body)
+        finally:
+            self._visits.pop(visit.id, None)
+
+    async def _without_answer(self, message: Message) -> None:
+        if not message.method:
+            if self.session is not None:
+                self.session.answered(message)
+        elif message.method == "notifications/cancelled":
+            number = encode(read_object(message.params).get("requestId"))
+            listen = self._listens.pop(number, None)
+            if listen is not None:
+                self.surface.notices.leave(listen)
+            elif number in self._visits:
+                await self.surface.calling.cancelled(self._visits[number])
+
+    async def _end(self) -> None:
+        """The client is gone: calls that wait for a person go on without it, others are ended."""
+        for listener in (*self._listens.values(), self.session):
+            if listener is not None:
+                self.surface.notices.leave(listener)
+        for visit in list(self._visits.values()):
+            cancelling = self.surface.calling.left(visit)
+            if cancelling is not None:
+                await cancelling
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def read_line(reader: asyncio.StreamReader) -> bytes:
+    """The next line; one that is too long is read to its end and comes back as more than is allowed."""
+    size, kept = 0, b""
+    while True:
+        try:
+            line = await reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError as end:
+            line = end.partial
+        except asyncio.LimitOverrunError as full:
+            size += full.consumed
+            kept = (await reader.readexactly(full.consumed))[:1]
+            continue
+        return line if not size else kept + b" " * LONGEST_LINE + b"\n"
+
+
+async def standard_streams() -> tuple[asyncio.StreamReader, Writer]:
+    """This process's stdin and stdout as streams."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=LONGEST_LINE)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sys.stdout.buffer)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)

@@ -1,0 +1,303 @@
+"""`McpSurface`: MCP over Streamable HTTP, for 2026-07-28 and for the revisions with a handshake, on one path.
+
+A request is answered with plain JSON unless something must be sent before the answer; then the response
+turns into an event stream.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from agent_gate.access.tokens import Tokens
+from agent_gate.calls import Calls
+from agent_gate.core.call import Caller
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import Clock, SystemClock
+from agent_gate.errors import Unauthorized
+from agent_gate.net.http import Header, Request, Response, StreamResponse, refusal
+from agent_gate.surfaces.mcp.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
+from agent_gate.surfaces.mcp.challenge import WELL_KNOWN, metadata, unauthorized
+from agent_gate.surfaces.mcp.contexts import Contexts, Sources
+from agent_gate.surfaces.mcp.headers import mismatch
+from agent_gate.surfaces.mcp.lists import ToolLists, Visible
+from agent_gate.surfaces.mcp.methods import Methods
+from agent_gate.surfaces.mcp.modes import Mode
+from agent_gate.surfaces.mcp.notices import Notices
+from agent_gate.surfaces.mcp.posting import HttpVisit, ModernChecks, check_version
+from agent_gate.surfaces.mcp.sealing import Sealer
+from agent_gate.surfaces.mcp.sessions import Session, Sessions
+from agent_gate.surfaces.mcp.streams import Stream
+from agent_gate.surfaces.mcp.subscriptions import Listen, Watches
+from agent_gate.surfaces.mcp.wire import (
+    HANDSHAKE_ERAS,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    META_CAPABILITIES,
+    META_VERSION,
+    MODERN,
+    STATUSES,
+    UNSAID_ERA,
+    Message,
+    Params,
+    RpcError,
+    encode,
+    error_response,
+    read_message,
+    read_object,
+    read_params,
+    response,
+)
+
+HANDSHAKE_HEADERS = {era.encode(): era for era in HANDSHAKE_ERAS}
+PATHS = {b"/mcp": "", b"/mcp/full": "full", b"/mcp/proxy": "proxy", b"/mcp/gateway": "gateway"}
+STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
+ACCEPTED = Response(202)
+MOST_LISTENS = 64
+UNKNOWN_SESSION = RpcError(-32001, "Session not found; send initialize to begin a new one")
+
+Answer = Response | StreamResponse
+
+
+class McpSurface:
+    """Serves `/mcp`. `modes` adds other ways to show tools under `/mcp/NAME`; `seal_key` is the installation's."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        tokens: Tokens,
+        shelf: Shelf,
+        contexts: Sources,
+        visible: Visible,
+        *,
+        seal_key: bytes,
+        modes: Mapping[str, Mode] | None = None,
+        clock: Clock | None = None,
+        hold: float = HOLD_SECONDS,
+        beat: float = BEAT_SECONDS,
+        instructions: str = "",
+    ) -> None:
+        clock = clock or SystemClock()
+        sealer = Sealer(seal_key, clock)
+        self.modes = dict(modes or {})
+        self.tokens = tokens
+        self.contexts = Contexts(contexts, shelf, sealer, clock)
+        self.lists = ToolLists(visible, self.modes)
+        self.calling = Calling(calls, shelf, sealer, clock, self.modes, hold=hold, beat=beat)
+        self.watches = Watches(self.contexts)
+        self.methods = Methods(self.calling, self.lists, self.contexts, self.watches, instructions)
+        self.notices = Notices(self.lists, self.contexts, contexts, shelf)
+        self.sessions = Sessions(clock, self.notices.join, self._ended)
+        self._checks = ModernChecks(shelf)
+        self._listens: dict[Listen, Stream] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def handle(self, request: Request) -> Answer:
+        mode = PATHS.get(request.target)
+        if mode is None:
+            if request.path.startswith(WELL_KNOWN):
+                return metadata(request)
+            mode = PATHS.get(request.path.encode("ascii"))
+            if mode is None:
+                return refusal(404, "INVALID_ARGS", "MCP is served at /mcp")
+        try:
+            caller = self.tokens.from_header(request.header(b"authorization"))
+        except Unauthorized as error:
+            return unauthorized(request, error)
+        mode = mode or caller.mode
+        if request.method == "POST":
+            return await self._post(request, caller, mode)
+        return self._get_or_delete(request, caller)
+
+    async def _post(self, request: Request, caller: Caller, mode: str) -> Answer:
+        message = Message()
+        try:
+            message = read_message(request.body)
+            version = request.header(b"mcp-protocol-version")
+            if version is not None and version not in HANDSHAKE_HEADERS:
+                return await self._modern(request, caller, mode, message, version)
+            return await self._handshake(request, caller, mode, message, version)
+        except RpcError as error:
+            status = 404 if error is UNKNOWN_SESSION else STATUSES.get(error.code, 400)
+            return Response(status, error_response(bytes(message.id), error))
+
+    # -- 2026-07-28
+
+    async def _modern(
+        self, request: Request, caller: Caller, mode: str, message: Message, version: bytes
+    ) -> Answer:
+        if not message.id or not message.method:
+            return self._modern_notification(message, version)
+        params, meta = read_params(message.method, message.params)
+        self._checks.check(request, caller, version, message.method, params, meta)
+        visit = HttpVisit(request, caller, MODERN, mode, None, bytes(message.id))
+        visit.meta = meta
+        visit.capabilities = meta[META_CAPABILITIES]
+        result = self.methods.quick(visit, message.method, params)
+        if result is not None:
+            return Response(200, response(visit.id, result))
+        if message.method == "subscriptions/listen" and isinstance(params, dict):
+            return await self._listen(request, visit, params)
+        request.on_disconnect(lambda: self._left(visit))
+        return await self._run(visit, message.method, params)
+
+    def _modern_notification(self, message: Message, version: bytes) -> Response:
+        """Accepted and without effect: a client of this revision cancels by closing its stream."""
+        if not message.method:
+            raise RpcError(INVALID_REQUEST, "Invalid request: this revision has no requests to answer")
+        if version != MODERN.encode():
+            check_version(version, {})
+        return ACCEPTED
+
+    def _left(self, visit: HttpVisit) -> None:
+        cancelling = self.calling.left(visit)
+        if cancelling is not None:
+            self._spawn(cancelling)
+
+    async def _listen(self, request: Request, visit: HttpVisit, params: dict[str, Any]) -> Answer:
+        if self.notices.count(visit.caller) >= MOST_LISTENS:
+            raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open; close one first")
+        stream = Stream()
+        listen = Listen(visit.caller, visit.mode, visit.id, params.get("notifications"), stream.put)
+        listen.acknowledge()
+        self.notices.join(listen)
+        self._listens[listen] = stream
+        request.on_disconnect(lambda: self._unlisten(listen))
+        for uri in listen.uris:
+            if self.contexts.owner(visit.caller, uri) is not None:
+                self._spawn(self._watch(visit, uri))
+        return StreamResponse(200, stream.chunks(), STREAM_HEADERS)
+
+    async def _watch(self, visit: HttpVisit, uri: str) -> None:
+        try:
+            await self.watches.watch(visit, uri)
+        except RpcError:
+            return
+
+    def _unlisten(self, listen: Listen) -> None:
+        stream = self._listens.pop(listen, None)
+        if stream is not None:
+            self.notices.leave(listen)
+            self.watches.forget(listen.uris)
+            stream.end()
+
+    # -- the revisions with a handshake
+
+    async def _handshake(
+        self, request: Request, caller: Caller, mode: str, message: Message, version: bytes | None
+    ) -> Answer:
+        if message.method == "initialize" and message.id:
+            return self._initialize(caller, mode, message)
+        session = self._session(request, caller)
+        if not message.id or not message.method:
+            self._without_answer(session, message)
+            return ACCEPTED
+        params, meta = read_params(message.method, message.params)
+        era = session.era if session is not None else HANDSHAKE_HEADERS.get(version or b"", UNSAID_ERA)
+        if version is None and session is None and META_VERSION in meta:
+            raise mismatch("MCP-Protocol-Version", "is missing")
+        visit = HttpVisit(request, caller, era, mode, session, bytes(message.id))
+        visit.meta = meta
+        result = self.methods.quick(visit, message.method, params)
+        if result is not None:
+            return Response(200, response(visit.id, result))
+        return await self._run(visit, message.method, params)
+
+    def _initialize(self, caller: Caller, mode: str, message: Message) -> Response:
+        session, welcome = self.methods.initialize(caller, mode, read_object(message.params))
+        self.sessions.add(session)
+        headers = ((b"mcp-session-id", session.id.encode()),)
+        return Response(200, response(bytes(message.id), welcome), headers)
+
+    def _session(self, request: Request, caller: Caller) -> Session | None:
+        """The session a request names; one that is unknown, ended or another caller's is refused alike."""
+        ident = request.header(b"mcp-session-id")
+        if ident is None:
+            return None
+        session = self.sessions.find(ident.decode("latin-1"), caller)
+        if session is None:
+            raise UNKNOWN_SESSION
+        return session
+
+    def _without_answer(self, session: Session | None, message: Message) -> None:
+        """A notification, or the client's answer to a question of ours."""
+        if session is None:
+            return
+        if not message.method:
+            session.answered(message)
+        elif message.method == "notifications/cancelled":
+            wanted = encode(read_object(message.params).get("requestId"))
+            visit = session.visits.get(wanted)
+            if visit is not None:
+                self._spawn(self.calling.cancelled(visit))
+
+    def _ended(self, session: Session) -> None:
+        self.notices.leave(session)
+        self.watches.forget(session.watching)
+
+    # -- both
+
+    async def _run(self, visit: HttpVisit, method: str, params: Params) -> Answer:
+        """Answer in a task of its own, because a call goes on when its client has gone."""
+        task = asyncio.get_running_loop().create_task(self._answer(visit, method, params))
+        self._tasks.add(task)
+        await visit.opened
+        if visit.stream is not None:
+            return StreamResponse(200, visit.stream.chunks(), STREAM_HEADERS)
+        code, body = visit.answer
+        return Response(STATUSES.get(code, 200) if code and visit.modern else 200, body)
+
+    async def _answer(self, visit: HttpVisit, method: str, params: Params) -> None:
+        session = visit.session
+        if session is not None:
+            session.visits.setdefault(visit.id, visit)
+        try:
+            visit.answer = await self.methods.slow(visit, method, params)
+        finally:
+            if session is not None and session.visits.get(visit.id) is visit:
+                del session.visits[visit.id]
+            visit.finish()
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.discard(task)
+
+    def _get_or_delete(self, request: Request, caller: Caller) -> Answer:
+        version = request.header(b"mcp-protocol-version")
+        modern = version is not None and version not in HANDSHAKE_HEADERS
+        if modern or request.method not in ("GET", "DELETE") or request.header(b"mcp-session-id") is None:
+            message = "send requests with POST; GET and DELETE belong to a session"
+            return refusal(405, "INVALID_ARGS", message, ((b"allow", b"POST"),))
+        try:
+            session = self._session(request, caller)
+        except RpcError as error:
+            return Response(404, error_response(b"", error))
+        assert session is not None
+        if request.method == "DELETE":
+            self.sessions.end(session)
+            return Response(204)
+        return self._events(request, session)
+
+    def _events(self, request: Request, session: Session) -> StreamResponse:
+        """The session's own stream, or the one that `Last-Event-ID` was lost from."""
+        last = request.header(b"last-event-id")
+        resumed = session.resume(last.decode("latin-1")) if last is not None else None
+        stream, after = resumed if resumed is not None else (session.standalone, None)
+        return StreamResponse(200, stream.chunks(after), STREAM_HEADERS)
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self, seconds: float = 5.0) -> None:
+        """End every stream on purpose, let requests in flight end, and stop listening."""
+        for listen, stream in list(self._listens.items()):
+            stream.put(listen.goodbye())
+            self._unlisten(listen)
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        for session in list(self.sessions):
+            self.sessions.end(session)
+        self.notices.close()

@@ -1,0 +1,45 @@
+"""URI templates of resources (RFC 6570, as far as servers use it): whether a URI fits one, in linear time."""
+
+import re
+from functools import lru_cache
+
+EXPRESSION = re.compile(r"\{([+#./;?&]?)[^{}]*\}")
+ALLOWED = {
+    "": re.compile(r"[^/?#]+"),
+    "+": re.compile(r".+", re.DOTALL),
+    "#": re.compile(r"(?:#.*)?", re.DOTALL),
+    ".": re.compile(r"(?:\.[^/?#]*)?"),
+    "/": re.compile(r"(?:/[^?#]*)?"),
+    ";": re.compile(r"(?:;[^/?#]*)?"),
+    "?": re.compile(r"(?:\?[^#]*)?"),
+    "&": re.compile(r"(?:&[^#]*)?"),
+}
+LONGEST = 4_096
+
+
+@lru_cache(maxsize=4096)
+def parts(template: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The literal before the first expression, then each expression's operator with the literal after it."""
+    pieces = EXPRESSION.split(template[:LONGEST])
+    return pieces[0], tuple(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+def fits(template: str, uri: str) -> bool:
+    """Each expression takes what stands before the next literal; nothing is ever tried twice."""
+    start, rest = parts(template)
+    if len(uri) > LONGEST or not uri.startswith(start):
+        return False
+    at = len(start)
+    for number, (operator, literal) in enumerate(rest, 1):
+        end = closing(uri, literal, at + (operator in "+"), last=number == len(rest))
+        if end < at or not ALLOWED[operator].fullmatch(uri, at, end):
+            return False
+        at = end + len(literal)
+    return at == len(uri)
+
+
+def closing(uri: str, literal: str, earliest: int, *, last: bool) -> int:
+    """Where the literal that ends an expression begins; -1 where it does not follow."""
+    if last:
+        return len(uri) - len(literal) if uri.endswith(literal) else -1
+    return uri.find(literal, earliest)

@@ -1,0 +1,90 @@
+"""`Visit`: one request of a client while it is answered, and the way back to that client meanwhile."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from agent_gate.core.call import Caller
+from agent_gate.core.tool import Json
+from agent_gate.errors import InvalidArgs
+from agent_gate.surfaces.mcp.sessions import Session
+from agent_gate.surfaces.mcp.wire import (
+    ELICITED,
+    LOG,
+    META_LOG_LEVEL,
+    MODERN,
+    PROGRESS,
+    notification,
+    request,
+)
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+RANKS = {level: rank for rank, level in enumerate(LEVELS)}
+NO_BACK = "This client cannot be asked anything while its request runs"
+
+
+class Visit(ABC):
+    """The `Conversation` of a call. Each transport says how a message gets out."""
+
+    __slots__ = (
+        "agent_session",
+        "call_id",
+        "caller",
+        "capabilities",
+        "era",
+        "id",
+        "meta",
+        "mode",
+        "modern",
+        "session",
+        "trace",
+    )
+
+    def __init__(self, caller: Caller, era: str, mode: str, session: Session | None, number: bytes) -> None:
+        self.caller = caller
+        self.era = era
+        self.modern = era == MODERN
+        self.mode = mode
+        self.session = session
+        self.id = number
+        self.capabilities: Mapping[str, Json] = session.capabilities if session is not None else {}
+        self.meta: Mapping[str, Json] = {}
+        self.call_id = ""
+        self.agent_session: str | None = session.id if session is not None else None
+        self.trace: str | None = None
+
+    @abstractmethod
+    def emit(self, message: bytes) -> None:
+        """Send one message to the client before the answer."""
+
+    @property
+    def progress_token(self) -> Json:
+        return self.meta.get("progressToken")
+
+    async def notify(self, method: str, params: Mapping[str, Json]) -> None:
+        if method == PROGRESS:
+            token = self.progress_token
+            if token is None:
+                return
+            params = {**params, "progressToken": token}
+        elif (method == LOG and not self.hears(params.get("level"))) or method not in (LOG, ELICITED):
+            return
+        self.emit(notification(method, params))
+
+    def hears(self, level: Json) -> bool:
+        """Whether the client wants log messages of this level."""
+        if self.modern:
+            wanted = self.meta.get(META_LOG_LEVEL)
+        else:
+            wanted = self.session.level if self.session is not None else "debug"
+        return isinstance(wanted, str) and RANKS.get(str(level), 0) >= RANKS.get(wanted, len(LEVELS))
+
+    async def request(self, method: str, params: Mapping[str, Json]) -> Json:
+        """Put a question to the client; only sessions of the handshake revisions can carry one."""
+        if self.modern or self.session is None:
+            raise InvalidArgs(NO_BACK)
+        number, answer = self.session.ask()
+        try:
+            self.emit(request(number, method, params))
+            return await answer
+        finally:
+            self.session.asked.pop(number, None)
