@@ -246,6 +246,8 @@ def test_a_closed_store_refuses_and_can_be_closed_twice(settings: StoreSettings)
             await store.write(put("late"))
         with pytest.raises(DependencyUnavailable, match="stopping"):
             store.post(put("late"))
+        with pytest.raises(DependencyUnavailable, match="stopping"):
+            await store.read("SELECT 1")
 
     asyncio.run(story())
 

@@ -151,8 +151,13 @@ class Sealer:
             log.warning("The last rows are not sealed: %s", unavailable.message)
 
     def _grown(self, head: Head, loop: asyncio.AbstractEventLoop) -> None:
-        if head.seq - self._sealed >= self._every and not loop.is_closed():
+        """Called on the store's thread, which must not see an error of ours."""
+        if self._closing or head.seq - self._sealed < self._every:
+            return
+        try:
             loop.call_soon_threadsafe(self._due.set)
+        except RuntimeError:
+            log.debug("The event loop ended before the sealer")
 
     async def _run(self) -> None:
         while not self._closing:

@@ -47,6 +47,8 @@ class DurableStore:
         self._writer.put(Unit(statements))
 
     async def read(self, sql: str, params: tuple[Param, ...] = ()) -> list[Record]:
+        if self._closed:
+            raise DependencyUnavailable("The record cannot be read: the gateway is stopping.")
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._readers, self._engine.read, sql, params)
