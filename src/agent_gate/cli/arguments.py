@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_gate.core.strictjson import parse
+from agent_gate.core.strict import parse
 from agent_gate.errors import InvalidArgs
 
 FORMAT = "Invalid argument format"

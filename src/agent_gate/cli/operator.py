@@ -95,7 +95,8 @@ def socket_of(admin_socket: Path | None, config: Path | None) -> Path:
 
 def configured_socket(config: Path) -> Path:
     """Read only the one key that matters, so that unset variables elsewhere do not stand in the way."""
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     try:
         data = YAML(typ="safe", pure=True).load(config.read_text(encoding="utf-8")) or {}

@@ -1,15 +1,16 @@
 """JSON from strangers: one reading only, bounded depth, and nothing that another parser would read otherwise."""
 
 import re
-from typing import Final
 
 import msgspec
 
 from agent_gate.core.tool import Json
+from agent_gate.errors import InvalidArgs
 
-MOST_DEPTH: Final = 64
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-BRACKET = re.compile(r"[\[\]{}]")
+MOST_DEPTH = 64
+STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+DEEP = f"it is nested more than {MOST_DEPTH} levels deep"
+CONTAINERS = (dict, list)
 
 
 class MalformedJson(ValueError):
@@ -19,30 +20,34 @@ class MalformedJson(ValueError):
 def strict_json(text: str | bytes) -> Json:
     """The value, or `MalformedJson` for bad syntax, NaN, lone surrogates, repeated keys and deep nesting."""
     try:
-        plain = text if isinstance(text, str) else text.decode()
-        bare = STRING.sub("", plain)
-        if bare.count("[") + bare.count("{") > MOST_DEPTH and depth(bare) > MOST_DEPTH:
-            raise MalformedJson(f"it is nested more than {MOST_DEPTH} levels deep")
-        value = msgspec.json.decode(plain)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
         raise MalformedJson("it is not JSON") from None
-    if bare.count(":") != count_keys(value):
+    except RecursionError:
+        raise MalformedJson(DEEP) from None
+    # Only a text that parsed has closed strings, without which this expression would take quadratic time.
+    bare = STRING.sub("", text if isinstance(text, str) else text.decode())
+    if bare.count(":") != count_keys(value, 1):
         raise MalformedJson("a key is given twice in one object")
     return value
 
 
-def depth(bare: str) -> int:
-    """How deep brackets nest in a text whose strings were taken out."""
-    now = most = 0
-    for match in BRACKET.finditer(bare):
-        now += 1 if match[0] in "[{" else -1
-        most = max(most, now)
-    return most
+def count_keys(value: Json, level: int) -> int:
+    """The keys of all objects inside, as parsed; the text has more colons where one was repeated."""
+    if not isinstance(value, CONTAINERS):
+        return 0
+    if level > MOST_DEPTH:
+        raise MalformedJson(DEEP)
+    count, items = (len(value), value.values()) if isinstance(value, dict) else (0, value)
+    for item in items:
+        if isinstance(item, CONTAINERS):
+            count += count_keys(item, level + 1)
+    return count
 
 
-def count_keys(value: Json) -> int:
-    if isinstance(value, dict):
-        return len(value) + sum(count_keys(item) for item in value.values() if isinstance(item, dict | list))
-    if isinstance(value, list):
-        return sum(count_keys(item) for item in value if isinstance(item, dict | list))
-    return 0
+def parse(text: str | bytes) -> Json:
+    """As `strict_json`, for arguments: what is wrong is an `InvalidArgs`."""
+    try:
+        return strict_json(text)
+    except MalformedJson as error:
+        raise InvalidArgs(f"This is not valid JSON: {error}") from None

@@ -5,12 +5,12 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
-from agent_gate.core.strictjson import parse
+from agent_gate.core.strict import parse
 from agent_gate.errors import GatewayError
 from agent_gate.net.http import Request, Response, error_response, json_response
 
 SWITCHES = {"turn_on": "on", "turn_off": "off", "lock": "locked", "unlock": "unlocked"}
-FIRST_STATES = {
+FIRST_STATES: dict[str, tuple[str, dict[str, Any]]] = {
     "light.bedroom": ("off", {"friendly_name": "Bedroom", "brightness": 0}),
     "light.kitchen": ("on", {"friendly_name": "Kitchen", "brightness": 180}),
     "lock.front_door": ("locked", {"friendly_name": "Front door"}),

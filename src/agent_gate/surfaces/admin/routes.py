@@ -1,16 +1,23 @@
-"""A small route table: method and path template to handler, with the template's values passed on."""
+"""A small route table: method and path template to handler, and the OpenAPI document that describes it."""
 
 import re
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from agent_gate.core.strictjson import parse
+from agent_gate.core.strict import parse
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import Request, Response, StreamResponse, refusal
 
 Reply = Response | StreamResponse
+Properties = Mapping[str, Mapping[str, Any]]
+
+TEXT: Mapping[str, Any] = {"type": "string"}
+NUMBER: Mapping[str, Any] = {"type": "number"}
+FLAG: Mapping[str, Any] = {"type": "boolean"}
+OBJECT: Mapping[str, Any] = {"type": "object"}
+TEXTS: Mapping[str, Any] = {"type": "array", "items": TEXT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,10 @@ class Ask:
             raise InvalidArgs("The body must be a JSON object")
         return value
 
+    def param(self, name: str) -> str | None:
+        """A value from the query; an empty one counts as not given."""
+        return self.request.params().get(name) or None
+
     def number(self, name: str, default: float, most: float) -> float:
         """A number from the query, kept within bounds."""
         try:
@@ -41,21 +52,42 @@ Handler = Callable[[Ask], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """One operation. `query` and `body` say what it takes; `required` names what the body must have."""
+
     method: str
     path: str
     handler: Handler
     summary: str
+    query: Properties = field(default_factory=dict)
+    body: Properties = field(default_factory=dict)
+    required: tuple[str, ...] = ()
 
     def pattern(self) -> re.Pattern[str]:
         return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.path))
+
+    def operation(self) -> dict[str, Any]:
+        """This route as an OpenAPI operation."""
+        name = re.sub(r"\W+", "_", f"{self.method.lower()}_{self.path}").strip("_")
+        in_path = [
+            {"name": n, "in": "path", "required": True, "schema": TEXT}
+            for n in re.findall(r"\{(\w+)\}", self.path)
+        ]
+        in_query = [{"name": n, "in": "query", "schema": schema} for n, schema in self.query.items()]
+        out: dict[str, Any] = {"operationId": name, "summary": self.summary, "responses": RESPONSES}
+        if in_path or in_query:
+            out["parameters"] = in_path + in_query
+        if self.body:
+            schema = {"type": "object", "properties": self.body, "required": list(self.required)}
+            out["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        return out
 
 
 class Routes:
     """Finds the handler of a request; the same table describes the API."""
 
-    def __init__(self, routes: list[Route]) -> None:
-        self.routes = routes
-        self._compiled = [(route, route.pattern()) for route in routes]
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = list(routes)
+        self._compiled = [(route, route.pattern()) for route in self.routes]
 
     async def dispatch(self, request: Request, person: str, channel: str) -> Reply:
         allowed = set()
@@ -80,18 +112,45 @@ class Routes:
         """What the table offers, as OpenAPI."""
         paths: dict[str, Any] = {}
         for route in self.routes:
-            names = re.findall(r"\{(\w+)\}", route.path)
-            operation: dict[str, Any] = {
-                "summary": route.summary,
-                "responses": {"default": {"description": "JSON"}},
-            }
-            if names:
-                operation["parameters"] = [
-                    {"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names
-                ]
-            paths.setdefault(route.path, {})[route.method.lower()] = operation
+            paths.setdefault(route.path, {})[route.method.lower()] = route.operation()
         return {
             "openapi": "3.1.0",
             "info": {"title": "agent-gate admin API", "version": version},
             "paths": paths,
+            "components": {"securitySchemes": SCHEMES, "schemas": {"Error": ERROR}},
+            "security": [{"operator": []}, {"session": [], "key": []}],
         }
+
+
+ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "retryable"],
+            "properties": {"code": TEXT, "message": TEXT, "retryable": FLAG, "details": OBJECT},
+        }
+    },
+}
+RESPONSES = {
+    "2XX": {"description": "Done."},
+    "default": {
+        "description": "What went wrong, and what to do.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    },
+}
+SCHEMES = {
+    "operator": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An operator token, for programs.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "agent_gate_PORT",
+        "description": "The page's session; needs its key too.",
+    },
+    "key": {"type": "apiKey", "in": "header", "name": "Agent-Gate-Key"},
+}

@@ -11,7 +11,7 @@ from agent_gate.access.door import Door
 from agent_gate.access.view import View
 from agent_gate.calls import Calls
 from agent_gate.core.call import Call, Caller
-from agent_gate.core.strictjson import parse
+from agent_gate.core.strict import parse
 from agent_gate.core.tool import Tool
 from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound, Unauthorized
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal

@@ -1,0 +1,53 @@
+# agent-gate: `make run` to try it, `make test` to trust it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: run test check bench chaos fix lock clean
+
+run: $(VENV)/.run ## Install and start the gateway with something real to try
+	@$(BIN)/agent-gate demo --folder home
+
+test: $(VENV)/.dev ## Install what the tests need, and run them
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(VENV)/.dev ## Lint, types, layers, docs against the code
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@$(BIN)/python -m pytest -p no:cacheprovider tests/docs
+
+bench: $(VENV)/.dev ## Measure CPU per call and print the table
+	@$(BIN)/python -m bench
+
+chaos: $(VENV)/.dev ## A thousand kills; the record must survive them all
+	@AGENT_GATE_KILLS=1000 $(BIN)/python -m pytest tests/chaos --timeout=7200 -s
+
+fix: $(VENV)/.dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: $(VENV)/.dev ## Pin the newest versions that fit, with hashes
+	@$(PIP) install uv
+	@$(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade --quiet -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --group build --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade --quiet -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .cache build dist
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; name one with make PYTHON=python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements.lock pyproject.toml | $(VENV)/bin/python
+	@echo "Installing into $(VENV) …"
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.run
+	@echo "Installing what the tests need …"
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@

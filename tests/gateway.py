@@ -1,0 +1,153 @@
+"""A real gateway for tests: the installed command in its own process, and a real HTTP API behind it."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from agent_gate.cli.operator import AdminClient
+
+COMMAND = str(Path(sys.executable).with_name("agent-gate"))
+TOKEN = "token-of-the-first-agent-in-tests"
+OTHER_TOKEN = "token-of-the-other-agent-in-tests"
+
+
+class Api:
+    """An HTTP API that writes down what reached it and answers as it was told to."""
+
+    def __init__(self):
+        self.requests = []
+        self.replies = {}
+        api = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if self.path == "/" and self.command == "GET":
+                    return self.send(200, {}, b"{}")
+                api.requests.append({"method": self.command, "path": self.path, "headers": {k.lower(): v for k, v in self.headers.items()}, "body": body})
+                reply = api.replies.get(self.path.partition("?")[0], api.replies.get("*"))
+                if callable(reply):
+                    reply = reply(self, body)
+                if reply is None:
+                    reply = (200, {}, json.dumps({"path": self.path, "body": body.decode()}).encode())
+                return self.send(*reply)
+
+            def send(self, status, headers, body):
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                for name, value in ({"Content-Type": "application/json"} | headers).items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = answer
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def reset(self):
+        self.requests.clear()
+        self.replies.clear()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+class Reply:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Gateway:
+    """One running gateway in its own process."""
+
+    def __init__(self, folder, *options, env=None, config="config.yaml"):
+        self.folder, self.options, self.env, self.config = Path(folder), options, env or {}, config
+        self.process = None
+
+    def start(self):
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LOG_LEVEL": "info", **self.env}
+        self.log = (self.folder / "stderr.txt").open("ab")
+        command = [COMMAND, "serve", "--config", self.config, *self.options]
+        self.process = subprocess.Popen(command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"the gateway did not start: {self.stop()} {self.stderr}")
+        self.announced = json.loads(line)
+        self.url = self.announced["url"]
+        self.admin = AdminClient(Path(self.announced["socket"]))
+        return self
+
+    @property
+    def stderr(self):
+        return (self.folder / "stderr.txt").read_text()
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(20)
+        self.process.stdout.close()
+        self.log.close()
+        return code
+
+    def kill(self):
+        return self.stop(signal.SIGKILL)
+
+    def request(self, method, path, body=None, token=TOKEN, headers=None, timeout=30):
+        host, _, port = self.url.rpartition("/")[2].partition(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+        given = {"Authorization": f"Bearer {token}"} if token else {}
+        data = body if isinstance(body, bytes | None) else json.dumps(body)
+        try:
+            connection.request(method, path, data, given | (headers or {}))
+            response = connection.getresponse()
+            return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        finally:
+            connection.close()
+
+    def call(self, tool, arguments=None, *, wait=None, **options):
+        headers = options.pop("headers", {}) | ({"Prefer": f"wait={wait}"} if wait is not None else {})
+        return self.request("POST", f"/api/tools/{tool}", arguments or {}, headers=headers, **options)
+
+    def answer(self, verdict="approve", **body):
+        """Answer the one open question, as the terminal does."""
+        [approval] = self.admin.get("/api/approvals")
+        return self.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": verdict, **body})
+
+    def story(self, call):
+        return [row["state"] for row in self.admin.get(f"/api/calls/{call}")]
+
+
+@contextmanager
+def running(folder, files, *options, env=None):
+    """Write `files` into `folder`, start a gateway there, and stop it at the end."""
+    for name, text in files.items():
+        path = Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    gateway = Gateway(folder, *options, env=env).start()
+    try:
+        yield gateway
+    finally:
+        gateway.stop()
