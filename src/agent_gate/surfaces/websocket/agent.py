@@ -1,0 +1,127 @@
+"""`Agent`: one connection, from its upgrade to its close. An idle one is this object and nothing else."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from agent_gate.core.call import Caller, new_id
+from agent_gate.core.tool import Json
+from agent_gate.errors import GatewayError, InvalidArgs
+from agent_gate.net.websocket import WebSocket
+from agent_gate.surfaces.websocket.messages import error_text, notification_text
+
+POLICY_VIOLATION = 1008
+LARGE = 256 * 1024
+ROOM_SECONDS = 20.0
+LOOK_AGAIN = 0.02
+
+
+class Owner(Protocol):
+    """The surface, as a connection sees it."""
+
+    def opened(self, agent: "Agent") -> None: ...
+    def received(self, agent: "Agent", data: str | bytes) -> None: ...
+    def closed(self, agent: "Agent", code: int, reason: str) -> None: ...
+
+
+class Agent:
+    """`caller` is None until it has authenticated; `live` maps the ids of its open requests to their calls."""
+
+    __slots__ = ("_session", "caller", "count", "live", "owner", "peer", "second", "ws")
+
+    ws: WebSocket
+
+    def __init__(self, owner: Owner, peer: str, caller: Caller | None, session: str | None) -> None:
+        self.owner, self.peer, self.caller, self._session = owner, peer, caller, session
+        self.live: dict[Json, str] | None = None
+        self.second = self.count = 0
+
+    def opened(self, ws: WebSocket) -> None:
+        self.ws = ws
+        self.owner.opened(self)
+
+    def message(self, _ws: WebSocket, data: str | bytes) -> None:
+        self.owner.received(self, data)
+
+    def closed(self, _ws: WebSocket, code: int, reason: str) -> None:
+        self.owner.closed(self, code, reason)
+
+    @property
+    def session(self) -> str:
+        """The session the agent named, else one that lasts as long as this connection."""
+        if self._session is None:
+            self._session = f"connection-{new_id()}"
+        return self._session
+
+    @session.setter
+    def session(self, name: str) -> None:
+        self._session = name
+
+    def too_fast(self, now: float, most: int) -> bool:
+        """Count one message; true when this second has had more than `most`, which also slows the reading."""
+        second = int(now)
+        if second != self.second:
+            self.second, self.count = second, 0
+        self.count += 1
+        if self.count == most + 1:
+            self.ws.pause()
+            asyncio.get_running_loop().call_later(1.0, self.ws.resume)
+        return self.count > most
+
+    def begin(self, ident: Json, call_id: str) -> None:
+        if self.live is None:
+            self.live = {}
+        self.live[ident] = call_id
+
+    def end(self, ident: Json, call_id: str) -> None:
+        if self.live is not None and self.live.get(ident) == call_id:
+            del self.live[ident]
+
+    def send(self, text: str) -> None:
+        self.ws.send(text)
+
+    def fail(self, ident: Json, error: GatewayError, code: int | None = None, **extra: Any) -> None:
+        self.ws.send(error_text(ident, error, code, **extra))
+
+    def expel(self, ident: Json, error: GatewayError, code: int | None = None) -> None:
+        """Say why, then close."""
+        self.fail(ident, error, code)
+        self.ws.close(POLICY_VIOLATION, error.message)
+
+    async def deliver(self, text: str) -> bool:
+        """Send a reply; large ones wait for those before them. False when the connection is gone or too slow."""
+        if len(text) > LARGE:
+            await self._room()
+        self.ws.send(text)
+        return self.ws.open
+
+    async def _room(self) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ROOM_SECONDS
+        while self.ws.open and self._backlog() and loop.time() < deadline:
+            await asyncio.sleep(LOOK_AGAIN)
+
+    def _backlog(self) -> int:
+        return self.ws.transport.get_write_buffer_size() if self.ws.transport is not None else 0
+
+
+class ProgressTalk:
+    """The way back to an agent while its call runs: progress only; an agent on a WebSocket is never asked."""
+
+    __slots__ = ("_agent", "_ident")
+
+    era = ""
+    capabilities: Mapping[str, Json] = {}
+
+    def __init__(self, agent: Agent, ident: Json) -> None:
+        self._agent, self._ident = agent, ident
+
+    async def notify(self, method: str, params: Mapping[str, Json]) -> None:
+        if method == "notifications/progress":
+            told = {name: value for name, value in params.items() if name != "progressToken"}
+            self._agent.send(notification_text("progress", {"id": self._ident, **told}))
+
+    async def request(self, method: str, params: Mapping[str, Json]) -> Json:
+        raise InvalidArgs(
+            f"An agent on a WebSocket cannot be asked ({method[:40]}, {len(params)} parameters)"
+        )

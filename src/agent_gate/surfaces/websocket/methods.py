@@ -1,0 +1,117 @@
+"""The methods an authenticated agent may call: each takes the agent and its message, and returns its result as JSON.
+
+`tool_request` is not here: it is the one that may wait for hours, so the surface runs it itself.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+
+from agent_gate.calls import Calls
+from agent_gate.core.call import Call, Caller
+from agent_gate.core.tool import Json, Tool
+from agent_gate.errors import InvalidArgs
+from agent_gate.surfaces.websocket.agent import Agent, ProgressTalk
+from agent_gate.surfaces.websocket.describe import Descriptions, pending_row
+from agent_gate.surfaces.websocket.messages import Message
+
+SURFACE = "websocket"
+LONGEST_KEY = 256
+MOST_ACKNOWLEDGED = 1000
+
+Visible = Callable[[Caller], Sequence[Tool]]
+Extra = Callable[[Caller, Mapping[str, Json]], Awaitable[bytes]]
+encode = msgspec.json.encode
+
+
+def optional_text(params: Mapping[str, Json], name: str, most: int = LONGEST_KEY) -> str | None:
+    value = params.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= most:
+        raise InvalidArgs(f"{name} must be a string of 1 to {most} characters")
+    return value
+
+
+def optional_seconds(params: Mapping[str, Json], name: str) -> float | None:
+    value = params.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise InvalidArgs(f"{name} must be a positive number of seconds")
+    return float(value)
+
+
+def call_of(agent: Agent, caller: Caller, message: Message) -> Call:
+    """The call that a `tool_request` asks for."""
+    params = message.params
+    tool, args = params.get("tool"), params.get("args")
+    if not isinstance(tool, str) or not tool:
+        raise InvalidArgs("Missing tool name: params.tool must be a string")
+    if args is not None and not isinstance(args, dict):
+        raise InvalidArgs("Invalid arguments: params.args must be an object")
+    return Call(
+        tool=tool,
+        arguments=args or {},
+        caller=caller,
+        surface=SURFACE,
+        session=agent.session,
+        client_id=message.id,
+        idempotency_key=optional_text(params, "idempotency_key"),
+        timeout=optional_seconds(params, "timeout"),
+        trace=optional_text(params, "traceparent"),
+        conversation=ProgressTalk(agent, message.id) if params.get("progress") is True else None,
+    )
+
+
+def names_of(params: Mapping[str, Json], name: str, most: int) -> list[str]:
+    value = params.get(name)
+    if not isinstance(value, list) or len(value) > most or not all(isinstance(item, str) for item in value):
+        raise InvalidArgs(f"{name} must be a list of at most {most} strings")
+    return value
+
+
+class Methods:
+    """Looks things up for an agent; only what is its own."""
+
+    def __init__(self, calls: Calls, visible: Visible, extra: Mapping[str, Extra]) -> None:
+        self._calls, self._visible, self._extra = calls, visible, extra
+        self._descriptions = Descriptions()
+
+    def find(self, name: str) -> Callable[[Agent, Caller, Message], Awaitable[bytes]] | None:
+        extra = self._extra.get(name)
+        if extra is not None:
+            return lambda _agent, caller, message: extra(caller, message.params)
+        return {
+            "list_tools": self.list_tools,
+            "get_pending_results": self.get_pending_results,
+            "ack_results": self.ack_results,
+            "cancel": self.cancel,
+        }.get(name)
+
+    async def list_tools(self, _agent: Agent, caller: Caller, message: Message) -> bytes:
+        """The tools this caller's listings show; `tools` limits them to those names."""
+        shown: Sequence[Tool] = self._visible(caller)
+        if message.params.get("tools") is not None:
+            wanted = set(names_of(message.params, "tools", MOST_ACKNOWLEDGED))
+            find = self._calls.shelf.catalog.find
+            named = {tool.id for name in wanted if (tool := find(name)) is not None}
+            shown = [tool for tool in shown if tool.id in named]
+        return b'{"tools":[%b]}' % b",".join(map(self._descriptions.of, shown))
+
+    async def get_pending_results(self, _agent: Agent, caller: Caller, _message: Message) -> bytes:
+        """Results that were kept for this caller; they stay until acknowledged."""
+        return encode({"results": [pending_row(kept) for kept in await self._calls.kept(caller)]})
+
+    async def ack_results(self, _agent: Agent, caller: Caller, message: Message) -> bytes:
+        call_ids = names_of(message.params, "request_ids", MOST_ACKNOWLEDGED)
+        return encode({"acknowledged": await self._calls.acknowledge(caller, call_ids)})
+
+    async def cancel(self, agent: Agent, caller: Caller, message: Message) -> bytes:
+        """Take back a request of this connection by its id, or any call of this caller by the call's id."""
+        ident = message.params.get("id")
+        if isinstance(ident, bool) or not isinstance(ident, str | int | float):
+            raise InvalidArgs("id must be the id of a tool_request, or a call's id")
+        call_id = (agent.live or {}).get(ident, ident)
+        cancelled = isinstance(call_id, str) and await self._calls.cancel(call_id, caller)
+        return encode({"cancelled": cancelled})

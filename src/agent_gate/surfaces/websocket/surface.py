@@ -1,0 +1,315 @@
+"""WebSocket JSON-RPC on `/` and `/ws`: authenticate, then call tools and read back what was kept.
+
+A connection costs no task; each message in work has one, which outlives its connection, so that a call goes on
+when its sender is gone and its result is kept.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from agent_gate.access.tokens import Tokens
+from agent_gate.calls import Calls
+from agent_gate.core.approval import Approval
+from agent_gate.core.call import Call, Caller, Outcome, Pending, State
+from agent_gate.core.tool import Json
+from agent_gate.errors import GatewayError, Internal, InvalidArgs, RateLimited, Unauthorized
+from agent_gate.net.guard import Backoff
+from agent_gate.net.http import Request, Response, error_response, refusal
+from agent_gate.surfaces.websocket.agent import POLICY_VIOLATION, Agent
+from agent_gate.surfaces.websocket.describe import error_of, executed
+from agent_gate.surfaces.websocket.drops import Drops
+from agent_gate.surfaces.websocket.messages import (
+    UNKNOWN_METHOD,
+    Message,
+    Refused,
+    error_text,
+    notification_text,
+    parse,
+    result_text,
+)
+from agent_gate.surfaces.websocket.methods import SURFACE, Extra, Methods, Visible, call_of, optional_text
+from agent_gate.surfaces.websocket.strangers import Strangers
+
+log = logging.getLogger("agent_gate.websocket")
+PATHS = frozenset({"/", "/ws"})
+CHALLENGE = ((b"www-authenticate", b'Bearer realm="agent-gate"'),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLimits:
+    """What one connection may cost. Callers without a rate limit may send as fast as they like."""
+
+    auth_seconds: float = 10.0
+    strangers: int = 256
+    first_message: int = 64 * 1024
+    messages_per_second: int = 100
+    in_flight: int = 256
+
+
+class WebSocketSurface:
+    """`upgrade` is what the listener calls; `visible` is what a caller's listings show; `keep` stores an
+    outcome that could not be delivered; `extra` adds read-only methods, such as `browse`."""
+
+    def __init__(
+        self,
+        *,
+        calls: Calls,
+        tokens: Tokens,
+        visible: Visible,
+        keep: Callable[[Call, Outcome], None],
+        extra: Mapping[str, Extra] | None = None,
+        backoff: Backoff | None = None,
+        limits: AgentLimits | None = None,
+    ) -> None:
+        self._calls, self._tokens, self._keep = calls, tokens, keep
+        self._methods = Methods(calls, visible, extra or {})
+        self._backoff = backoff or Backoff()
+        self._limits = limits or AgentLimits()
+        self._strangers = Strangers(self._limits.strangers, self._limits.auth_seconds, self._too_late)
+        self._agents: set[Agent] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        self._watching: dict[str, tuple[Agent, Json]] = {}
+        self._drops = Drops()
+        self._unsubscribe = calls.inbox.subscribe(self._asked)
+
+    @property
+    def connected(self) -> int:
+        """How many authenticated agents are here."""
+        return len(self._agents)
+
+    # The way in
+
+    def upgrade(self, request: Request) -> Agent | Response:
+        """A connection for this request, or the answer that refuses it."""
+        if request.path not in PATHS:
+            return refusal(404, "INVALID_ARGS", "WebSocket is spoken on / and /ws")
+        now = asyncio.get_running_loop().time()
+        wait = self._backoff.wait(request.peer, now)
+        if wait:
+            return error_response(too_many_logins(wait))
+        header = request.header(b"authorization")
+        try:
+            caller = self._tokens.from_header(header) if header is not None else None
+            session = session_name(request)
+        except Unauthorized as error:
+            self._backoff.failed(request.peer, now)
+            return error_response(error, CHALLENGE)
+        except InvalidArgs as error:
+            return error_response(error)
+        return Agent(self, request.peer, caller, session)
+
+    def opened(self, agent: Agent) -> None:
+        if agent.caller is None:
+            self._strangers.add(agent)
+        else:
+            self._welcome(agent, agent.caller)
+
+    def _welcome(self, agent: Agent, caller: Caller) -> None:
+        agent.caller = caller
+        self._strangers.remove(agent)
+        self._agents.add(agent)
+        self._backoff.succeeded(agent.peer)
+
+    def _too_late(self, agent: Agent) -> None:
+        agent.expel(None, Unauthorized("Authentication timeout"))
+
+    def closed(self, agent: Agent, code: int, reason: str) -> None:
+        self._strangers.remove(agent)
+        self._agents.discard(agent)
+        who = agent.caller.name if agent.caller is not None else "not authenticated"
+        self._drops.note(who, agent.peer, code, reason, len(agent.live or ()))
+
+    # Messages
+
+    def received(self, agent: Agent, data: str | bytes) -> None:
+        if agent.caller is None:
+            self._introduce(agent, data)
+            return
+        try:
+            message = parse(data)
+            self._dispatch(agent, agent.caller, message)
+        except Refused as refused:
+            agent.fail(refused.ident, refused.error, refused.code)
+
+    def _dispatch(self, agent: Agent, caller: Caller, message: Message) -> None:
+        now = asyncio.get_running_loop().time()
+        if caller.calls_per_minute and agent.too_fast(now, self._limits.messages_per_second):
+            raise Refused(RateLimited("Too many messages in one second", retry_after=1.0), ident=message.id)
+        if message.method == "tool_request":
+            self._tool_request(agent, caller, message)
+        elif message.method == "auth":
+            self._authenticate(agent, message)
+        elif (method := self._methods.find(message.method)) is not None:
+            self._spawn(self._answer(agent, message, method(agent, caller, message)))
+        elif message.id is not None:
+            raise Refused(InvalidArgs("Unknown method"), ident=message.id, code=UNKNOWN_METHOD)
+
+    def _introduce(self, agent: Agent, data: str | bytes) -> None:
+        """The first message of a stranger must be `auth`; anything else ends the connection."""
+        try:
+            if len(data) > self._limits.first_message:
+                raise Refused(Unauthorized("Not authenticated"))
+            message = parse(data)
+            if message.method != "auth":
+                raise Refused(Unauthorized("Not authenticated"), ident=message.id)
+        except Refused as refused:
+            agent.expel(refused.ident, refused.error, refused.code)
+        else:
+            self._authenticate(agent, message)
+
+    def _authenticate(self, agent: Agent, message: Message) -> None:
+        try:
+            caller = self._login(agent, message.params.get("token"))
+            session = optional_text(message.params, "session")
+        except GatewayError as error:
+            agent.expel(message.id, error)
+            return
+        if session is not None:
+            agent.session = session
+        self._welcome(agent, caller)
+        status = {"status": "authenticated", "agent": caller.name}
+        agent.send(result_text(message.id, msgspec.json.encode(status)))
+
+    def _login(self, agent: Agent, token: Json) -> Caller:
+        """The caller of this token. Failures are counted per address; a connection keeps its caller."""
+        now = asyncio.get_running_loop().time()
+        wait = self._backoff.wait(agent.peer, now)
+        if wait:
+            raise too_many_logins(wait)
+        try:
+            caller = self._tokens.authenticate(token if isinstance(token, str) else "")
+        except Unauthorized:
+            self._backoff.failed(agent.peer, now)
+            raise
+        if agent.caller is not None and agent.caller.name != caller.name:
+            raise Unauthorized("This connection belongs to another agent; open a new one")
+        return caller
+
+    # Work
+
+    async def _answer(self, agent: Agent, message: Message, result: Awaitable[bytes]) -> None:
+        try:
+            text = result_text(message.id, await result)
+        except GatewayError as error:
+            text = error_text(message.id, error)
+        except Exception:  # the boundary: whatever fails inside, the agent hears of it
+            log.exception("The method %s failed", message.method)
+            text = error_text(
+                message.id, Internal("Something went wrong inside the gateway; its log says what")
+            )
+        if message.id is not None:
+            await agent.deliver(text)
+
+    def _tool_request(self, agent: Agent, caller: Caller, message: Message) -> None:
+        if message.id is None:
+            raise Refused(InvalidArgs("Missing request id"))
+        if len(agent.live or ()) >= self._limits.in_flight:
+            error = RateLimited(
+                f"{self._limits.in_flight} requests of this connection are open already", retry_after=1.0
+            )
+            raise Refused(error, ident=message.id)
+        try:
+            call = call_of(agent, caller, message)
+        except InvalidArgs as error:
+            raise Refused(error, ident=message.id) from None
+        agent.begin(message.id, call.id)
+        if call.conversation is not None:
+            self._watching[call.id] = (agent, message.id)
+        self._spawn(self._run(agent, call), call.id)
+
+    async def _run(self, agent: Agent, call: Call) -> None:
+        """One call to its end; the reply is sent if somebody is there, kept if not."""
+        try:
+            outcome = await self._outcome(call)
+        finally:
+            agent.end(call.client_id, call.id)
+            self._watching.pop(call.id, None)
+        body = executed(outcome)
+        if body is not None:
+            text = result_text(call.client_id, body)
+        else:
+            text = error_text(call.client_id, error_of(outcome), request_id=outcome.call_id)
+        if not await agent.deliver(text):
+            self._keep(call, outcome)
+
+    async def _outcome(self, call: Call) -> Outcome:
+        try:
+            outcome = await self._calls.run(call)
+            while isinstance(outcome, Pending):
+                outcome = await self._calls.outcome(outcome.call_id, call.caller, wait=None)
+        except Exception:  # the boundary: whatever fails inside, the agent hears of it
+            log.exception("The call %s failed inside the gateway", call.id)
+            return self._calls.fault(call)
+        return outcome
+
+    def _asked(self, approval: Approval) -> None:
+        """Tell an agent that wants to know what its call waits for."""
+        watcher = self._watching.get(approval.call_id)
+        if watcher is not None and approval.state is State.PENDING:
+            agent, ident = watcher
+            told = {
+                "id": ident,
+                "request_id": approval.call_id,
+                "signature": approval.signature,
+                "expires_at": approval.expires_at,
+            }
+            agent.send(notification_text("waiting", told))
+
+    def _spawn(self, work: Coroutine[Any, Any, None], call_id: str = "") -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = call_id
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        if not task.cancelled() and task.exception() is not None:
+            log.error("A message's task failed", exc_info=task.exception())
+
+    # The way out
+
+    def refresh(self) -> None:
+        """After a reload: agents whose token is gone are closed, the others get their new limits."""
+        for agent in list(self._agents):
+            caller = self._tokens.caller(agent.caller.name) if agent.caller is not None else None
+            if caller is None:
+                agent.ws.close(POLICY_VIOLATION, "the token was revoked")
+            else:
+                agent.caller = caller
+
+    async def drain(self, seconds: float) -> None:
+        """Let calls that run end and be answered; those that wait for a person are left to the store."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while busy := self._busy():
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                break
+            await asyncio.wait(busy, timeout=left)
+        tasks = set(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._unsubscribe()
+        self._strangers.close()
+        self._drops.close()
+
+    def _busy(self) -> set[asyncio.Task[None]]:
+        running = {performance.case.call.id for performance in self._calls.running()}
+        return {task for task, call_id in self._tasks.items() if not call_id or call_id in running}
+
+
+def too_many_logins(wait: float) -> RateLimited:
+    return RateLimited("Too many failed logins from this address. Try again later", retry_after=wait)
+
+
+def session_name(request: Request) -> str | None:
+    """The `Agent-Session` header."""
+    value = request.header(b"agent-session")
+    return optional_text({"session": value.decode("latin-1")}, "session") if value is not None else None
+
+
+__all__ = ["SURFACE", "AgentLimits", "WebSocketSurface"]
