@@ -22,7 +22,7 @@ NEEDED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitati
 NOTHING: Mapping[str, Json] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Ask:
     """A caller's request. `meta` is the request's `_meta`, with its `inputResponses` and `requestState`.
 
@@ -35,7 +35,7 @@ class Ask:
     caller: str = ""
     conversation: Conversation | None = None
     meta: Mapping[str, Json] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] | None = None
     idempotent: bool = False
     shared: bool = False
 
@@ -58,11 +58,9 @@ class Ask:
     def order(self, talk: Talk | None, inputs: Mapping[str, Json], log_level: str = "") -> Order:
         """This request as it goes upstream: the caller's `_meta` without what speaks for its own connection."""
         params = {**self.params, **inputs}
-        passed = {n: v for n, v in self.meta.items() if n not in OURS and not n.startswith(META)}
-        if log_level:
-            passed[META_LOG_LEVEL] = log_level
-        if passed:
-            params["_meta"] = passed
+        if self.meta or log_level:
+            passed = {n: v for n, v in self.meta.items() if n not in OURS and not n.startswith(META)}
+            params["_meta"] = {**passed, META_LOG_LEVEL: log_level} if log_level else passed
         return Order(
             method=self.method,
             params=params,

@@ -19,10 +19,12 @@ class Bucket:
         self.free_at = 0.0
         self.blocked_until = 0.0
 
+    @property
+    def limits(self) -> bool:
+        return bool(self.interval or self.blocked_until)
+
     async def take(self, deadline: float) -> None:
         """Return when the next call may go; `RateLimited` when that is after its deadline."""
-        if not self.interval and not self.blocked_until:
-            return
         now = self.clock.monotonic()
         ready = max(self.free_at - self.burst + self.interval, self.blocked_until, now)
         if ready >= deadline:

@@ -30,26 +30,32 @@ def child_environment(declared: Mapping[str, str]) -> dict[str, str]:
 class Lines(asyncio.Protocol):
     """Cuts a pipe into lines of bounded length and hands each on."""
 
-    def __init__(self, line: Callable[[bytes], None], ended: Callable[[str], None], limit: int) -> None:
+    def __init__(
+        self,
+        line: Callable[[bytes], None],
+        ended: Callable[[], None],
+        overflow: Callable[[], None],
+        limit: int,
+    ) -> None:
         self.line = line
         self.ended = ended
+        self.overflow = overflow
         self.limit = limit
         self.parts: list[bytes] = []
         self.size = 0
 
     def data_received(self, data: bytes) -> None:
-        head, found, rest = data.partition(b"\n")
-        while found:
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            whole = line
             if self.parts:
-                self.parts.append(head)
-                head = b"".join(self.parts)
+                whole = b"".join([*self.parts, line])
                 self.parts.clear()
                 self.size = 0
-            if head:
-                self.line(head)
-            head, found, rest = rest.partition(b"\n")
-        if head:
-            self.keep(head)
+            if whole:
+                self.line(whole)
+        if rest:
+            self.keep(rest)
 
     def keep(self, head: bytes) -> None:
         self.parts.append(head)
@@ -57,7 +63,7 @@ class Lines(asyncio.Protocol):
         if self.size > self.limit:
             self.parts.clear()
             self.size = 0
-            self.ended(f"it sent a line of more than {self.limit} bytes")
+            self.overflow()
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
@@ -65,7 +71,7 @@ class Lines(asyncio.Protocol):
             rest = b"".join(self.parts)
             self.parts.clear()
             self.line(rest)
-        self.ended("it closed its output")
+        self.ended()
 
 
 class Tail(asyncio.Protocol):
@@ -163,8 +169,12 @@ async def start_child(
     process = start_process(argv, env, cwd)
     child = Child(process, Tail(name))
     child.watch_exit()
-    out, _ = await loop.connect_read_pipe(lambda: lines, process.stdout)
-    err, _ = await loop.connect_read_pipe(lambda: child.tail, process.stderr)
-    child.stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
-    child.transports = [child.stdin, out, err]
+    try:
+        child.stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+        child.transports.append(child.stdin)
+        child.transports.append((await loop.connect_read_pipe(lambda: lines, process.stdout))[0])
+        child.transports.append((await loop.connect_read_pipe(lambda: child.tail, process.stderr))[0])
+    except BaseException:
+        await child.stop()
+        raise
     return child

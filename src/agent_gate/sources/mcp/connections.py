@@ -15,13 +15,15 @@ from agent_gate.sources.mcp.dial import Dialer
 from agent_gate.sources.mcp.eras import ALL_CAPABILITIES
 from agent_gate.sources.mcp.link import Notice, ignore
 from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, RpcError, encode
+from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, Refused, RpcError, encode
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
 MAX_CHILDREN = 16
 MAX_SESSIONS = 512
+TWIN = b"handshake"
 Key = tuple[str, bytes]
+"""A caller, and what sets its session apart: the capabilities it declared, or the older era."""
 
 
 class Connections:
@@ -47,12 +49,21 @@ class Connections:
         await self.close()
         self.handshake_refused = False
         known = self.memory.get(self.memory_key) or ""
-        session = await self.dialer.open(known, ALL_CAPABILITIES)
+        session = await self.meet(known)
         if session.welcome.era != known:
             self.memory.set(self.memory_key, session.welcome.era)
         session.link.notice = self.notice
         self.main = session
         return session
+
+    async def meet(self, known: str) -> Session:
+        """In the era it spoke before; a server that was replaced since is asked again what it speaks."""
+        try:
+            return await self.dialer.open(known, ALL_CAPABILITIES)
+        except RpcError as error:
+            if not known or isinstance(error, Refused):
+                raise
+        return await self.dialer.open("", ALL_CAPABILITIES)
 
     def current(self) -> Session:
         if self.main is None or not self.main.usable:
@@ -66,37 +77,49 @@ class Connections:
         alone = self.settings.isolation == "caller"
         if main.modern:
             if not ask.modern and ask.can_be_asked and not self.handshake_refused:
-                return (ask.caller if alone or not self.dialer.exclusive else "", NEWEST_HANDSHAKE.encode())
+                if self.dialer.exclusive:
+                    return (ask.caller if alone else "", TWIN)
+                return (ask.caller, TWIN + encode(ask.capabilities))
             return (ask.caller, b"") if alone and self.dialer.exclusive else None
         if self.dialer.exclusive:
             return (ask.caller, b"") if alone else None
-        return (ask.caller, encode(ask.capabilities))
+        return (ask.caller, encode(ask.capabilities) if ask.capabilities else b"")
+
+    def at_hand(self, ask: Ask) -> Session | None:
+        """The session for this request, where it is open already."""
+        main = self.current()
+        key = self.kept_apart(ask, main)
+        if key is None:
+            return main
+        task = self.others.get(key)
+        if task is None or not task.done() or not alive(task):
+            return None
+        self.others.move_to_end(key)
+        return task.result()
 
     async def for_ask(self, ask: Ask) -> Session:
+        """The session for this request, opened if it has to be."""
         main = self.current()
         key = self.kept_apart(ask, main)
         if key is None:
             return main
         try:
             return await self.other(key, ask, main)
-        except RpcError as error:
-            if not main.modern:
+        except (RpcError, Broken, TimeoutError) as error:
+            if not main.modern or not key[1].startswith(TWIN):
                 raise
             log.info("%s has no handshake era: %s", self.settings.key, error)
-            self.handshake_refused = True
+            self.handshake_refused = isinstance(error, RpcError)
             return main
 
     async def other(self, key: Key, ask: Ask, main: Session) -> Session:
         """The session under `key`, opened once however many calls wait for it."""
         task = self.others.get(key)
-        if task is not None and task.done():
-            if alive(task):
-                self.others.move_to_end(key)
-                return task.result()
+        if task is not None and task.done() and not alive(task):
             self.close_later(self.others.pop(key))
             task = None
         if task is None:
-            era = key[1].decode() if main.modern and key[1] else main.welcome.era
+            era = NEWEST_HANDSHAKE if key[1].startswith(TWIN) else main.welcome.era
             declared = ALL_CAPABILITIES if self.dialer.exclusive else ask.capabilities
             task = self.others[key] = asyncio.create_task(self.open_other(era, declared))
             task.add_done_callback(failure)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from time import monotonic
-from urllib.parse import urlsplit
 
 from agent_gate.config.servers import ServerSettings, find_command
 from agent_gate.core.tool import Json
@@ -84,9 +83,7 @@ class Dialer:
         try:
             async with asyncio.timeout(deadline - monotonic()):
                 return Session(link, await negotiate(link, capabilities, known, deadline), capabilities)
-        except BaseException as error:
-            if isinstance(link, StdioLink) and isinstance(error, Broken):
-                error.reason = with_last_words(error.reason, link)
+        except BaseException:
             await link.close()
             raise
 
@@ -103,16 +100,3 @@ class Dialer:
             await sse.start(deadline)
             return sse
         return HttpLink(self.pool, settings.url, credentials(settings), hears=hears)
-
-    @property
-    def address(self) -> str:
-        """Where it is, for people: never a query, which may hold a secret."""
-        if self.argv:
-            return self.argv[0]
-        parts = urlsplit(self.settings.url)
-        return f"{parts.scheme}://{parts.netloc}{parts.path}"
-
-
-def with_last_words(reason: str, link: StdioLink) -> str:
-    words = link.last_words()
-    return f"{reason}; its last words were:\n{words}" if words else reason

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-import msgspec
-
 from agent_gate import __version__
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.link import Link, Order
@@ -22,8 +20,8 @@ from agent_gate.sources.mcp.wire import (
     UNSUPPORTED_VERSION,
     Refused,
     RpcError,
-    decode_json,
     is_modern,
+    object_in,
 )
 
 PROBE_SECONDS = 3.0
@@ -49,13 +47,14 @@ def modern_meta(capabilities: Mapping[str, Json]) -> dict[str, Json]:
     return {META_VERSION: MODERN, META_CAPABILITIES: capabilities, META_CLIENT: CLIENT}
 
 
-def welcome(body: bytes, era: str) -> Welcome:
-    try:
-        found = decode_json(body)
-    except msgspec.DecodeError:
-        found = None
-    if not isinstance(found, dict):
+def introduction(body: bytes) -> dict[str, Json]:
+    found = object_in(body)
+    if found is None:
         raise RpcError(INTERNAL_ERROR, "it introduced itself with something that is not an object")
+    return found
+
+
+def welcome(found: Mapping[str, Json], era: str) -> Welcome:
     info, instructions = found.get("serverInfo"), found.get("instructions")
     return Welcome(
         era=era,
@@ -75,30 +74,30 @@ async def discover(link: Link, deadline: float) -> Welcome | None:
     params = {"_meta": modern_meta(ALL_CAPABILITIES)}
     try:
         body = await link.request(Order(method="server/discover", params=params, deadline=deadline))
-        found = decode_json(body)
+        found = introduction(body)
     except Refused as refusal:
         if refusal.status in (401, 403):
             raise
         return None
-    except (RpcError, msgspec.DecodeError):
+    except RpcError:
         return None
-    versions = mapping(found).get("supportedVersions")
-    return welcome(body, MODERN) if isinstance(versions, list) and MODERN in versions else None
+    versions = found.get("supportedVersions")
+    return welcome(found, MODERN) if isinstance(versions, list) and MODERN in versions else None
 
 
 async def initialize(link: Link, capabilities: Mapping[str, Json], deadline: float) -> Welcome:
     """Meet a server of a handshake era, at the newest revision both know."""
     link.era = ""
     params = {"protocolVersion": NEWEST_HANDSHAKE, "capabilities": capabilities, "clientInfo": CLIENT}
-    body = await link.request(Order(method="initialize", params=params, deadline=deadline))
-    era = mapping(decode_json(body)).get("protocolVersion")
+    found = introduction(await link.request(Order(method="initialize", params=params, deadline=deadline)))
+    era = found.get("protocolVersion")
     if era not in HANDSHAKE_ERAS:
         raise RpcError(
             UNSUPPORTED_VERSION, f"it speaks protocol revision {era!r:.40}, which is not known here"
         )
     link.era = era
     await link.notify("notifications/initialized")
-    return welcome(body, era)
+    return welcome(found, era)
 
 
 async def negotiate(link: Link, capabilities: Mapping[str, Json], known: str, deadline: float) -> Welcome:

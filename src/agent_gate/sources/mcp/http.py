@@ -13,17 +13,16 @@ from itertools import count
 from time import monotonic
 from urllib.parse import urljoin, urlsplit
 
-import msgspec
-
 from agent_gate.core.tool import Json
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply, Target
-from agent_gate.sources.mcp.events import read_events
+from agent_gate.sources.mcp.events import Event, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
 from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
 from agent_gate.sources.mcp.mux import hashable, spawn
 from agent_gate.sources.mcp.wire import (
     INTERNAL_ERROR,
     MAX_MESSAGE,
+    UNREADABLE,
     Broken,
     Message,
     Refused,
@@ -48,6 +47,7 @@ ACCEPT = (
 )
 MAX_ERROR = 64 * 1024
 SMALL_SECONDS = 10.0
+LEAVE_SECONDS = 2.0
 DRAIN_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 DEFAULT_AFTER = 5.0
@@ -72,6 +72,18 @@ def media_type(reply: StreamReply) -> bytes:
 def retry_after(reply: StreamReply) -> float:
     value = (reply.header(b"retry-after") or b"").strip()
     return float(value) if value.isdigit() and len(value) < 6 else DEFAULT_AFTER
+
+
+class Place:
+    """Where a stream was left, and how long to wait before asking for the rest."""
+
+    def __init__(self) -> None:
+        self.last = b""
+        self.delay = RETRY_SECONDS
+
+    def note(self, event: Event) -> None:
+        self.last = event.id if event.id is not None else self.last
+        self.delay = event.retry if event.retry is not None else self.delay
 
 
 class HttpLink:
@@ -131,12 +143,15 @@ class HttpLink:
             self.set_era("", reply.header(b"mcp-session-id") or b"")
         try:
             if media_type(reply) == b"text/event-stream":
-                return await self.read_stream(reply, order, number)
+                return result_of(await self.read_stream(reply, order, number))
             return result_of(answer_in(await reply.read(MAX_MESSAGE), number))
         except Lost as error:
             raise lost(error) from None
         except BadReply as error:
             raise RpcError(INTERNAL_ERROR, error.message) from None
+        except asyncio.CancelledError:
+            await reply.aclose()
+            raise
 
     def headers_for(self, order: Order) -> Sequence[Header]:
         if not is_modern(self.revision):
@@ -144,7 +159,7 @@ class HttpLink:
         repeated = [(b"mcp-method", order.method.encode())]
         if (member := NAMED_BY.get(order.method)) is not None:
             repeated.append((b"mcp-name", header_value(str(order.params.get(member, ""))).encode()))
-        return (*self.head, *repeated, *header_pairs(order.headers))
+        return (*self.head, *repeated, *header_pairs(order.headers or {}))
 
     async def post(self, body: bytes, headers: Sequence[Header], order: Order) -> StreamReply:
         try:
@@ -198,36 +213,44 @@ class HttpLink:
             result_of(decode_message(text))
         except RpcError as error:
             return error
-        except msgspec.DecodeError:
+        except UNREADABLE:
             pass
         return (
             Broken(f"it answered with HTTP status {status}", sent=True) if status >= 500 else Refused(status)
         )
 
-    async def read_stream(self, reply: StreamReply, order: Order, number: int) -> bytes:
+    async def read_stream(self, reply: StreamReply, order: Order, number: int) -> Message:
         """Follow one request's stream to its answer, over reconnections where the server offers them."""
-        last, delay = b"", RETRY_SECONDS
+        place = Place()
         for _ in range(MAX_RESUMES):
             try:
-                async for event in read_events(reply):
-                    last = event.id if event.id is not None else last
-                    delay = event.retry if event.retry is not None else delay
-                    for message in messages_in(event.data):
-                        if not message.method and message.id == number:
-                            spawn(self.tasks, drain(reply))
-                            return result_of(message)
-                        await self.during(message, order)
+                answer = await self.follow(reply, order, number, place)
             except Lost as error:
-                if not last or error.timed_out:
+                if error.timed_out or not place.last or is_modern(self.revision):
                     raise
-            except BaseException:
-                await reply.aclose()
-                raise
-            if not last or is_modern(self.revision):
+                answer = None
+            if answer is not None:
+                return answer
+            if not place.last or is_modern(self.revision):
                 break
-            await asyncio.sleep(min(delay, max(order.deadline - monotonic(), 0)))
-            reply = await self.resume(last, order.deadline)
+            await asyncio.sleep(min(place.delay, max(order.deadline - monotonic(), 0)))
+            reply = await self.resume(place.last, order.deadline)
         raise Broken("its stream ended before the answer", sent=True)
+
+    async def follow(self, reply: StreamReply, order: Order, number: int, place: "Place") -> Message | None:
+        """Read one stream until the answer; None where it ends before."""
+        try:
+            async for event in read_events(reply):
+                place.note(event)
+                for message in messages_in(event.data):
+                    if not message.method and message.id == number:
+                        spawn(self.tasks, drain(reply))
+                        return message
+                    await self.during(message, order)
+        except BaseException:
+            await reply.aclose()
+            raise
+        return None
 
     async def resume(self, last: bytes, deadline: float) -> StreamReply:
         try:
@@ -290,17 +313,16 @@ class HttpLink:
 
     async def hear(self) -> None:
         """Hold the stream on which a handshake server speaks outside of requests; many have none."""
-        last, delay, failures = b"", RETRY_SECONDS, 0
+        place, failures = Place(), 0
         while failures < MAX_RESUMES:
             try:
-                reply = await self.get(last, math.inf)
+                reply = await self.get(place.last, math.inf)
                 if reply.status != 200 or media_type(reply) != b"text/event-stream":
                     await reply.aclose()
                     return
                 async for event in read_events(reply):
                     failures = 0
-                    last = event.id if event.id is not None else last
-                    delay = event.retry if event.retry is not None else delay
+                    place.note(event)
                     for message in messages_in(event.data):
                         await self.beside(message)
             except (Lost, RpcError) as error:
@@ -309,7 +331,7 @@ class HttpLink:
                 self.fail(error.message)
                 return
             failures += 1
-            await asyncio.sleep(delay)
+            await asyncio.sleep(place.delay)
 
     async def beside(self, message: Message) -> None:
         """Something that came outside of any request's stream; it may still be about one."""
@@ -343,7 +365,7 @@ class HttpLink:
 
     async def leave(self) -> None:
         """End the session on the server's side; many do not offer that."""
-        deadline = monotonic() + SMALL_SECONDS
+        deadline = monotonic() + LEAVE_SECONDS
         try:
             await self.pool.request(
                 "DELETE", self.target, self.path, self.head, deadline=deadline, max_bytes=MAX_ERROR
@@ -367,7 +389,7 @@ def answer_in(body: bytes, number: int) -> Message:
 def messages_in(data: bytes) -> list[Message]:
     try:
         return decode(data) if data else []
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return []
 
 

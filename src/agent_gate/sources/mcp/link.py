@@ -6,7 +6,7 @@ callers or eras' bridging; whatever the server says while a request runs goes to
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from agent_gate.core.tool import Json
@@ -62,7 +62,7 @@ class Order:
     deadline: float
     talk: Talk | None = None
     progress: Json = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] | None = None
     idempotent: bool = False
 
     def numbered(self, number: int) -> dict[str, Json]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-import msgspec
-
 from agent_gate.config.servers import ServerSettings
 from agent_gate.core.catalog import Excluded
 from agent_gate.core.tool import Definition, Json, Traits
@@ -15,7 +13,7 @@ from agent_gate.sources.mcp.clean import MAX_TITLE, clean, clean_schema
 from agent_gate.sources.mcp.headers import HeaderMap, header_map
 from agent_gate.sources.mcp.link import Order
 from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.wire import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, decode_json
+from agent_gate.sources.mcp.wire import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, object_in
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -70,11 +68,8 @@ async def list_all(session: Session, kind: str, deadline: float) -> list[Json]:
 
 
 def page_of(body: bytes) -> dict[str, Any]:
-    try:
-        page = decode_json(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        page = None
-    if not isinstance(page, dict):
+    page = object_in(body)
+    if page is None:
         raise RpcError(INTERNAL_ERROR, "it answered a list request with something that is not an object")
     return page
 
@@ -128,8 +123,6 @@ def usable_tools(entries: Sequence[Json], settings: ServerSettings, *, modern: b
             continue
         definitions[definition.name] = definition
         routes[definition.name] = Route(entry["name"], headers, definition.traits.idempotent)
-    for left_out in excluded:
-        log.warning("%s: tool %s is left out: %s", settings.key, left_out.name, left_out.reason)
     return Tools(tuple(definitions.values()), routes, tuple(excluded))
 
 

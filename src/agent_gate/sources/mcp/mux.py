@@ -11,11 +11,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count
 from time import monotonic
 
-import msgspec
-
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
 from agent_gate.sources.mcp.wire import (
+    UNREADABLE,
     Broken,
     Message,
     RpcError,
@@ -147,7 +146,7 @@ class Mux:
         """Take one frame from the server; what is no message is counted and dropped."""
         try:
             messages = decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             self.noise += 1
             return
         for message in messages:

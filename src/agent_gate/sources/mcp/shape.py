@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw
 
-from agent_gate.sources.mcp.wire import INTERNAL_ERROR, META, RpcError, decode_json, encode
+from agent_gate.sources.mcp.wire import INTERNAL_ERROR, META, UNREADABLE, RpcError, decode_json, encode
 
 RESERVED = META.encode()
 
@@ -29,7 +29,7 @@ def shape_of(body: bytes) -> Shape:
         if not body.isascii():
             body.decode()
         return decode_shape(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         raise RpcError(INTERNAL_ERROR, "it sent a result that is not a JSON object of the protocol") from None
 
 

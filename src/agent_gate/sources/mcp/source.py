@@ -4,6 +4,7 @@ It turns what the server lists into definitions, a call into `tools/call`, and t
 the gateway's errors. It never reconnects by itself: `connect` and `watch` raise, and their caller tries again.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -21,7 +22,7 @@ from agent_gate.sources.mcp.bridge import Bridge
 from agent_gate.sources.mcp.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean
 from agent_gate.sources.mcp.connections import Connections
-from agent_gate.sources.mcp.failures import failing, meeting
+from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error
 from agent_gate.sources.mcp.headers import param_headers
 from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
@@ -39,6 +40,7 @@ class McpSource:
     """A client of one MCP server, of either era, over stdio, Streamable HTTP or SSE."""
 
     kind = "mcp"
+    unwell: str | None = None
 
     def __init__(self, settings: ServerSettings, toolbox: Toolbox) -> None:
         self.settings = settings
@@ -70,29 +72,39 @@ class McpSource:
         await self.connections.close()
 
     async def connect(self) -> Sequence[Definition]:
-        with meeting(self.title):
+        try:
             session = await self.connections.open()
-            self.tools, self.context = await self.list(session)
+            await self.list(session)
+        except FAILURES as error:
+            await self.connections.close()
+            raise connect_error(error, self.title) from None
+        except asyncio.CancelledError:
+            await self.connections.close()
+            raise
         log.info(
             "%s: connected, revision %s, %d tools", self.key, session.welcome.era, len(self.tools.definitions)
         )
         return self.tools.definitions
 
-    async def list(self, session: Session) -> tuple[Tools, Mapping[str, tuple[Json, ...]]]:
+    async def list(self, session: Session) -> None:
         deadline = self.clock.monotonic() + LIST_SECONDS
         tools = await list_tools(session, self.settings, deadline)
-        return tools, await list_context(session, deadline)
+        for left_out in set(tools.excluded) - set(self.tools.excluded):
+            log.warning("%s: tool %s is left out: %s", self.key, left_out.name, left_out.reason)
+        self.tools, self.context = tools, await list_context(session, deadline)
 
     async def refresh(self) -> None:
         """List again after a change notice, and announce the tools if they differ."""
-        before = self.tools
-        self.tools, self.context = await self.list(self.connections.current())
-        if self.tools.definitions != before.definitions:
+        before = self.tools.definitions
+        await self.list(self.connections.current())
+        if self.tools.definitions != before:
             await self.announce(self.key, self.tools.definitions)
 
     async def watch(self) -> None:
-        with meeting(self.title):
+        try:
             await self.watcher.run()
+        except FAILURES as error:
+            raise connect_error(error, self.title) from None
 
     async def answer(self, job: Job) -> Result:
         call, tool = job.case.call, job.case.tool
@@ -106,7 +118,7 @@ class McpSource:
             caller=call.caller.name,
             conversation=call.conversation,
             meta=call.meta,
-            headers=param_headers(route.headers, call.arguments) if route.headers else {},
+            headers=param_headers(route.headers, call.arguments) if route.headers else None,
             idempotent=route.idempotent,
         )
         body, shape = await self.send(ask)
@@ -114,14 +126,15 @@ class McpSource:
 
     async def send(self, ask: Ask) -> tuple[bytes, Shape]:
         """The result as the caller may see it; a failure names the server."""
-        with failing(self.title, ask.method):
+        try:
             body = await self.deliver(ask)
             shape = shape_of(body)
             return without_reserved(body, shape), shape
+        except FAILURES as error:
+            raise call_error(error, self.title, ask.method) from None
 
     async def deliver(self, ask: Ask) -> bytes:
         """Send within the server's rate, and once more where nothing can have run."""
-        await self.bucket.take(ask.deadline)
         try:
             return await self.attempt(ask)
         except Throttled as limit:
@@ -129,11 +142,13 @@ class McpSource:
         except Broken as broken:
             if broken.sent and not ask.idempotent:
                 raise
-        await self.bucket.take(ask.deadline)
         return await self.attempt(ask)
 
     async def attempt(self, ask: Ask) -> bytes:
-        return await self.bridge.run(ask, await self.connections.for_ask(ask))
+        if self.bucket.limits:
+            await self.bucket.take(ask.deadline)
+        session = self.connections.at_hand(ask) or await self.connections.for_ask(ask)
+        return await self.bridge.run(ask, session)
 
     def offers(self, kind: str) -> Sequence[Json]:
         return self.context.get(kind, ())

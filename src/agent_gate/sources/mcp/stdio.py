@@ -1,5 +1,7 @@
 """An MCP server as a child process: one line of JSON is one message."""
 
+import asyncio
+import signal
 from collections.abc import Mapping
 
 from agent_gate.sources.mcp.child import Child, Lines, start_child
@@ -8,6 +10,7 @@ from agent_gate.sources.mcp.wire import MAX_MESSAGE, Broken
 
 MAX_UNREAD = 8 * 1024 * 1024
 EXIT_SECONDS = 0.2
+WORDS_SECONDS = 0.02
 
 
 class StdioLink(Mux):
@@ -15,7 +18,7 @@ class StdioLink(Mux):
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         super().__init__(self.write)
-        self.lines = Lines(self.feed, self.ended, limit)
+        self.lines = Lines(self.feed, self.ended, self.overflow, limit)
         self.child: Child | None = None
 
     async def start(self, name: str, argv: list[str], env: Mapping[str, str], cwd: str | None) -> None:
@@ -23,7 +26,7 @@ class StdioLink(Mux):
             self.child = await start_child(name, argv, env, cwd, self.lines)
         except OSError as error:
             raise Broken(f"{argv[0]} cannot be started: {error.strerror}", sent=False) from None
-        self.child.exited.add_done_callback(lambda code: self.fail(f"it exited with code {code.result()}"))
+        self.child.exited.add_done_callback(self.exited)
 
     async def write(self, data: bytes) -> None:
         stdin = self.child.stdin if self.child is not None else None
@@ -33,12 +36,23 @@ class StdioLink(Mux):
             raise Broken("it does not read its input", sent=False)
         stdin.write(data + b"\n")
 
-    def ended(self, reason: str) -> None:
-        """Its output is of no more use; its exit, where that is the cause, is the better reason."""
-        self.loop.call_later(EXIT_SECONDS, self.fail, reason)
+    def ended(self) -> None:
+        """Its output is closed; its exit, where that is the cause, is the better reason."""
+        self.loop.call_later(EXIT_SECONDS, self.fail, "it closed its output")
 
-    def last_words(self) -> str:
-        return self.child.tail.text() if self.child is not None else ""
+    def overflow(self) -> None:
+        """Where the next message would begin is lost, so the child is of no more use."""
+        if self.child is not None:
+            self.child.signal_group(signal.SIGKILL)
+        self.fail(f"it sent a line of more than {self.lines.limit} bytes")
+
+    def exited(self, code: "asyncio.Future[int]") -> None:
+        """Its last words may still be in the pipe."""
+        self.loop.call_later(WORDS_SECONDS, self.fail, f"it exited with code {code.result()}")
+
+    def fail(self, reason: str) -> None:
+        words = self.child.tail.text() if self.child is not None else ""
+        super().fail(f"{reason}; its last words were:\n{words}" if words else reason)
 
     async def close(self) -> None:
         self.fail("it was closed")

@@ -31,6 +31,9 @@ META_SUBSCRIPTION = META + "subscriptionId"
 MAX_MESSAGE = 16 * 1024 * 1024
 LONGEST_ERROR = 2_000
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a stranger's bytes may raise."""
+
 Id = int | str
 encode = msgspec.json.encode
 decode_json = msgspec.json.decode
@@ -109,9 +112,9 @@ def is_modern(era: str) -> bool:
 
 def decode(data: bytes) -> list[Message]:
     """The messages in one frame; the 2025-03-26 revision may batch them. `msgspec.DecodeError` if it is none."""
-    if data.lstrip()[:1] == b"[":
-        return decode_batch(data)
-    return [decode_message(data)]
+    if data[:1] == b"{":
+        return [decode_message(data)]
+    return decode_batch(data) if data.lstrip()[:1] == b"[" else [decode_message(data)]
 
 
 def encode_request(number: Id, method: str, params: Mapping[str, Json] | None) -> bytes:
@@ -140,7 +143,7 @@ def rpc_error(raw: Raw) -> RpcError:
     """The error in a response; one that is itself malformed still becomes an error."""
     try:
         body = decode_error(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return RpcError(INTERNAL_ERROR, "the server sent a malformed error")
     return RpcError(body.code, body.message[:LONGEST_ERROR], body.data)
 
@@ -156,5 +159,13 @@ def result_of(message: Message) -> bytes:
 
 def params_of(message: Message) -> dict[str, Json]:
     """The decoded parameters; anything but an object counts as none."""
-    params = decode_json(message.params) if message.params else None
-    return params if isinstance(params, dict) else {}
+    return object_in(message.params) or {} if message.params else {}
+
+
+def object_in(data: bytes | Raw) -> dict[str, Json] | None:
+    """The JSON object in `data`, or None where it holds anything else."""
+    try:
+        found = decode_json(data)
+    except UNREADABLE:
+        return None
+    return found if isinstance(found, dict) else None
