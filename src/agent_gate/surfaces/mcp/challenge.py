@@ -1,6 +1,6 @@
 """Who calls, and what a caller without a valid token is told: the 401 challenge and the metadata it points to."""
 
-from agent_gate.errors import Unauthorized
+from agent_gate.errors import GatewayError, Unauthorized
 from agent_gate.net.http import Request, Response, error_response, json_response
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
@@ -11,8 +11,10 @@ def base_url(request: Request) -> str:
     return f"{'https' if request.secure else 'http'}://{host}"
 
 
-def unauthorized(request: Request, error: Unauthorized) -> Response:
-    """A 401 that says where to read how this resource is protected."""
+def turned_away(request: Request, error: GatewayError) -> Response:
+    """The refusal of a request without a valid token; a 401 says where to read how this resource is protected."""
+    if not isinstance(error, Unauthorized):
+        return error_response(error)
     known = f"{base_url(request)}{WELL_KNOWN}{request.path}"
     header = f'Bearer realm="agent-gate", resource_metadata="{known}"'.encode("ascii", "replace")
     return error_response(error, ((b"www-authenticate", header),))

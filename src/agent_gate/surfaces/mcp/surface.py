@@ -8,15 +8,15 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from agent_gate.access.tokens import Tokens
+from agent_gate.access.door import Door
 from agent_gate.calls import Calls
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, SystemClock
-from agent_gate.errors import Unauthorized
+from agent_gate.errors import GatewayError
 from agent_gate.net.http import Header, Request, Response, StreamResponse, refusal
 from agent_gate.surfaces.mcp.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
-from agent_gate.surfaces.mcp.challenge import WELL_KNOWN, metadata, unauthorized
+from agent_gate.surfaces.mcp.challenge import WELL_KNOWN, metadata, turned_away
 from agent_gate.surfaces.mcp.contexts import Contexts, Sources
 from agent_gate.surfaces.mcp.headers import mismatch
 from agent_gate.surfaces.mcp.lists import ToolLists, Visible
@@ -64,7 +64,7 @@ class McpSurface:
     def __init__(
         self,
         calls: Calls,
-        tokens: Tokens,
+        door: Door,
         shelf: Shelf,
         contexts: Sources,
         visible: Visible,
@@ -79,7 +79,7 @@ class McpSurface:
         clock = clock or SystemClock()
         sealer = Sealer(seal_key, clock)
         self.modes = dict(modes or {})
-        self.tokens = tokens
+        self.door = door
         self.contexts = Contexts(contexts, shelf, sealer, clock)
         self.lists = ToolLists(visible, self.modes)
         self.calling = Calling(calls, shelf, sealer, clock, self.modes, hold=hold, beat=beat)
@@ -100,9 +100,9 @@ class McpSurface:
             if mode is None:
                 return refusal(404, "INVALID_ARGS", "MCP is served at /mcp")
         try:
-            caller = self.tokens.from_header(request.header(b"authorization"))
-        except Unauthorized as error:
-            return unauthorized(request, error)
+            caller = self.door.enter(request)
+        except GatewayError as error:
+            return turned_away(request, error)
         mode = mode or caller.mode
         if request.method == "POST":
             return await self._post(request, caller, mode)
@@ -287,6 +287,10 @@ class McpSurface:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def changed(self) -> None:
+        """Something else than the catalog decides what callers see now, such as new rules: tell who sees a change."""
+        self.notices.swapped()
 
     async def close(self, seconds: float = 5.0) -> None:
         """End every stream on purpose, let requests in flight end, and stop listening."""

@@ -1,0 +1,159 @@
+"""A whole gateway in the test's own process, with the MCP surface on a listener of its own."""
+
+import asyncio
+import contextlib
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agent_gate.app import Gateway, Options
+from agent_gate.core.ports import ContextSource
+from agent_gate.net.guard import HostGuard
+from agent_gate.net.http import Request, Response, StreamResponse
+from agent_gate.net.server import Server
+from agent_gate.surfaces.mcp import McpSurface
+
+TOKEN = "a-token-for-tests-0123456789"
+OTHER_TOKEN = "another-token-for-tests-0123456789"
+CONFORMANCE = Path(__file__).resolve().parent.parent.parent / "conformance" / "fixture.py"
+ALLOW_ALL = "defaults: [{pattern: '*', action: allow}]\nrules: []\n"
+
+
+def config_text(servers: Mapping[str, Any], **more: Any) -> str:
+    """A configuration as JSON, which YAML reads too."""
+    agents = {
+        "tester": {"token": TOKEN, "rate_limit": {"max_requests_per_minute": 0}},
+        "other": {"token": OTHER_TOKEN, "rate_limit": {"max_requests_per_minute": 0}},
+    }
+    whole = {
+        "agents": agents,
+        "gateway": {"port": 0},
+        "admin": {"socket": "./admin.sock"},
+        "storage": {"type": "sqlite", "path": "./data/gate.db"},
+        "servers": dict(servers),
+        "permissions": "permissions.yaml",
+        **more,
+    }
+    return msgspec.json.encode({key: value for key, value in whole.items() if value}).decode()
+
+
+class Gate:
+    """`url` wants a token; `open_url` adds the tester's own, for clients that cannot send one."""
+
+    def __init__(self, gateway: Gateway, surface: McpSurface) -> None:
+        self.gateway, self.surface = gateway, surface
+        self.server = Server(surface.handle)
+        self.open_server = Server(self._with_token)
+
+    async def start(self) -> None:
+        for server in (self.server, self.open_server):
+            await server.start("127.0.0.1", 0)
+            server.guard = HostGuard(["127.0.0.1"], server.port)
+
+    async def _with_token(self, request: Request) -> Response | StreamResponse:
+        headers = [*request.headers, (b"authorization", f"Bearer {TOKEN}".encode())]
+        inner = Request(request.method, request.target, headers, body=request.body, peer=request.peer)
+        request.on_disconnect(inner.lost)
+        return await self.surface.handle(inner)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}/mcp"
+
+    @property
+    def open_url(self) -> str:
+        return f"http://127.0.0.1:{self.open_server.port}/mcp"
+
+    async def stop(self) -> None:
+        await self.surface.close(2.0)
+        await self.server.drain(0.5)
+        await self.open_server.drain(0.5)
+
+
+def context_sources(gateway: Gateway) -> Mapping[str, ContextSource]:
+    return {key: source for key, source in gateway.supervisor.sources().items() if hasattr(source, "offers")}
+
+
+@contextlib.asynccontextmanager
+async def running_gate(
+    folder: Path, config: str, permissions: str = ALLOW_ALL, **options: Any
+) -> AsyncIterator[Gate]:
+    """Start a gateway from these files; wait until every eager source is connected."""
+    (folder / "config.yaml").write_text(config)
+    (folder / "permissions.yaml").write_text(permissions)
+    gateway = Gateway(Options(config=folder / "config.yaml", port=0, insecure=True))
+    await gateway.start()
+    surface = McpSurface(
+        gateway.calls,
+        gateway.door,
+        gateway.shelf,
+        lambda: context_sources(gateway),
+        gateway.view.tools,
+        seal_key=b"k" * 32,
+        clock=gateway.clock,
+        **options,
+    )
+    gate = Gate(gateway, surface)
+    await gate.start()
+    try:
+        await ready(gateway)
+        yield gate
+    finally:
+        await gate.stop()
+        await gateway.stop()
+
+
+async def ready(gateway: Gateway, seconds: float = 20.0) -> None:
+    async with asyncio.timeout(seconds):
+        while gateway.supervisor.unready():
+            await asyncio.sleep(0.02)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.asynccontextmanager
+async def http_fixture() -> AsyncIterator[str]:
+    """The conformance fixture as a server over HTTP; its URL."""
+    port = free_port()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(CONFORMANCE), "http", str(port), stdin=asyncio.subprocess.DEVNULL
+    )
+    try:
+        await listening(port, process)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def listening(port: int, process: asyncio.subprocess.Process, seconds: float = 20.0) -> None:
+    async with asyncio.timeout(seconds):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except ConnectionRefusedError:
+                if process.returncode is not None:
+                    raise RuntimeError("the fixture did not start") from None
+                await asyncio.sleep(0.02)
+                continue
+            writer.close()
+            return
+
+
+def fixture_over_http(url: str) -> dict[str, Any]:
+    return {"fixture": {"type": "remote-mcp", "url": url, "prefix": False}}
+
+
+def fixture_over_stdio() -> dict[str, Any]:
+    args = [str(CONFORMANCE), "stdio"]
+    return {"fixture": {"type": "stdio-mcp", "command": sys.executable, "args": args, "prefix": False}}
