@@ -363,14 +363,13 @@ async def changes_prompts(ctx: Any, params: Any) -> Any:
     return says(text("The prompts changed"))
 
 
-COMES_AND_GOES = types.Tool(
-    name="comes_and_goes", description="Is there now", input_schema={"type": "object"}
-)
+COMES_AND_GOES = "test_that_comes_and_goes"
+tool(COMES_AND_GOES, "Is there now")(plain(says(text("Here"))))
 
 
 async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-    tools = [entry for entry, _ in works.values()]
-    return types.ListToolsResult(tools=[*tools, COMES_AND_GOES] if extra["tool"] else tools)
+    shown = [entry for entry, _ in works.values() if extra["tool"] or entry.name != COMES_AND_GOES]
+    return types.ListToolsResult(tools=shown)
 
 
 async def call_tool(ctx: Any, params: Any) -> Any:
@@ -439,7 +438,7 @@ def prompt_entry(name: str, arguments: tuple[str, ...]) -> types.Prompt:
 
 
 async def list_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
-    names = {**PROMPTS, "comes_and_goes": ()} if extra["prompt"] else PROMPTS
+    names = {**PROMPTS, "test_that_comes_and_goes": ()} if extra["prompt"] else PROMPTS
     return types.ListPromptsResult(prompts=[prompt_entry(*entry) for entry in names.items()])
 
 

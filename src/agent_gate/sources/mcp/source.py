@@ -33,6 +33,11 @@ from agent_gate.sources.mcp.wire import Broken, Throttled
 log = logging.getLogger("agent_gate.sources.mcp")
 
 LIST_SECONDS = 30.0
+CONTEXT_NOTICES = {
+    "prompts": "notifications/prompts/list_changed",
+    "resources": "notifications/resources/list_changed",
+    "resourceTemplates": "notifications/resources/list_changed",
+}
 Listener = Callable[[str, Mapping[str, Json]], None]
 
 
@@ -95,10 +100,13 @@ class McpSource:
 
     async def refresh(self) -> None:
         """List again after a change notice, and announce the tools if they differ."""
-        before = self.tools.definitions
+        before, context = self.tools.definitions, self.context
         await self.list(self.connections.current())
         if self.tools.definitions != before:
             await self.announce(self.key, self.tools.definitions)
+        for kind, method in CONTEXT_NOTICES.items():
+            if self.context.get(kind) != context.get(kind):
+                self.tell(method, {})
 
     async def watch(self) -> None:
         try:
@@ -188,6 +196,9 @@ class McpSource:
         """A notice of the server that belongs to no call."""
         if method.endswith("/list_changed"):
             self.watcher.changed.set()
+        self.tell(method, params)
+
+    def tell(self, method: str, params: Mapping[str, Json]) -> None:
         for listener in tuple(self.listeners):
             listener(method, params)
 
