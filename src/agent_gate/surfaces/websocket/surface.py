@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.access.tokens import Tokens
+from agent_gate.access.door import Door
 from agent_gate.calls import Calls
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, Internal, InvalidArgs, RateLimited, Unauthorized
-from agent_gate.net.guard import Backoff
 from agent_gate.net.http import Request, Response, error_response, refusal
 from agent_gate.surfaces.websocket.agent import POLICY_VIOLATION, Agent
 from agent_gate.surfaces.websocket.describe import error_of, executed
@@ -32,12 +31,11 @@ from agent_gate.surfaces.websocket.messages import (
     parse,
     result_text,
 )
-from agent_gate.surfaces.websocket.methods import SURFACE, Extra, Methods, Visible, call_of, optional_text
+from agent_gate.surfaces.websocket.methods import Extra, Methods, Visible, call_of, optional_text
 from agent_gate.surfaces.websocket.strangers import Strangers
 
 log = logging.getLogger("agent_gate.websocket")
 PATHS = frozenset({"/", "/ws"})
-CHALLENGE = ((b"www-authenticate", b'Bearer realm="agent-gate"'),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +57,14 @@ class WebSocketSurface:
         self,
         *,
         calls: Calls,
-        tokens: Tokens,
+        door: Door,
         visible: Visible,
         keep: Callable[[Call, Outcome], None],
         extra: Mapping[str, Extra] | None = None,
-        backoff: Backoff | None = None,
         limits: AgentLimits | None = None,
     ) -> None:
-        self._calls, self._tokens, self._keep = calls, tokens, keep
+        self._calls, self._door, self._keep = calls, door, keep
         self._methods = Methods(calls, visible, extra or {})
-        self._backoff = backoff or Backoff()
         self._limits = limits or AgentLimits()
         self._strangers = Strangers(self._limits.strangers, self._limits.auth_seconds, self._too_late)
         self._agents: set[Agent] = set()
@@ -88,18 +84,12 @@ class WebSocketSurface:
         """A connection for this request, or the answer that refuses it."""
         if request.path not in PATHS:
             return refusal(404, "INVALID_ARGS", "WebSocket is spoken on / and /ws")
-        now = asyncio.get_running_loop().time()
-        wait = self._backoff.wait(request.peer, now)
-        if wait:
-            return error_response(too_many_logins(wait))
-        header = request.header(b"authorization")
         try:
-            caller = self._tokens.from_header(header) if header is not None else None
+            caller = self._door.enter(request) if request.header(b"authorization") is not None else None
             session = session_name(request)
         except Unauthorized as error:
-            self._backoff.failed(request.peer, now)
-            return error_response(error, CHALLENGE)
-        except InvalidArgs as error:
+            return self._door.refusal(error)
+        except GatewayError as error:
             return error_response(error)
         return Agent(self, request.peer, caller, session)
 
@@ -113,7 +103,7 @@ class WebSocketSurface:
         agent.caller = caller
         self._strangers.remove(agent)
         self._agents.add(agent)
-        self._backoff.succeeded(agent.peer)
+        self._door.backoff.succeeded(agent.peer)
 
     def _too_late(self, agent: Agent) -> None:
         agent.expel(None, Unauthorized("Authentication timeout"))
@@ -177,14 +167,10 @@ class WebSocketSurface:
 
     def _login(self, agent: Agent, token: Json) -> Caller:
         """The caller of this token. Failures are counted per address; a connection keeps its caller."""
-        now = asyncio.get_running_loop().time()
-        wait = self._backoff.wait(agent.peer, now)
-        if wait:
-            raise too_many_logins(wait)
         try:
-            caller = self._tokens.authenticate(token if isinstance(token, str) else "")
+            caller = self._door.tokens.authenticate(token if isinstance(token, str) else "")
         except Unauthorized:
-            self._backoff.failed(agent.peer, now)
+            self._door.failed(agent.peer)
             raise
         if agent.caller is not None and agent.caller.name != caller.name:
             raise Unauthorized("This connection belongs to another agent; open a new one")
@@ -275,7 +261,7 @@ class WebSocketSurface:
     def refresh(self) -> None:
         """After a reload: agents whose token is gone are closed, the others get their new limits."""
         for agent in list(self._agents):
-            caller = self._tokens.caller(agent.caller.name) if agent.caller is not None else None
+            caller = self._door.tokens.caller(agent.caller.name) if agent.caller is not None else None
             if caller is None:
                 agent.ws.close(POLICY_VIOLATION, "the token was revoked")
             else:
@@ -302,14 +288,7 @@ class WebSocketSurface:
         return {task for task, call_id in self._tasks.items() if not call_id or call_id in running}
 
 
-def too_many_logins(wait: float) -> RateLimited:
-    return RateLimited("Too many failed logins from this address. Try again later", retry_after=wait)
-
-
 def session_name(request: Request) -> str | None:
     """The `Agent-Session` header."""
     value = request.header(b"agent-session")
     return optional_text({"session": value.decode("latin-1")}, "session") if value is not None else None
-
-
-__all__ = ["SURFACE", "AgentLimits", "WebSocketSurface"]
