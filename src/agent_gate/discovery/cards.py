@@ -24,7 +24,9 @@ ELLIPSIS = "…"
 BREAKPOINT = "__cache_breakpoint__"
 
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-_INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
 _STRUCTURED = re.compile(r"[\[\]{}<>\"'=,;]|://")
 
@@ -148,7 +150,9 @@ def one_line(text: str) -> str:
 def tidy_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Sorted, unique, at most five, each one short line; what looks like data or an address is dropped."""
     lines = (one_line(str(tag)) for tag in tags)
-    return tuple(sorted({line[:MAX_TAG].strip() for line in lines if line and not _STRUCTURED.search(line)})[:MAX_TAGS])
+    return tuple(
+        sorted({line[:MAX_TAG].strip() for line in lines if line and not _STRUCTURED.search(line)})[:MAX_TAGS]
+    )
 
 
 def _cost(value: object) -> float:
@@ -187,4 +191,8 @@ def _same(one: Tool, other: Tool) -> bool:
     if one.definition is other.definition:
         return True
     mine, theirs = one.definition, other.definition
-    return one.pin == other.pin and (mine.tags, mine.traits, mine.meta) == (theirs.tags, theirs.traits, theirs.meta)
+    return one.pin == other.pin and (mine.tags, mine.traits, mine.meta) == (
+        theirs.tags,
+        theirs.traits,
+        theirs.meta,
+    )

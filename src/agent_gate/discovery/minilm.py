@@ -35,7 +35,9 @@ class MiniLM:
 
     def place(self, texts: Sequence[str]) -> "Placed":
         keys = [sha256(text.encode("utf-8", "replace")).digest() for text in texts]
-        missing = sorted({(len(text), key, text) for key, text in zip(keys, texts, strict=True) if key not in self._known})
+        missing = sorted(
+            {(len(text), key, text) for key, text in zip(keys, texts, strict=True) if key not in self._known}
+        )
         waiting = iter(missing)
         while batch := list(islice(waiting, BATCH)):
             vectors = self.embed([text for _, _, text in batch])
@@ -63,7 +65,9 @@ class MiniLM:
         bias = ((1.0 - mask) * np.float32(-1e9))[:, None, None, :]
         for layer in range(LAYERS):
             at = f"encoder.layer.{layer}"
-            mixed = self._dense(self._attend(hidden, bias, f"{at}.attention.self"), f"{at}.attention.output.dense")
+            mixed = self._dense(
+                self._attend(hidden, bias, f"{at}.attention.self"), f"{at}.attention.output.dense"
+            )
             hidden = self._norm(hidden + mixed, f"{at}.attention.output.LayerNorm")
             inner = _gelu(self._dense(hidden, f"{at}.intermediate.dense"))
             hidden = self._norm(hidden + self._dense(inner, f"{at}.output.dense"), f"{at}.output.LayerNorm")
@@ -73,7 +77,8 @@ class MiniLM:
         size, length, _ = hidden.shape
         shape = (size, length, HEADS, WIDTH // HEADS)
         query, key, value = (
-            self._dense(hidden, f"{at}.{part}").reshape(shape).transpose(0, 2, 1, 3) for part in ("query", "key", "value")
+            self._dense(hidden, f"{at}.{part}").reshape(shape).transpose(0, 2, 1, 3)
+            for part in ("query", "key", "value")
         )
         scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(WIDTH // HEADS)) + bias
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -103,7 +108,9 @@ class MiniLM:
         pieces, start = [], 0
         while start < len(word):
             lead = "##" if start else ""
-            stops = (stop for stop in range(len(word), start, -1) if lead + word[start:stop] in self.vocabulary)
+            stops = (
+                stop for stop in range(len(word), start, -1) if lead + word[start:stop] in self.vocabulary
+            )
             stop = next(stops, None)
             if stop is None or len(word) > 100:
                 return [self.vocabulary["[UNK]"]]

@@ -1,32 +1,67 @@
-"""Turns text into terms: words split at case, digits and punctuation, stemmed, with synonyms and n-grams."""
+"""Turns text into terms: words split at case, digits and punctuation, without fillers, stemmed."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
-from importlib.resources import files
+from collections.abc import Sequence
+from functools import lru_cache
+
+from agent_gate.discovery.stemmer import stem
 
 _WORD = re.compile(r"[^\W\d_]+|\d+")
-_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\x00-\x7f]+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_HUMP = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+)
+
+STOP_WORDS = """
+    a about above after again all also am an and any anyone anything are as at be because been before being below
+    between both but by can cannot could did do does doing don down each else ever every few for from further had
+    has have having he her here hers him his how i if in into is it its itself just let like ll may me might more
+    most much must my myself need no nor not now of off on once only or other our ours out over own please re really
+    s same she should so some someone something such t than thank thanks that the their theirs them then there these
+    they thing things this those through to too under until up upon us ve very want was we were what when where which
+    while who whom why will with within without would you your yours d m hi hello hey chatgpt okay ok lot help able
+    going know tell give recently currently interested curious looking wondering possible assist assistance provide
+    provides kindly
+"""
+STOP = frozenset(STOP_WORDS.split())
+FAINT_WORDS = """
+    detailed specific comprehensive various including different certain particular upcoming recent best good great
+    interesting relevant related popular top several many information info details based multiple type kind way
+    today tomorrow day week month year example online easily quick perfect unique high quality available complete
+    full
+"""
+FAINT = frozenset(map(stem, FAINT_WORDS.split()))
+"""Words that say how, not what; they count for less."""
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words; `createIssue`, `create_issue` and `HTTPServer2` come apart, unspaced scripts as pairs."""
-    found: list[str] = []
-    for run in _WORD.findall(text):
-        if run.islower() and run.isascii():
-            found.append(run)
-        elif run.isascii():
-            found.extend(hump.lower() for hump in _HUMP.findall(run)) if run.isalpha() else found.append(run)
-        else:
-            found.extend(_foreign(run.lower()))
-    return found
+    """Lower-case words; `createIssue`, `create_issue` and `HTTPServer2` come apart, unspaced scripts into pairs."""
+    return [word for run in _WORD.findall(text) for word in _words_of(run)]
 
 
-def _foreign(run: str) -> Iterable[str]:
-    if not _UNSPACED.search(run) or len(run) == 1:
+@lru_cache(maxsize=65536)
+def _words_of(run: str) -> Sequence[str]:
+    if not run.isascii():
+        return _foreign(run.lower())
+    if run.islower() or not run.isalpha():
+        return [run]
+    return [hump.lower() for hump in _HUMP.findall(run)]
+
+
+def _foreign(run: str) -> Sequence[str]:
+    if len(run) == 1 or not _UNSPACED.search(run):
         return [run]
     return [run[at : at + 2] for at in range(len(run) - 1)]
+
+
+@lru_cache(maxsize=65536)
+def _terms_of(run: str) -> tuple[str, ...]:
+    return tuple(stem(word) for word in _words_of(run) if word not in STOP)
+
+
+def terms(text: str) -> list[str]:
+    """The words that carry meaning, stemmed."""
+    return [each for run in _WORD.findall(text) for each in _terms_of(run)]
 
 
 @lru_cache(maxsize=65536)
@@ -34,114 +69,3 @@ def grams(word: str) -> frozenset[str]:
     """The letter triples of a word with its edges marked; what related spellings and languages share."""
     padded = f"^{word}$"
     return frozenset(padded[at : at + 3] for at in range(len(padded) - 2))
-
-
-@lru_cache(maxsize=65536)
-def stem(word: str) -> str:
-    """The common root of an English word's forms (Porter's algorithm); other words are left alone."""
-    if len(word) < 3 or not (word.isascii() and word.isalpha()):
-        return word
-    for step in (_plural, _past, _final_y, _long_suffixes, _medium_suffixes, _short_suffixes, _tidy):
-        word = step(word)
-    return word
-
-
-def _is_consonant(word: str, at: int) -> bool:
-    letter = word[at]
-    if letter == "y":
-        return at == 0 or not _is_consonant(word, at - 1)
-    return letter not in "aeiou"
-
-
-def _measure(root: str) -> int:
-    """How many times a vowel is followed by a consonant."""
-    shape = [_is_consonant(root, at) for at in range(len(root))]
-    return sum(1 for first, second in zip(shape, shape[1:], strict=False) if not first and second)
-
-
-def _has_vowel(root: str) -> bool:
-    return any(not _is_consonant(root, at) for at in range(len(root)))
-
-
-def _ends_short(root: str) -> bool:
-    """Consonant, vowel, consonant at the end, the last one not w, x or y."""
-    if len(root) < 3 or root[-1] in "wxy":
-        return False
-    return _is_consonant(root, len(root) - 3) and not _is_consonant(root, len(root) - 2) and _is_consonant(root, len(root) - 1)
-
-
-def _plural(word: str) -> str:
-    for suffix, replacement in (("sses", "ss"), ("ies", "i"), ("ss", "ss"), ("s", "")):
-        if word.endswith(suffix):
-            return word[: -len(suffix)] + replacement
-    return word
-
-
-def _past(word: str) -> str:
-    if word.endswith("eed"):
-        return word[:-1] if _measure(word[:-3]) > 0 else word
-    for suffix in ("ed", "ing"):
-        root = word[: -len(suffix)]
-        if word.endswith(suffix) and _has_vowel(root):
-            return _restore(root)
-    return word
-
-
-def _restore(root: str) -> str:
-    if root.endswith(("at", "bl", "iz")):
-        return root + "e"
-    if len(root) > 1 and root[-1] == root[-2] and _is_consonant(root, len(root) - 1) and root[-1] not in "lsz":
-        return root[:-1]
-    if _measure(root) == 1 and _ends_short(root):
-        return root + "e"
-    return root
-
-
-def _final_y(word: str) -> str:
-    return word[:-1] + "i" if word.endswith("y") and _has_vowel(word[:-1]) else word
-
-
-_LONG = {
-    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "bli": "ble",
-    "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate",
-    "alism": "al", "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive",
-    "biliti": "ble", "logi": "log",
-}  # fmt: skip
-_MEDIUM = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_SHORT = (
-    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ou", "ism", "ate", "iti",
-    "ous", "ive", "ize",
-)  # fmt: skip
-
-
-def _swap(word: str, table: Mapping[str, str]) -> str:
-    for suffix in sorted(table, key=len, reverse=True):
-        if word.endswith(suffix):
-            root = word[: -len(suffix)]
-            return root + table[suffix] if _measure(root) > 0 else word
-    return word
-
-
-def _long_suffixes(word: str) -> str:
-    return _swap(word, _LONG)
-
-
-def _medium_suffixes(word: str) -> str:
-    return _swap(word, _MEDIUM)
-
-
-def _short_suffixes(word: str) -> str:
-    if word.endswith(("sion", "tion")):
-        return word[:-3] if _measure(word[:-3]) > 1 else word
-    for suffix in sorted(_SHORT, key=len, reverse=True):
-        if word.endswith(suffix):
-            return word[: -len(suffix)] if _measure(word[: -len(suffix)]) > 1 else word
-    return word
-
-
-def _tidy(word: str) -> str:
-    if word.endswith("e") and (_measure(word[:-1]) > 1 or (_measure(word[:-1]) == 1 and not _ends_short(word[:-1]))):
-        word = word[:-1]
-    if word.endswith("ll") and _measure(word) > 1:
-        word = word[:-1]
-    return word

@@ -13,7 +13,9 @@ from hashlib import sha256
 from itertools import pairwise
 
 from agent_gate.core.tool import Tool
-from agent_gate.discovery.text import VERBS, stem, words
+from agent_gate.discovery.stemmer import stem
+from agent_gate.discovery.text import words
+from agent_gate.discovery.thesaurus import thesaurus
 from agent_gate.errors import PathInvalid, PathNotFound
 
 MAX_CHILDREN = 20
@@ -59,12 +61,16 @@ def parse_path(path: str) -> tuple[str, ...]:
         if not segment:
             raise _invalid(path, "a path has no empty segment and no trailing /")
         if not (_SEGMENT if place else _NAMESPACE).fullmatch(segment):
-            raise _invalid(path, f"segment {place + 1} is not lower-case letters, digits, _ or - (64 at most)")
+            raise _invalid(
+                path, f"segment {place + 1} is not lower-case letters, digits, _ or - (64 at most)"
+            )
     return segments
 
 
 def _invalid(path: str, why: str) -> PathInvalid:
-    return PathInvalid(f"Malformed path: {why}. Start at / and follow the ids of the cards.", details={"path": path})
+    return PathInvalid(
+        f"Malformed path: {why}. Start at / and follow the ids of the cards.", details={"path": path}
+    )
 
 
 def grow(tools: Sequence[Tool]) -> Node:
@@ -73,7 +79,8 @@ def grow(tools: Sequence[Tool]) -> Node:
     for tool in sorted(tools, key=lambda tool: tool.id):
         spaces[tool.namespace].append(tool)
     nodes = {
-        name: _branch(f"/{name}", name, spaces[name], frozenset(map(stem, words(name)))) for name in sorted(spaces)
+        name: _branch(f"/{name}", name, spaces[name], frozenset(map(stem, words(name))))
+        for name in sorted(spaces)
     }
     return Node("/", "", nodes, {}, len(tools))
 
@@ -133,9 +140,10 @@ def _by_word(tools: list[Tool], used: frozenset[str]) -> list[Group]:
     named = [{stem(word): word for word in words(tool.name)} for tool in tools]
     shared = Counter(root for found in named for root in found.keys() - used)
     usable = {root for root, n in shared.items() if 2 <= n < len(tools)}
+    actions = thesaurus().actions
 
     def weight(root: str) -> tuple[bool, int, str]:
-        return root not in VERBS, shared[root], root
+        return root not in actions, shared[root], root
 
     first = Counter(max(usable & found.keys(), key=weight, default="") for found in named)
     ranked = sorted(((-n, root) for root, n in first.items() if root and n > 1))

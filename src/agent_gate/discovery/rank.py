@@ -1,0 +1,320 @@
+"""Turns a request in plain words into the tools that serve it, best first.
+
+Each tool is weighed once into terms with an impact (fields count differently, long ones less per word), apart
+from any other tool, so a changed catalog costs only what changed. A request's words look through synonyms and
+related words; words that no tool has fall back to shared letter triples. A request of several parts is ranked
+part by part, so that each is served.
+"""
+
+import re
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from heapq import nlargest
+from math import log
+from typing import NamedTuple
+
+from agent_gate.core.tool import Tool
+from agent_gate.discovery.semantic import Semantic, Space
+from agent_gate.discovery.stemmer import stem
+from agent_gate.discovery.text import FAINT, grams, terms, words
+from agent_gate.discovery.thesaurus import thesaurus
+
+FIELDS: Mapping[str, tuple[float, float]] = {
+    "name": (2.0, 3.0),
+    "namespace": (1.5, 1.0),
+    "gist": (1.5, 10.0),
+    "description": (1.0, 25.0),
+    "arguments": (0.8, 5.0),
+    "argument_texts": (0.4, 25.0),
+    "server": (0.25, 6.0),
+}
+"""For each field its weight and its usual length in terms."""
+
+SATURATION, LENGTH = 1.3, 0.6
+COMMON, FAINTNESS = 0.7, 0.5
+SYNONYM, PHRASE, FUZZY = 0.6, 0.6, 0.5
+FLOOR = 0.42
+COVERAGE, COVERED, NAME = 0.45, 1.3, 0.4
+MEANING = 0.5
+PART = 0.95
+FAINT_ECHO = 0.3
+SHORTLIST, ENOUGH, LONGEST_QUERY = 100, 400, 64
+
+_SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
+_JOINT = re.compile(
+    r"\s*(?:;|,?\s+(?:and\s+)?then\b|,?\s+after(?:wards| that)\b,?|,\s*(?:and\s+)?|\s+and\s+)\s*",
+    re.IGNORECASE,
+)
+_HARD = re.compile(r";|then|after", re.IGNORECASE)
+
+
+class Hit(NamedTuple):
+    """A tool and how well it serves the request, from 0 to 1."""
+
+    tool: Tool
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A tool as the index sees it: its terms with an impact of 0 to 255 each, and the terms of its name."""
+
+    tool: Tool
+    title: str
+    terms: tuple[str, ...]
+    impacts: bytes
+    name: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The tool's text for the encoder."""
+        return f"{' '.join(words(self.tool.name))}. {self.tool.description[:400]}"
+
+
+def weigh(tool: Tool, title: str) -> Document:
+    """A tool's terms and what each says about it."""
+    weights: dict[str, float] = {}
+    for key, found in _fields(tool, title):
+        weight, usual = FIELDS[key]
+        share = weight / (1 - LENGTH + LENGTH * len(found) / usual)
+        for each in found:
+            weights[each] = weights.get(each, 0.0) + share
+    impacts = bytes([int(255 * value / (SATURATION + value)) for value in weights.values()])
+    return Document(tool, title, tuple(weights), impacts, tuple(dict.fromkeys(terms(tool.name))))
+
+
+def _fields(tool: Tool, title: str) -> Iterable[tuple[str, Sequence[str]]]:
+    text = tool.description.lstrip()
+    end = _SENTENCE.search(text, 0, 400)
+    cut = end.end() if end else min(len(text), 400)
+    properties = tool.input_schema.get("properties")
+    arguments = properties if isinstance(properties, dict) else {}
+    said = " ".join(_described(list(arguments.values())[:40]))
+    yield "name", [*terms(tool.name), *_joined(tool.name)]
+    yield "namespace", _short_terms(tool.namespace)
+    yield "gist", terms(text[:cut])
+    yield "description", terms(text[cut : cut + 400])
+    yield "arguments", terms(" ".join(list(map(str, arguments))[:40]))
+    yield "argument_texts", terms(said[:400])
+    yield "server", _short_terms(title[:300])
+
+
+@lru_cache(maxsize=4096)
+def _short_terms(text: str) -> tuple[str, ...]:
+    return tuple(terms(text))
+
+
+def _joined(name: str) -> list[str]:
+    """`AusSurfReport` is also looked for as one word."""
+    whole = re.sub(r"[\W_]", "", name.lower())
+    return [stem(whole)] if len(words(name)) > 1 else []
+
+
+def _described(schemas: Iterable[object]) -> Iterable[str]:
+    for schema in schemas:
+        said = schema.get("description") if isinstance(schema, dict) else None
+        if isinstance(said, str):
+            yield said[:200]
+
+
+class Posting(NamedTuple):
+    """The tools that have a term, by place in the index, and its impact in each."""
+
+    places: "array[int]"
+    impacts: bytearray
+
+
+class Slot(NamedTuple):
+    """One word of a request: the terms that may stand for it, what each is worth, and the most of these."""
+
+    worths: Mapping[str, float]
+    most: float
+
+
+class Index:
+    """Immutable after it is built; the same for any order of the same tools."""
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        titles: Mapping[str, str],
+        previous: "Index | None" = None,
+        semantic: Semantic | None = None,
+    ) -> None:
+        known = {document.tool.id: document for document in previous.documents} if previous else {}
+        self.documents: list[Document] = [
+            _reuse(known.get(tool.id), tool, titles.get(tool.namespace, ""))
+            for tool in sorted(tools, key=lambda tool: tool.id)
+        ]
+        self.postings: dict[str, Posting] = {}
+        for place, document in enumerate(self.documents):
+            for each, impact in zip(document.terms, document.impacts, strict=True):
+                posting = self.postings.get(each)
+                if posting is None:
+                    posting = self.postings[each] = Posting(array("I"), bytearray())
+                posting.places.append(place)
+                posting.impacts.append(impact)
+        self.rarities = {each: self._rarity(each, len(found.places)) for each, found in self.postings.items()}
+        self._crowd = max(20, len(self.documents) // 50)
+        self._grams: dict[str, list[str]] | None = None
+        self._space = self._place(semantic)
+
+    def _place(self, semantic: Semantic | None) -> Space | None:
+        return semantic.place([document.sentence for document in self.documents]) if semantic else None
+
+    def _rarity(self, each: str, found: int) -> float:
+        """How telling a term is: rare among these tools, and not an everyday word."""
+        rarity = log(1 + (len(self.documents) - found + 0.5) / (found + 0.5))
+        rarity *= 1 - COMMON + COMMON * thesaurus().rarity(each)
+        return rarity * FAINTNESS if each in FAINT else rarity
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        """The best tools by falling score, equal ones by id; each part of the request is served."""
+        best = self._ranked(query)
+        for part in split(query):
+            for place, score in self._ranked(part).items():
+                best[place] = max(PART * score, best.get(place, 0.0))
+        chosen = nlargest(limit, ((round(score, 4), -place) for place, score in best.items() if score > 0))
+        return [Hit(self.documents[-place].tool, score) for score, place in chosen]
+
+    def _ranked(self, query: str) -> dict[int, float]:
+        """Score by place in the index, the best at 1."""
+        scores = self._lexical(query)
+        top = max(scores.values(), default=1.0)
+        shares = {place: score / top for place, score in scores.items()}
+        return self._with_meaning(query, shares) if self._space else shares
+
+    def _lexical(self, query: str) -> dict[int, float]:
+        """Sum over the words, the telling ones first; later words only rank the tools that were found by then."""
+        totals: dict[int, float] = {}
+        covered: dict[int, float] = {}
+        slots = sorted(self._slots(query), key=lambda slot: -slot.most)
+        for slot in slots:
+            for place, score in self._collect(slot, totals if len(totals) >= ENOUGH else None).items():
+                totals[place] = totals.get(place, 0.0) + score
+                covered[place] = covered.get(place, 0.0) + min(slot.most, score * COVERED)
+        bar = nlargest(SHORTLIST, totals.values())[-1] if len(totals) > SHORTLIST else 0.0
+        mass = sum(slot.most for slot in slots)
+        said = _strongest(slots)
+        return {
+            place: score
+            * (1 - COVERAGE + COVERAGE * covered[place] / mass)
+            * (1 + NAME * self._share(place, said))
+            for place, score in totals.items()
+            if score >= bar
+        }
+
+    def _collect(self, slot: Slot, among: Mapping[int, float] | None) -> dict[int, float]:
+        """The best that any variant of one word does for each tool."""
+        found: dict[int, float] = {}
+        for each, worth in slot.worths.items():
+            posting, scale = self.postings[each], worth / 255
+            for place, impact in zip(posting.places, posting.impacts, strict=True):
+                if among is None or place in among:
+                    score = scale * impact
+                    if score > found.get(place, 0.0):
+                        found[place] = score
+        return found
+
+    def _share(self, place: int, said: Mapping[str, float]) -> float:
+        """How much of a tool's name the request speaks of."""
+        name = self.documents[place].name
+        spoken = sum(min(said[each], self.rarities[each]) for each in name if each in said)
+        return spoken / sum(self.rarities[each] for each in name) if spoken else 0.0
+
+    def _slots(self, query: str) -> list[Slot]:
+        own = list(dict.fromkeys(terms(query)))[:LONGEST_QUERY]
+        extra = thesaurus().meanings([stem(word) for word in words(query)[: 4 * LONGEST_QUERY]])
+        slots = [self._slot(each, 1.0, self._variants(each)) for each in own]
+        return slots + [self._slot(each, PHRASE, {each: 1.0}) for each in extra if each not in own]
+
+    def _slot(self, own: str, weight: float, variants: Mapping[str, float]) -> Slot:
+        """A variant is never worth more than the word that it stands for; faint echoes of common words are dropped."""
+        cap = self.rarities.get(own)
+        worths = {}
+        for each, likeness in variants.items():
+            rarity = self.rarities.get(each)
+            if rarity is None or (likeness < FAINT_ECHO and len(self.postings[each].places) > self._crowd):
+                continue
+            worths[each] = weight * likeness * (rarity if cap is None else min(rarity, cap))
+        return Slot(worths, max(worths.values(), default=0.0))
+
+    def _variants(self, each: str) -> dict[str, float]:
+        found = {each: 1.0}
+        found.update({other: SYNONYM for other in sorted(thesaurus().synonyms.get(each, ()))})
+        for other, likeness in thesaurus().related(each):
+            weight = (likeness - FLOOR) / (1 - FLOOR)
+            if weight > found.get(other, 0.05):
+                found[other] = weight
+        if each not in self.postings:
+            for other, likeness in self._similar(each):
+                found[other] = max(found.get(other, 0.0), likeness * FUZZY)
+        return found
+
+    def _similar(self, each: str) -> list[tuple[str, float]]:
+        """Indexed terms that share most letter triples with a word that no tool has."""
+        if len(each) < 4:
+            return []
+        mine = grams(each)
+        shared = Counter(other for gram in mine for other in self._by_gram().get(gram, ()))
+        scored = ((2 * n / (len(mine) + len(grams(other))), other) for other, n in shared.items() if n > 1)
+        return [(other, score) for score, other in nlargest(4, scored) if score >= 0.55]
+
+    def _by_gram(self) -> dict[str, list[str]]:
+        if self._grams is None:
+            found: dict[str, list[str]] = defaultdict(list)
+            for each in self.postings:
+                for gram in grams(each):
+                    found[gram].append(each)
+            self._grams = found
+        return self._grams
+
+    def _with_meaning(self, query: str, lexical: Mapping[int, float]) -> dict[int, float]:
+        """Both views on one scale; a tool needs only one of them to be found."""
+        assert self._space is not None
+        cosines = self._space.similarities(query)
+        top, low = max(cosines, default=1.0), min(cosines, default=0.0)
+        spread = (top - low) or 1.0
+        return {
+            place: MEANING * (cosine - low) / spread + (1 - MEANING) * lexical.get(place, 0.0)
+            for place, cosine in enumerate(cosines)
+        }
+
+
+def _strongest(slots: Iterable[Slot]) -> dict[str, float]:
+    said: dict[str, float] = {}
+    for slot in slots:
+        for each, worth in slot.worths.items():
+            said[each] = max(worth, said.get(each, 0.0))
+    return said
+
+
+def _reuse(known: Document | None, tool: Tool, title: str) -> Document:
+    if (
+        known
+        and known.tool.pin == tool.pin
+        and known.title == title
+        and known.tool.namespace == tool.namespace
+    ):
+        return known if known.tool is tool else replace(known, tool=tool)
+    return weigh(tool, title)
+
+
+def split(query: str) -> list[str]:
+    """The parts of a request that asks for several things; empty when it asks for one."""
+    text, parts, start = query[:2000], [], 0
+    for joint in _JOINT.finditer(text):
+        if _HARD.search(joint.group()) or _begins_action(text[joint.end() :]):
+            parts.append(text[start : joint.start()])
+            start = joint.end()
+    parts.append(text[start:])
+    useful = [part for part in parts if len(terms(part)) > 1 or _begins_action(part)]
+    return useful[:6] if len(useful) > 1 else []
+
+
+def _begins_action(text: str) -> bool:
+    first = words(text[:40])[:1]
+    return bool(first) and stem(first[0]) in thesaurus().actions

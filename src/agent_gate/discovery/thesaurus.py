@@ -1,0 +1,88 @@
+"""Turns a word into the words that may stand for it: written synonyms first, then learnt relations.
+
+Both are package data, read at the first use. The relations also know how common a word is, in the order of
+their list.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from math import log
+from struct import iter_unpack
+from zlib import decompress
+
+from agent_gate.discovery.stemmer import stem
+
+Phrases = Mapping[tuple[str, ...], tuple[str, ...]]
+
+
+class Thesaurus:
+    """`synonyms` and `actions` are stems; `phrases` lead from stems to stems."""
+
+    def __init__(self, synonyms: str, related: bytes) -> None:
+        self.synonyms: dict[str, set[str]] = defaultdict(set)
+        self.actions: set[str] = set()
+        self.phrases: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._read(synonyms)
+        size = int.from_bytes(related[:4], "little")
+        self._words = related[4 : 4 + size].decode().split("\n")
+        self._places = {word: place for place, word in enumerate(self._words)}
+        self._rows = list(_rows(related[4 + size :]))
+
+    def _read(self, text: str) -> None:
+        section = ""
+        for line in text.splitlines():
+            if re.fullmatch(r"\[\w+\]", line):
+                section = line
+            elif ">" in line and not line.startswith("#"):
+                phrase, _, meaning = line.partition(">")
+                self.phrases[tuple(map(stem, phrase.split()))] = tuple(map(stem, meaning.split()))
+            elif line and not line.startswith("#"):
+                self._class(set(map(stem, line.split())), section == "[actions]")
+
+    def _class(self, members: set[str], action: bool) -> None:
+        for member in members:
+            self.synonyms[member] |= members - {member}
+        if action:
+            self.actions |= members
+
+    def related(self, root: str) -> list[tuple[str, float]]:
+        """Words of like meaning with their likeness, nearest first."""
+        place = self._places.get(root)
+        if place is None:
+            return []
+        return [
+            (self._words[other], likeness / 255) for other, likeness in iter_unpack("<HB", self._rows[place])
+        ]
+
+    def rarity(self, root: str) -> float:
+        """From 0 for the most common words to 1 for those that the list does not have."""
+        place = self._places.get(root, len(self._words))
+        return log(place + 2) / log(len(self._words) + 2)
+
+    def meanings(self, roots: Sequence[str]) -> list[str]:
+        """What the phrases in a request add to it."""
+        found: dict[str, None] = {}
+        for length in range(1, 5):
+            for window in zip(*(islice(roots, skip, None) for skip in range(length)), strict=False):
+                found.update(dict.fromkeys(self.phrases.get(window, ())))
+        return list(found)
+
+
+def _rows(body: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(body):
+        stop = at + 1 + 3 * body[at]
+        yield body[at + 1 : stop]
+        at = stop
+
+
+@cache
+def thesaurus() -> Thesaurus:
+    data = files("agent_gate.discovery") / "data"
+    return Thesaurus(
+        (data / "synonyms.txt").read_text("utf-8"), decompress((data / "related.bin").read_bytes())
+    )

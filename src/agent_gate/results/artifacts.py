@@ -1,0 +1,80 @@
+"""Keeps large results whole: one per call, readable only by the caller whose call it was."""
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+
+from agent_gate.core.call import Call, Caller, Result
+from agent_gate.core.ports import Clock
+from agent_gate.errors import ViewFailed
+from agent_gate.results.envelope import Artifact
+from agent_gate.results.reading import MEDIA_TYPES, Reading, read
+from agent_gate.store import Statement, Store
+
+LIFETIME = 24 * 3600.0
+HANDLE = re.compile(r"result:(?P<call>[0-9a-f]{32})")
+
+_INSERT = (
+    "INSERT INTO artifacts (handle, call, caller, media_type, size, digest, body, created_at, expires_at) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (handle) DO NOTHING"
+)
+_SELECT = "SELECT media_type, body FROM artifacts WHERE handle = ? AND caller = ? AND expires_at > ?"
+_EXPIRED = "DELETE FROM artifacts WHERE expires_at <= ?"
+
+
+def handle_of(call_id: str) -> str:
+    return f"result:{call_id}"
+
+
+class Artifacts:
+    """The store of large results."""
+
+    def __init__(self, store: Store, clock: Clock, lifetime: float = LIFETIME) -> None:
+        self._store, self._clock, self._lifetime = store, clock, lifetime
+
+    def describe(self, call: Call, result: Result) -> Artifact:
+        """What an artifact of this result will be called; pure, so that an envelope can be made before the write."""
+        return Artifact(
+            handle=handle_of(call.id),
+            media_type=MEDIA_TYPES[result.kind],
+            size=len(result.body),
+            digest=sha256(result.body).hexdigest(),
+            expires_at=round(self._clock.now() + self._lifetime, 3),
+        )
+
+    def statements(self, call: Call, artifact: Artifact, result: Result) -> tuple[Statement, ...]:
+        """The write, to ride in whatever unit settles the call; a second write for one call changes nothing."""
+        row = (
+            artifact.handle,
+            call.id,
+            call.caller.name,
+            artifact.media_type,
+            artifact.size,
+            artifact.digest,
+        )
+        times = (self._clock.now(), artifact.expires_at)
+        return (Statement(_INSERT, (*row, result.body, *times)),)
+
+    async def save(self, call: Call, result: Result) -> Artifact:
+        """Store a result whole; returns when it is durable."""
+        artifact = self.describe(call, result)
+        await self._store.write(*self.statements(call, artifact, result))
+        return artifact
+
+    async def load(self, handle: str, caller: Caller) -> Reading:
+        """What the artifact says. Someone else's handle, an expired and an unknown one answer the same."""
+        if not HANDLE.fullmatch(handle):
+            raise ViewFailed("This is not a handle. Use one from the `artifacts` of a result.")
+        found = await self._store.read(_SELECT, (handle, caller.name, self._clock.now()))
+        if not found:
+            raise ViewFailed("There is no such artifact, or it has expired. Call the tool again.")
+        media_type, body = found[0]
+        return read(bytes(body), media_type)
+
+    async def load_all(self, handles: Iterable[str], caller: Caller) -> dict[str, Reading]:
+        return {handle: await self.load(handle, caller) for handle in sorted(set(handles))}
+
+    async def sweep(self) -> int:
+        """Delete what has expired."""
+        (deleted,) = await self._store.write(Statement(_EXPIRED, (self._clock.now(),)))
+        return deleted

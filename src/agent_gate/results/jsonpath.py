@@ -1,0 +1,100 @@
+"""Turns a JSONPath into the values it selects, each with the path where it stands.
+
+Understood: `$`, `.name`, `['name']`, `[3]`, `[-1]`, `[2:5]`, `[*]`, `.*` and `..name`. Filters are not: what
+they are for, `grep` and `rows` do.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from agent_gate.core.tool import Json
+from agent_gate.errors import InvalidArgs
+
+_STEP = re.compile(
+    r"(?P<deep>\.\.)(?P<deep_name>\*|[^\W\d][\w-]*)"
+    r"|\.(?P<name>\*|[^\W\d][\w-]*)"
+    r"|\[(?P<quote>['\"])(?P<quoted>.*?)(?P=quote)\]"
+    r"|\[(?P<all>\*)\]|\[(?P<index>-?\d{1,9})\]|\[(?P<low>-?\d{0,9}):(?P<high>-?\d{0,9})\]"
+)
+
+Found = tuple[str, Json]
+
+
+def select(value: Json, path: str) -> Iterator[Found]:
+    """Lazily, in document order; `InvalidArgs` when the path is malformed."""
+    steps = _parse(path)
+    found: Iterator[Found] = iter([("$", value)])
+    for step in steps:
+        found = _follow(found, step)
+    return found
+
+
+def _parse(path: str) -> list[re.Match[str]]:
+    if not path.startswith("$"):
+        raise _malformed(path, 0)
+    steps, at = [], 1
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if not step:
+            raise _malformed(path, at)
+        steps.append(step)
+        at = step.end()
+    return steps
+
+
+def _malformed(path: str, at: int) -> InvalidArgs:
+    return InvalidArgs(
+        f"The JSONPath cannot be read from position {at + 1} ({path[at : at + 20]!r}). "
+        "Use $, .name, ['name'], [0], [2:5], [*], .* and ..name."
+    )
+
+
+def _follow(places: Iterator[Found], step: re.Match[str]) -> Iterator[Found]:
+    for path, value in places:
+        if step["deep"]:
+            for at, inner in _descend(path, value):
+                yield from _children(at, inner, step["deep_name"])
+        elif step["name"] or step["quoted"] is not None:
+            yield from _children(
+                path, value, step["name"] if step["name"] else step["quoted"], step["quoted"] is not None
+            )
+        elif isinstance(value, list):
+            yield from ((f"{path}[{at}]", value[at]) for at in _indices(step, len(value)))
+        elif step["all"]:
+            yield from _children(path, value, "*")
+
+
+def _children(path: str, value: Json, name: str, literal: bool = False) -> Iterator[Found]:
+    if name == "*" and not literal:
+        if isinstance(value, dict):
+            yield from ((_join(path, key), inner) for key, inner in value.items())
+        elif isinstance(value, list):
+            yield from ((f"{path}[{at}]", inner) for at, inner in enumerate(value))
+    elif isinstance(value, dict) and name in value:
+        yield _join(path, name), value[name]
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if re.fullmatch(r"[^\W\d][\w-]*", key) else f"{path}[{key!r}]"
+
+
+def _indices(step: re.Match[str], size: int) -> range:
+    if step["all"]:
+        return range(size)
+    if step["index"] is not None:
+        at = int(step["index"])
+        at += size if at < 0 else 0
+        return range(at, at + 1) if 0 <= at < size else range(0)
+    low, high = (int(step[name]) if step[name] else None for name in ("low", "high"))
+    return range(size)[low:high]
+
+
+def _descend(path: str, value: Json) -> Iterator[Found]:
+    """This value and all below it, without recursion: a result may be nested deeply."""
+    todo: list[tuple[str, Any]] = [(path, value)]
+    while todo:
+        at, inner = todo.pop()
+        yield at, inner
+        if isinstance(inner, dict | list):
+            todo.extend(reversed(list(_children(at, inner, "*"))))

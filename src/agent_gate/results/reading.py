@@ -1,0 +1,143 @@
+"""Turns a result's bytes into what a reader looks at: a text, a JSON value, a table, and other parts.
+
+A text that is itself JSON is read as that JSON; a text of comma- or tab-separated lines is read as a table.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from agent_gate.core.call import Result
+from agent_gate.core.tool import Json
+
+MEDIA_TYPES = {"json": "application/json", "mcp": "application/vnd.mcp.tool-result+json"}
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under named columns."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`value` is the JSON where there is one, `text` always; `others` are parts that are no text."""
+
+    text: str
+    value: Json = None
+    is_json: bool = False
+    others: tuple[str, ...] = ()
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @cached_property
+    def table(self) -> Table | None:
+        return _json_table(self.value) if self.is_json else _text_table(self.lines)
+
+
+def read(body: bytes, media_type: str) -> Reading:
+    """What a stored artifact says."""
+    if media_type == MEDIA_TYPES["mcp"]:
+        return _read_mcp(msgspec.json.decode(body))
+    if media_type == MEDIA_TYPES["json"]:
+        return _of_value(msgspec.json.decode(body))
+    return _of_text(body.decode("utf-8", "replace"))
+
+
+def read_result(result: Result) -> Reading:
+    return read(result.body, MEDIA_TYPES[result.kind])
+
+
+def _of_value(value: Json) -> Reading:
+    if isinstance(value, str):
+        return _of_text(value)
+    return Reading(pretty(value), value, True)
+
+
+def _of_text(text: str) -> Reading:
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            value = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return Reading(text)
+        return Reading(pretty(value), value, True)
+    return Reading(text)
+
+
+def _read_mcp(result: Mapping[str, Any]) -> Reading:
+    parts = [part for part in result.get("content") or [] if isinstance(part, dict)]
+    texts = [
+        part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)
+    ]
+    others = tuple(_other(part) for part in parts if part.get("type") != "text")
+    structured = result.get("structuredContent")
+    if structured is not None and not result.get("isError"):
+        return Reading(pretty(structured), structured, True, others)
+    reading = _of_text("\n".join(texts))
+    return Reading(reading.text, reading.value, reading.is_json, others)
+
+
+def _other(part: Mapping[str, Any]) -> str:
+    """One line for a part that is not text, such as `image image/png, about 12 kB`."""
+    inner = part.get("resource") if isinstance(part.get("resource"), dict) else part
+    assert isinstance(inner, Mapping)
+    said = [
+        str(part.get("type", "part")),
+        *(str(inner[key]) for key in ("mimeType", "uri", "name") if inner.get(key)),
+    ]
+    data = inner.get("data") or inner.get("blob")
+    size = f", about {max(1, len(data) * 3 // 4000)} kB" if isinstance(data, str) else ""
+    return " ".join(said)[:200] + size
+
+
+def pretty(value: Json) -> str:
+    """JSON as lines, so that views by line mean something."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+
+
+def compact(value: Json) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _json_table(value: Json) -> Table | None:
+    """The value, or the one list of records in it, as a table."""
+    records = value if isinstance(value, list) else _only_list(value)
+    if not records or not all(isinstance(record, dict) for record in records):
+        return None
+    columns = tuple(dict.fromkeys(key for record in records[:50] for key in record))
+    return Table(columns, [[record.get(column) for column in columns] for record in records])
+
+
+def _only_list(value: Json) -> list[Any] | None:
+    lists = (
+        [item for item in value.values() if isinstance(item, list) and item]
+        if isinstance(value, dict)
+        else []
+    )
+    return lists[0] if len(lists) == 1 else None
+
+
+def _text_table(lines: Sequence[str]) -> Table | None:
+    for delimiter in "\t", ",", ";", "|":
+        width = lines[0].count(delimiter) if lines else 0
+        if width and len(lines) > 2 and all(line.count(delimiter) >= width for line in lines[:20] if line):
+            return _delimited(lines, delimiter)
+    return None
+
+
+def _delimited(lines: Sequence[str], delimiter: str) -> Table | None:
+    try:
+        head, *rows = csv.reader((line for line in lines if line.strip()), delimiter=delimiter)
+    except csv.Error:
+        return None
+    return Table(tuple(cell.strip() for cell in head), rows)

@@ -1,0 +1,234 @@
+"""Turns a stored result and a selector into a bounded view that says what is left.
+
+A selector is an object with a `type`: `head`, `lines`, `rows`, `json_keys`, `grep` or `jsonpath`. Starts count
+from 0 and ends are exclusive. No view is larger than its budget; `next` is the selector of the part after it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from agent_gate.core.tool import Json
+from agent_gate.errors import InvalidArgs, ViewFailed
+from agent_gate.results.budget import Fits
+from agent_gate.results.jsonpath import select
+from agent_gate.results.pattern import Pattern
+from agent_gate.results.reading import Reading, compact
+
+VIEW_BUDGET = 2000
+MAX_MATCHES, MAX_KEYS, LONG_LINE = 200, 400, 2000
+
+Selector = Mapping[str, Any]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`text` is the slice; `left` says in words what it leaves out, `next` how to see the following part."""
+
+    text: str
+    left: str = ""
+    next: dict[str, Any] | None = None
+
+
+def view(reading: Reading, selector: Selector, fits: Fits, budget: int = VIEW_BUDGET) -> View:
+    """Look at a part of a result. Raises `ViewFailed` for an unknown selector, `InvalidArgs` for a bad one."""
+    kind = selector.get("type")
+    look = VIEWS.get(kind) if isinstance(kind, str) else None
+    if look is None:
+        raise ViewFailed(f"The selector needs a `type`: one of {', '.join(VIEWS)}.")
+    return look(reading, selector, Frame(fits, budget))
+
+
+class Frame:
+    """How much a view may hold. Lines are taken while they fit; at least a piece of the first always does."""
+
+    def __init__(self, fits: Fits, budget: int) -> None:
+        self.fits, self.budget = fits, budget
+
+    def take(self, lines: Iterable[str]) -> list[str]:
+        taken: list[str] = []
+        size = 0
+        for line in lines:
+            size += len(line) + 1
+            if size > self.budget and not self.fits("\n".join([*taken, line]), self.budget):
+                break
+            taken.append(line)
+        return taken
+
+    def cut(self, text: str) -> str:
+        """The longest of a few shorter and shorter prefixes that fits."""
+        while text and not self.fits(text, self.budget):
+            text = text[: min(len(text) * 4 // 5, self.budget * 16)]
+        return text
+
+
+def number(selector: Selector, name: str, default: int, most: int = 2**53) -> int:
+    value = selector.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise InvalidArgs(f"`{name}` is a whole number from 0; got {type(value).__name__}.")
+    return value
+
+
+def word(selector: Selector, name: str) -> str:
+    value = selector.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidArgs(f"A {selector['type']} selector needs `{name}`, a text.")
+    return value
+
+
+def head(reading: Reading, selector: Selector, frame: Frame) -> View:
+    start = number(selector, "start", 0)
+    chars = number(selector, "chars", 2000)
+    text = frame.cut(reading.text[start : start + chars])
+    stop, size = start + len(text), len(reading.text)
+    if stop >= size or not text:
+        return View(text=text)
+    follow = {"type": "head", "start": stop, "chars": chars}
+    return View(text=text, left=f"{size - stop} of {size} characters follow", next=follow)
+
+
+def span(selector: Selector, size: int) -> tuple[int, int]:
+    start = number(selector, "start", 0)
+    stop = min(number(selector, "end", size), size)
+    return min(start, size), max(stop, min(start, size))
+
+
+def lines(reading: Reading, selector: Selector, frame: Frame) -> View:
+    start, stop = span(selector, len(reading.lines))
+    return _slice(
+        "lines", [_short(line) for line in reading.lines[start:stop]], start, len(reading.lines), frame
+    )
+
+
+def rows(reading: Reading, selector: Selector, frame: Frame) -> View:
+    """Rows of a table under its header; plain lines where there is no table."""
+    table = reading.table
+    if table is None:
+        return lines(reading, selector, frame)
+    start, stop = span(selector, len(table.rows))
+    header = " | ".join(table.columns)
+    shown = (_short(" | ".join(map(_cell, row))) for row in table.rows[start:stop])
+    found = _slice("rows", shown, start, len(table.rows), frame)
+    return msgspec.structs.replace(found, text=f"{_short(header)}\n{found.text}")
+
+
+def _slice(kind: str, shown: Iterable[str], start: int, size: int, frame: Frame) -> View:
+    taken = frame.take(shown)
+    stop = start + len(taken)
+    if stop >= size:
+        return View(
+            text="\n".join(taken), left=f"these are {kind} {start} to {stop} of {size}" if start else ""
+        )
+    left = f"{size - stop} of {size} {kind} follow"
+    return View(text="\n".join(taken), left=left, next={"type": kind, "start": stop} if taken else None)
+
+
+def json_keys(reading: Reading, selector: Selector, frame: Frame) -> View:
+    """With `keys`, their values at `path` (default `$`); without, what keys there are and what is under them."""
+    if not reading.is_json:
+        raise ViewFailed("This result is not JSON; use head, lines or grep.")
+    path = selector.get("path", "$")
+    keys = selector.get("keys")
+    if not isinstance(path, str) or not (keys is None or _are_words(keys)):
+        raise InvalidArgs("`path` is a JSONPath and `keys` a list of key names.")
+    value = next((found for _, found in select(reading.value, path)), None)
+    if keys:
+        picked = {key: value[key] for key in keys if isinstance(value, dict) and key in value}
+        return _whole(compact(picked), frame)
+    return _listing([f"{key}: {shape(inner)}" for key, inner in _entries(value)], "keys", frame)
+
+
+def _are_words(keys: object) -> bool:
+    return isinstance(keys, list) and all(isinstance(key, str) for key in keys)
+
+
+def _entries(value: Json) -> Iterable[tuple[str, Json]]:
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, list):
+        return ((f"[{at}]", inner) for at, inner in enumerate(value))
+    return [("$", value)]
+
+
+def grep(reading: Reading, selector: Selector, frame: Frame) -> View:
+    """Lines that match a regular expression, each with its number; `start` continues after earlier ones."""
+    pattern = Pattern(word(selector, "pattern"), ignore_case=bool(selector.get("ignore_case", False)))
+    start = number(selector, "start", 0)
+    hits = [at for at in range(start, len(reading.lines)) if pattern.search(reading.lines[at])]
+    shown = frame.take(f"{at}: {_short(reading.lines[at])}" for at in hits[:MAX_MATCHES])
+    if not hits:
+        return View(text="", left=f"no line matches from line {start} to {len(reading.lines)}")
+    if len(shown) == len(hits):
+        return View(text="\n".join(shown))
+    follow = {**selector, "start": hits[len(shown)]}
+    return View(
+        text="\n".join(shown), left=f"{len(hits) - len(shown)} of {len(hits)} matches follow", next=follow
+    )
+
+
+def jsonpath(reading: Reading, selector: Selector, frame: Frame) -> View:
+    if not reading.is_json:
+        raise ViewFailed("This result is not JSON; use head, lines or grep.")
+    found = list(select(reading.value, word(selector, "path")))
+    start = number(selector, "start", 0)
+    if not found:
+        return View(text="", left="nothing is at this path")
+    if len(found) == 1:
+        return _whole(compact(found[0][1]), frame)
+    taken = frame.take(_short(f"{path} = {compact(value)}") for path, value in found[start:])
+    stop = start + len(taken)
+    if stop >= len(found):
+        return View(text="\n".join(taken))
+    follow = {**selector, "start": stop}
+    return View(text="\n".join(taken), left=f"{len(found) - stop} of {len(found)} values follow", next=follow)
+
+
+def _whole(text: str, frame: Frame) -> View:
+    shown = frame.cut(text)
+    left = (
+        ""
+        if len(shown) == len(text)
+        else f"{len(text) - len(shown)} of {len(text)} characters; narrow the selector"
+    )
+    return View(text=shown, left=left)
+
+
+def _listing(entries: list[str], what: str, frame: Frame) -> View:
+    taken = frame.take(_short(entry) for entry in entries[:MAX_KEYS])
+    left = (
+        ""
+        if len(taken) == len(entries)
+        else f"{len(entries) - len(taken)} of {len(entries)} {what} are not shown"
+    )
+    return View(text="\n".join(taken), left=left)
+
+
+def _short(line: str) -> str:
+    if len(line) <= LONG_LINE:
+        return line
+    return f"{line[:LONG_LINE]}… ({len(line) - LONG_LINE} more characters)"
+
+
+def _cell(value: Json) -> str:
+    return value if isinstance(value, str) else compact(value)
+
+
+def shape(value: Json) -> str:
+    """What a value is, in a few words: `12 items of {id, name}`, `text of 300 characters`, `true`."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(list(value)[:8])}{', …' if len(value) > 8 else ''}}}"
+    if isinstance(value, list):
+        return f"{len(value)} items" + (f" of {shape(value[0])}" if value else "")
+    if isinstance(value, str) and len(value) > 60:
+        return f"text of {len(value)} characters"
+    return compact(value)
+
+
+VIEWS: Mapping[str, Callable[[Reading, Selector, Frame], View]] = {
+    "head": head,
+    "lines": lines,
+    "rows": rows,
+    "json_keys": json_keys,
+    "grep": grep,
+    "jsonpath": jsonpath,
+}
