@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from ssl import SSLContext
 from typing import Any
 
 from agent_gate import __version__
@@ -26,9 +27,10 @@ from agent_gate.calls.perform import Stage as PerformStage
 from agent_gate.calls.recovery import recover
 from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.sweeper import Sweeper
+from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.permissions import RuleSettings
-from agent_gate.config.settings import AgentSettings, Settings
+from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import SystemClock, Toolbox
@@ -47,12 +49,19 @@ from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
+from agent_gate.surfaces.admin.agents import caller_of as made_caller
 from agent_gate.surfaces.admin.api import Admin, AdminApi
+from agent_gate.surfaces.admin.keys import Keys
+from agent_gate.surfaces.admin.listener import AdminListener
+from agent_gate.surfaces.admin.login import Logins
+from agent_gate.surfaces.admin.page import Page, folder
+from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
 
 log = logging.getLogger("agent_gate.app")
 OPERATOR = "operator"
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +73,21 @@ class Options:
     host: str | None = None
     port: int | None = None
     insecure: bool = False
+    data: Path | None = None
+
+
+def in_folder(settings: Settings, data: Path) -> Settings:
+    """The settings of a gateway that keeps its store and socket in `data` and its admin page on any free port."""
+    return replace(
+        settings,
+        storage=replace(settings.storage, path=data / "agent-gate.db"),
+        admin=replace(settings.admin, socket=data / "admin.sock", port=0),
+    )
 
 
 def with_options(settings: Settings, options: Options) -> Settings:
+    if options.data is not None:
+        settings = in_folder(settings, options.data)
     gateway = settings.gateway
     return replace(
         settings,
@@ -133,6 +154,12 @@ def credentials(settings: Settings, folder: Path) -> list[Credential]:
     ]
 
 
+def address_of(host: str, server: Server) -> str:
+    """The address of a listener as people open it on this machine."""
+    name = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+    return f"{'https' if server.secure else 'http'}://{f'[{name}]' if ':' in name else name}:{server.port}"
+
+
 class Gateway:
     """One running gateway. `start` brings everything up in order, `stop` takes it down in the opposite one."""
 
@@ -162,7 +189,9 @@ class Gateway:
         self.inbox, self.grants = Inbox(self.store, self.clock), Grants(self.store, self.clock)
         await self.grants.load()
         self.policy = policy_of(self.loaded)
-        self.tokens = Tokens(credentials(settings, self.folder))
+        self.keys = Keys(self.store, self.clock)
+        await self.keys.load()
+        self.tokens = Tokens(self._credentials())
         self.door = Door(self.tokens, self.clock)
         self.view = View(self.shelf, self.policy.hides)
         self.sweeper = Sweeper(self.clock)
@@ -214,25 +243,50 @@ class Gateway:
             ended=calls.ended,
         )
 
+    def _credentials(self) -> list[Credential]:
+        """The agents of the files, and those made by people; the files win where both name one."""
+        configured = credentials(self.settings, self.folder)
+        names = {credential.caller.name for credential in configured}
+        made = [Credential(key.digest, made_caller(key)) for key in self.keys.list("agent")]
+        return [*configured, *(credential for credential in made if credential.caller.name not in names)]
+
+    def _refresh_agents(self) -> None:
+        self.tokens.replace(self._credentials())
+
     def _make_surfaces(self) -> None:
         self.health = Health(self.supervisor.states, self.supervisor.unready, lambda: self.store.fault)
         self.rest = RestSurface(self.calls, self.door, self.view)
+        self.logins = Logins(self.keys, self.clock, self._is_person)
+        self.trends = Trends(self.metrics, self.clock)
+        self.sweeper.every(EVERY, self.trends.sample)
+        self.sweeper.every(3600.0, self.keys.purge)
         self.admin = AdminApi(
             Admin(
                 calls=self.calls,
                 grants=self.grants,
                 store=self.store,
+                clock=self.clock,
                 shelf=self.shelf,
+                view=self.view,
                 sources=Operations(self),
                 metrics=self.metrics,
+                trends=self.trends,
+                keys=self.keys,
+                logins=self.logins,
                 audit_key=self.audit_key,
                 policy=lambda: self.policy,
-                agents=self._agents,
+                permissions=self._permissions,
+                callers=self.tokens.callers,
+                refresh_agents=self._refresh_agents,
+                logins_of_people=self._logins_of_people,
                 reload=self.reload,
                 status=self.status,
+                page_url=self.admin_url,
+                to_connect=self._to_connect,
                 check_passphrase=self._check_passphrase,
             )
         )
+        self.operators = AdminListener(self.admin, self.logins, Page(folder()))
 
     def toolbox(self) -> Toolbox:
         return Toolbox(
@@ -277,6 +331,22 @@ class Gateway:
             [gateway.host, self.public.address, *gateway.tls.names], self.public.port, gateway.allowed_hosts
         )
         await self.socket.start_unix(admin.socket)
+        await self._listen_for_operators(context)
+
+    async def _listen_for_operators(self, context: SSLContext | None) -> None:
+        """The page and its API. Plain on loopback, where browsers distrust private certificates; TLS elsewhere."""
+        admin, allowed = self.settings.admin, self.settings.gateway.allowed_hosts
+        secure = None if admin.host in LOOPBACK else context
+        self.page = Server(self.operators.handle, guard=HostGuard((), 0), ssl=secure)
+        try:
+            await self.page.start(admin.host, admin.port)
+        except ConfigError as error:
+            if admin.port != AdminSettings().port:
+                raise
+            log.warning("The page's usual port is taken; it gets another", extra={"why": error.message})
+            await self.page.start(admin.host, 0)
+        self.page.guard = HostGuard([admin.host, self.page.address], self.page.port, allowed)
+        self.logins.cookie = f"agent_gate_{self.page.port}"
 
     def _certificate(self) -> CertificateFiles:
         tls, gateway = self.settings.gateway.tls, self.settings.gateway
@@ -322,32 +392,43 @@ class Gateway:
             None,
         )
 
+    def _is_person(self, name: str) -> bool:
+        return name == OPERATOR or name in self.settings.people
+
+    def _logins_of_people(self) -> dict[str, str]:
+        return {person.login: person.name for person in self.settings.people.values() if person.login}
+
+    def _permissions(self) -> Path | None:
+        """The file that the rules came from."""
+        wanted = self.options.permissions or self.settings.permissions
+        if wanted is None and self.options.config is not None:
+            wanted = self.options.config.parent / "permissions.yaml"
+        return next((file for file in self.loaded.files if wanted and file.samefile(wanted.absolute())), None)
+
+    def _to_connect(self) -> ToConnect:
+        certificate = self.certificate
+        return ToConnect(url=self.url(), fingerprint=certificate.fingerprint if certificate else None)
+
     def _check_passphrase(self, person: str, given: str | None) -> bool:
         named = self.settings.people.get(person)
         wanted = (named.passphrase if named else None) or self.settings.approvers.passphrase
         return wanted is None or hmac.compare_digest(wanted.encode(), (given or "").encode())
 
-    def _agents(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": caller.name,
-                "mode": caller.mode,
-                "namespaces": sorted(caller.namespaces) if caller.namespaces is not None else None,
-                "tools": len(self.view.tools(caller)),
-            }
-            for caller in self.tokens.callers()
-        ]
-
     def url(self) -> str:
-        host = self.settings.gateway.host
-        name = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-        return f"{'http' if self.options.insecure else 'https'}://{f'[{name}]' if ':' in name else name}:{self.public.port}"
+        return address_of(self.settings.gateway.host, self.public)
+
+    def admin_url(self) -> str:
+        return address_of(self.settings.admin.host, self.page)
+
+    def login_url(self) -> str:
+        """A fresh one-time link to the operator's page."""
+        return f"{self.admin_url()}/login#{self.logins.link(OPERATOR)}"
 
     def announcement(self) -> dict[str, Any]:
         """The one line `serve` prints once it is up."""
         return {
             "url": self.url(),
-            "admin": None,
+            "admin": self.admin_url(),
             "socket": str(self.settings.admin.socket),
             "pid": os.getpid(),
             "fingerprint": self.certificate.fingerprint if self.certificate else None,
@@ -386,7 +467,7 @@ class Gateway:
         self.redactor.learn(loaded.secrets)
         self.policy = self.decide.policy = policy_of(loaded)
         self.view.hides = self.policy.hides
-        self.tokens.replace(credentials(settings, self.folder))
+        self._refresh_agents()
         self.calls.asking.timeout = settings.approval_timeout
         await self.supervisor.reload(wanted)
         log.info("The configuration was reloaded")
@@ -397,7 +478,7 @@ class Gateway:
         seconds = self.settings.limits.drain
         self.health.draining = True
         await asyncio.gather(self.public.drain(seconds), self.calls.drain(seconds))
-        await self.socket.drain(0.5)
+        await asyncio.gather(self.socket.drain(0.5), self.page.drain(0.5))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

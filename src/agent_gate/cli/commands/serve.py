@@ -61,6 +61,7 @@ async def run(options: Options, ready: Callable[[Gateway], None] | None = None) 
     loop.add_signal_handler(signal.SIGHUP, changed.set)
     sys.stdout.write(json.dumps(gateway.announcement()) + "\n")
     sys.stdout.flush()
+    click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
     if ready is not None:
         ready(gateway)
     async with asyncio.TaskGroup() as group:

@@ -1,29 +1,47 @@
-"""Approvals, grants, calls and tools as the operator sees them: complete, masked, nothing hidden."""
+"""Approvals, grants, rules and tools as the operator sees them: complete, masked, nothing hidden."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from hashlib import sha256
 from typing import Any
+
+import msgspec
 
 from agent_gate.approval.grants import describe
 from agent_gate.core.approval import Approval, Grant
 from agent_gate.core.call import Decision
-from agent_gate.core.tool import Tool
+from agent_gate.core.rule import Rule
+from agent_gate.core.signature import placeholders
+from agent_gate.core.tool import Json, Tool
 from agent_gate.observe.redact import mask_arguments
 
 LIFETIMES = ("once", "session", "hour", "always")
 
 
-def approval(a: Approval) -> dict[str, Any]:
-    """One question with everything a person needs to judge it."""
-    offered = [life for life in LIFETIMES if life != "session" or a.session is not None]
+def approval_row(a: Approval) -> dict[str, Any]:
+    """One question in a line, for lists of thousands."""
     return {
         "id": a.id,
         "call": a.call_id,
         "state": str(a.state),
         "agent": a.caller.name,
         "tool": a.wire,
-        "tool_id": a.tool_id,
         "signature": a.signature,
         "sentence": a.sentence,
+        "asked_at": a.asked_at,
+        "expires_at": a.expires_at,
+        "answered_at": a.answered_at,
+        "answered_by": a.answered_by,
+        "answered_on": a.channel,
+        "answer_reason": a.reason,
+    }
+
+
+def approval(a: Approval) -> dict[str, Any]:
+    """One question with everything a person needs to judge it."""
+    offered = [life for life in LIFETIMES if life != "session" or a.session is not None]
+    return approval_row(a) | {
+        "tool_id": a.tool_id,
         "arguments": mask_arguments(a.arguments, a.secret),
         "arguments_hash": a.arguments_hash,
         "rule": a.decision.rule,
@@ -32,18 +50,69 @@ def approval(a: Approval) -> dict[str, Any]:
         "approvers": list(a.decision.approvers),
         "surface": a.surface,
         "session": a.session,
-        "asked_at": a.asked_at,
-        "expires_at": a.expires_at,
-        "answered_at": a.answered_at,
-        "answered_by": a.answered_by,
-        "answered_on": a.channel,
-        "answer_reason": a.reason,
         "choices": {life: describe(a, life) for life in offered},  # type: ignore[arg-type]
     }
 
 
+def as_text(value: Json) -> str:
+    """A string as it is; anything else as indented JSON."""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def details(a: Approval, tool: Tool | None) -> list[dict[str, Any]]:
+    """Every argument by itself: its text, size and digest, and whether the signature shows it."""
+    return list(_details(a, tool))
+
+
+def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
+    definition = tool.definition if tool is not None else None
+    template = definition.template if definition is not None else None
+    signed = set(a.arguments) if template is None else set(placeholders(template))
+    declared = definition.declared if definition is not None else None
+    masked = mask_arguments(a.arguments, a.secret)
+    for name, value in a.arguments.items():
+        text = as_text(value)
+        secret = name in a.secret
+        yield {
+            "name": name,
+            "text": as_text(masked[name]),
+            "length": len(text),
+            "sha256": None if secret else sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            "secret": secret,
+            "in_signature": name in signed,
+            "declared": declared is None or name in declared,
+        }
+
+
 def grant(g: Grant) -> dict[str, Any]:
     return asdict(g)
+
+
+def rule(r: Rule) -> dict[str, Any]:
+    return {
+        "rule": r.label(),
+        "action": r.action,
+        "where": r.where,
+        "description": r.description,
+        "default": r.default,
+    }
+
+
+def tool_row(t: Tool) -> dict[str, Any]:
+    """A tool in a line; `bytes` is the size of its definition."""
+    traits = [name for name, held in asdict(t.traits).items() if held]
+    return {
+        "id": t.id,
+        "name": t.wire,
+        "namespace": t.namespace,
+        "source": t.source,
+        "description": t.description[:200],
+        "available": t.available,
+        "traits": traits,
+        "bytes": len(msgspec.json.encode(t.input_schema)) + len(t.description) + len(t.wire),
+    }
 
 
 def tool(t: Tool) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""`Admin`: everything the API works on, handed over by the composition root."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from agent_gate.access.view import View
+from agent_gate.approval.grants import Grants
+from agent_gate.calls import Calls
+from agent_gate.config.clients.model import Gateway as ToConnect
+from agent_gate.core.call import Caller
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import Clock
+from agent_gate.errors import InvalidArgs
+from agent_gate.observe.metrics import Metrics
+from agent_gate.policy import Policy
+from agent_gate.store.statement import Store
+from agent_gate.surfaces.admin.keys import Keys
+from agent_gate.surfaces.admin.login import Logins
+from agent_gate.surfaces.admin.trends import Trends
+
+OPERATOR = "operator"
+
+
+class Operated(Protocol):
+    """The sources, as an operator handles them."""
+
+    def states(self) -> Sequence[Any]: ...
+    def reconnect(self, key: str) -> None: ...
+    def changes(self) -> Sequence[Any]: ...
+    def accept(self, source: str, tool: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admin:
+    """Parts that a reload replaces come as functions."""
+
+    calls: Calls
+    grants: Grants
+    store: Store
+    clock: Clock
+    shelf: Shelf
+    view: View
+    sources: Operated
+    metrics: Metrics
+    trends: Trends
+    keys: Keys
+    logins: Logins
+    audit_key: bytes
+    policy: Callable[[], Policy]
+    permissions: Callable[[], Path | None]
+    callers: Callable[[], Sequence[Caller]]
+    refresh_agents: Callable[[], None]
+    logins_of_people: Callable[[], Mapping[str, str]]
+    reload: Callable[[], Awaitable[list[str]]]
+    status: Callable[[], dict[str, Any]]
+    page_url: Callable[[], str | None]
+    to_connect: Callable[[], ToConnect]
+    check_passphrase: Callable[[str, str | None], bool]
+
+    def caller(self, name: object) -> Caller:
+        """The agent of that name, as it would call."""
+        found = next((caller for caller in self.callers() if caller.name == name), None)
+        if found is None:
+            raise InvalidArgs(f"There is no agent named {str(name)[:64]}. See `agent-gate status`")
+        return found
+
+    def person_of(self, login: object) -> str:
+        """The name of the person with that login; the operator has none to give."""
+        if login in (None, "", OPERATOR):
+            return OPERATOR
+        person = self.logins_of_people().get(str(login))
+        if person is None:
+            raise InvalidArgs(f"Nobody under `people:` has the login {str(login)[:64]}")
+        return person

@@ -1,0 +1,172 @@
+"""Who may come in: agents and their tokens, operators and theirs, login links, and how clients connect."""
+
+import logging
+from typing import Any, get_args
+
+import msgspec
+
+from agent_gate.config.clients.registry import CLIENTS
+from agent_gate.core.call import Caller, Mode
+from agent_gate.errors import Forbidden, InvalidArgs
+from agent_gate.net.http import json_response
+from agent_gate.surfaces.admin import shown
+from agent_gate.surfaces.admin.admin import OPERATOR, Admin
+from agent_gate.surfaces.admin.keys import Key, checked_name
+from agent_gate.surfaces.admin.login import LINK_SECONDS
+from agent_gate.surfaces.admin.routes import NUMBER, TEXT, TEXTS, Ask, Reply, Route
+
+log = logging.getLogger("agent_gate.admin")
+MODES = get_args(Mode)
+AGENT = {
+    "name": TEXT,
+    "mode": {"enum": list(MODES)},
+    "namespaces": TEXTS,
+    "calls_per_minute": NUMBER,
+    "max_pending": NUMBER,
+}
+
+
+def limits(body: dict[str, Any]) -> dict[str, int]:
+    """The numbers in the body; 0 means no limit."""
+    found = {name: body[name] for name in ("calls_per_minute", "max_pending") if body.get(name) is not None}
+    if not all(type(number) is int and 0 <= number < 10**9 for number in found.values()):
+        raise InvalidArgs("calls_per_minute and max_pending are whole numbers; 0 means no limit")
+    return found
+
+
+def wanted(body: dict[str, Any]) -> dict[str, Any]:
+    """What a new agent may be: checked here, kept with its token."""
+    mode, namespaces = body.get("mode", "full"), body.get("namespaces")
+    if mode not in MODES:
+        raise InvalidArgs(f"mode is one of {', '.join(MODES)}")
+    if namespaces is not None and not (
+        isinstance(namespaces, list) and all(isinstance(name, str) for name in namespaces)
+    ):
+        raise InvalidArgs("namespaces is a list of names; leave it out to show all")
+    return {"mode": mode, "namespaces": namespaces, **limits(body)}
+
+
+def caller_of(key: Key) -> Caller:
+    """The agent that a token made here stands for."""
+    body = dict(key.body)
+    namespaces = body.pop("namespaces", None)
+    body.pop("made_by", None)
+    return Caller(name=key.name, namespaces=None if namespaces is None else frozenset(namespaces), **body)
+
+
+class Agents:
+    """The routes of agents, operators, links and clients."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin, self._keys = admin, admin.keys
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/api/agents", self._list, "Who may call, and what they see"),
+            Route(
+                "POST", "/api/agents", self._make, "Make an agent; its token is in this answer only",
+                body=AGENT, required=("name",),
+            ),
+            Route("GET", "/api/agents/{name}", self._one, "One agent and every tool it sees"),
+            Route("DELETE", "/api/agents/{name}", self._revoke, "Revoke the token of an agent made here"),
+            Route("GET", "/api/operators", self._operators, "Tokens of programs that operate this gateway"),
+            Route(
+                "POST", "/api/operators", self._make_operator, "Make an operator token; it is in this answer only",
+                body={"name": TEXT, "login": TEXT}, required=("name",),
+            ),
+            Route("DELETE", "/api/operators/{name}", self._revoke_operator, "Revoke an operator token"),
+            Route(
+                "POST", "/api/logins", self._link, "A fresh one-time link to the page", body={"login": TEXT}
+            ),
+            Route("GET", "/api/clients", self._clients, "How each client is connected to this gateway"),
+        ]  # fmt: skip
+
+    def _shown(self, caller: Caller) -> dict[str, Any]:
+        made = self._keys.named("agent", caller.name)
+        return {
+            "name": caller.name,
+            "mode": caller.mode,
+            "namespaces": sorted(caller.namespaces) if caller.namespaces is not None else None,
+            "calls_per_minute": caller.calls_per_minute,
+            "max_pending": caller.max_pending,
+            "tools": len(self._admin.view.tools(caller)),
+            "made_here": made is not None,
+            "created_at": made.created_at if made else None,
+        }
+
+    async def _list(self, _ask: Ask) -> Reply:
+        return json_response(200, [self._shown(caller) for caller in self._admin.callers()])
+
+    async def _one(self, ask: Ask) -> Reply:
+        caller = self._admin.caller(ask.values["name"])
+        tools = [shown.tool_row(tool) for tool in self._admin.view.tools(caller)]
+        return json_response(200, self._shown(caller) | {"sees": tools})
+
+    async def _make(self, ask: Ask) -> Reply:
+        body = ask.body()
+        name = checked_name(body.get("name"))
+        if any(caller.name == name for caller in self._admin.callers()):
+            raise InvalidArgs(
+                f"There is an agent named {name} already. Choose another name, or revoke it first"
+            )
+        token = await self._keys.make("agent", name, wanted(body) | {"made_by": ask.person})
+        self._admin.refresh_agents()
+        log.info("An agent's token was made", extra={"agent": name, "by": ask.person})
+        return json_response(201, self._shown(self._admin.caller(name)) | {"token": token})
+
+    async def _revoke(self, ask: Ask) -> Reply:
+        name = ask.values["name"]
+        if not await self._keys.revoke("agent", name):
+            raise InvalidArgs(f"{name[:64]} was not made here. Agents in the configuration are removed there")
+        self._admin.refresh_agents()
+        log.info("An agent's token was revoked", extra={"agent": name, "by": ask.person})
+        return json_response(200, {"revoked": name})
+
+    async def _operators(self, _ask: Ask) -> Reply:
+        keys = self._keys.list("operator")
+        return json_response(
+            200, [{"name": k.name, "person": k.person, "created_at": k.created_at} for k in keys]
+        )
+
+    async def _make_operator(self, ask: Ask) -> Reply:
+        body = ask.body()
+        name, person = checked_name(body.get("name")), self._standing_in(ask, body.get("login"))
+        token = await self._keys.make("operator", name, {"person": person, "made_by": ask.person})
+        log.info("An operator token was made", extra={"operator": name, "by": ask.person})
+        return json_response(201, {"name": name, "person": person, "token": token})
+
+    async def _revoke_operator(self, ask: Ask) -> Reply:
+        name = ask.values["name"]
+        if not await self._keys.revoke("operator", name):
+            raise InvalidArgs(f"There is no operator token named {name[:64]}")
+        log.info("An operator token was revoked", extra={"operator": name, "by": ask.person})
+        return json_response(200, {"revoked": name})
+
+    def _standing_in(self, ask: Ask, login: object) -> str:
+        """Whose name the new login carries: the operator may choose, everybody else has only their own."""
+        person = self._admin.person_of(login) if login else ask.person
+        if ask.person not in (OPERATOR, person):
+            raise Forbidden(f"{ask.person} can log in only as {ask.person}")
+        return person
+
+    async def _link(self, ask: Ask) -> Reply:
+        person, page = self._standing_in(ask, ask.body().get("login")), self._admin.page_url()
+        if page is None:
+            raise InvalidArgs("The operator's page is not being served")
+        url = f"{page}/login#{self._admin.logins.link(person)}"
+        return json_response(201, {"url": url, "person": person, "seconds": LINK_SECONDS})
+
+    async def _clients(self, _ask: Ask) -> Reply:
+        gateway = self._admin.to_connect()
+        cards = [
+            {
+                "name": client.name,
+                "title": client.title,
+                "command": client.command(gateway) if client.command else None,
+                "entry": client.write(gateway),
+                "note": client.note,
+            }
+            for client in CLIENTS.values()
+        ]
+        shown_gateway = {"url": gateway.url, "endpoint": gateway.endpoint, "fingerprint": gateway.fingerprint}
+        return json_response(200, msgspec.to_builtins({"gateway": shown_gateway, "clients": cards}))

@@ -1,0 +1,127 @@
+"""Questions and remembered answers: the inbox, its history, answering one or many, grants."""
+
+from typing import Any
+
+from agent_gate.core.approval import Answer, Approval
+from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized
+from agent_gate.net.http import json_response
+from agent_gate.surfaces.admin import shown
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, TEXTS, Ask, Reply, Route
+
+MOST_AT_ONCE = 1000
+ANSWER = {
+    "verdict": {"enum": ["approve", "deny"]},
+    "lifetime": {"enum": list(shown.LIFETIMES)},
+    "reason": TEXT,
+    "passphrase": TEXT,
+}
+LIST = {
+    "state": {"enum": ["pending", "answered", "all"]},
+    "limit": NUMBER,
+    "before": NUMBER,
+    "brief": FLAG,
+}
+
+
+class Approvals:
+    """The routes of the inbox and of grants."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin, self._inbox = admin, admin.calls.inbox
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(
+                "GET",
+                "/api/approvals",
+                self._list,
+                "Open questions, or past ones with ?state=all",
+                query=LIST,
+            ),
+            Route(
+                "POST",
+                "/api/approvals",
+                self._answer_many,
+                "Answer several questions alike",
+                body={"ids": TEXTS, **ANSWER},
+                required=("ids", "verdict"),
+            ),
+            Route("GET", "/api/approvals/{id}", self._one, "One question, every argument in full"),
+            Route(
+                "POST",
+                "/api/approvals/{id}",
+                self._answer,
+                "Answer a question",
+                body=ANSWER,
+                required=("verdict",),
+            ),
+            Route("GET", "/api/grants", self._grants, "Remembered answers that still count"),
+            Route("DELETE", "/api/grants/{id}", self._revoke, "Take a grant back"),
+        ]
+
+    async def _list(self, ask: Ask) -> Reply:
+        state = ask.param("state") or "pending"
+        render = shown.approval_row if ask.param("brief") else shown.approval
+        found = self._inbox.open() if state == "pending" else await self._past(ask, state)
+        return json_response(200, [render(approval) for approval in found])
+
+    async def _past(self, ask: Ask, state: str) -> list[Approval]:
+        limit, before = int(ask.number("limit", 100, 1000)), ask.number("before", 0, 1e12) or None
+        found = await self._inbox.history(limit, before)
+        return [a for a in found if state == "all" or a.state.final or a.state == "approved"]
+
+    async def _one(self, ask: Ask) -> Reply:
+        approval = await self._inbox.find(ask.values["id"])
+        tool = self._admin.shelf.catalog.find(approval.tool_id)
+        return json_response(200, shown.approval(approval) | {"details": shown.details(approval, tool)})
+
+    def _said(self, ask: Ask, body: dict[str, Any]) -> Answer:
+        """The answer in the body, from a person who may give one."""
+        verdict, lifetime = body.get("verdict"), body.get("lifetime", "once")
+        if verdict not in ("approve", "deny") or lifetime not in shown.LIFETIMES:
+            raise InvalidArgs(
+                'Answer with {"verdict": "approve" or "deny", "lifetime": "once", "session", "hour" or "always"}'
+            )
+        passphrase = body.get("passphrase")
+        if not self._admin.check_passphrase(ask.person, passphrase if isinstance(passphrase, str) else None):
+            raise Unauthorized("This gateway wants the approver's passphrase with every answer")
+        reason = str(body.get("reason") or "")[:500]
+        return Answer(
+            verdict=verdict, person=ask.person, channel=ask.channel, lifetime=lifetime, reason=reason
+        )
+
+    async def _answer(self, ask: Ask) -> Reply:
+        answer = self._said(ask, ask.body())
+        approval = await self._inbox.find(ask.values["id"])
+        return json_response(200, shown.approval(await self._admin.calls.answer(approval.id, answer)))
+
+    async def _answer_many(self, ask: Ask) -> Reply:
+        """Each question is answered on its own; one that is gone already does not stop the others."""
+        body = ask.body()
+        ids = body.get("ids")
+        if not isinstance(ids, list) or not 0 < len(ids) <= MOST_AT_ONCE:
+            raise InvalidArgs(f"ids must list 1 to {MOST_AT_ONCE} approvals")
+        answer = self._said(ask, body)
+        return json_response(200, {"results": [await self._try_answer(str(id_), answer) for id_ in ids]})
+
+    async def _try_answer(self, approval_id: str, answer: Answer) -> dict[str, Any]:
+        try:
+            answered = await self._admin.calls.answer(approval_id, answer)
+        except GatewayError as error:
+            return {"id": approval_id, "error": error.as_dict()}
+        return {"id": approval_id, "state": str(answered.state)}
+
+    async def _grants(self, _ask: Ask) -> Reply:
+        await self._admin.store.flush()
+        return json_response(200, [shown.grant(g) for g in await self._admin.grants.list()])
+
+    async def _revoke(self, ask: Ask) -> Reply:
+        matches = [
+            g.id
+            for g in await self._admin.grants.list()
+            if g.id.startswith(ask.values["id"]) or g.id.endswith(ask.values["id"])
+        ]
+        if len(matches) != 1 or not await self._admin.grants.revoke(matches[0]):
+            raise InvalidArgs("There is no one live grant with that id. See `agent-gate grants list`")
+        return json_response(200, {"revoked": matches[0]})

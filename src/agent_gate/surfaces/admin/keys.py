@@ -1,0 +1,110 @@
+"""What people made on the page or in the terminal: agent tokens, operator tokens and page sessions.
+
+Only hashes are kept, in the table `tokens`; memory holds a copy for looking them up.
+"""
+
+import hmac
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from agent_gate.access.tokens import digest, new_token
+from agent_gate.core.ports import Clock
+from agent_gate.errors import InvalidArgs
+from agent_gate.store.statement import Conflict, Statement, Store
+
+Kind = Literal["agent", "operator", "session"]
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+INSERT = (
+    "INSERT INTO tokens (name, hash, created_at, revoked_at, body) VALUES (?, ?, ?, NULL, ?) "
+    "ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, created_at = excluded.created_at, revoked_at = NULL, "
+    "body = excluded.body WHERE tokens.revoked_at IS NOT NULL"
+)
+REVOKE = "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One secret that was handed out once, as it is kept."""
+
+    kind: Kind
+    name: str
+    digest: bytes
+    created_at: float
+    body: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def person(self) -> str:
+        return str(self.body.get("person", ""))
+
+
+def checked_name(name: object) -> str:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidArgs("A name has 1 to 64 letters, digits, dots, dashes or underscores")
+    return name
+
+
+class Keys:
+    """Makes, finds and revokes; every change is durable before it counts."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._live: dict[tuple[Kind, bytes], Key] = {}
+
+    async def load(self) -> None:
+        rows = await self._store.read(
+            "SELECT name, hash, created_at, body FROM tokens WHERE revoked_at IS NULL"
+        )
+        for name, hashed, created_at, body in rows:
+            kind, _, rest = name.partition(":")
+            self._remember(
+                Key(kind, rest, bytes.fromhex(hashed), created_at, msgspec.json.decode(body or "{}"))
+            )
+
+    def _remember(self, key: Key) -> None:
+        self._live[key.kind, key.digest] = key
+
+    def list(self, kind: Kind) -> list[Key]:
+        return sorted((key for key in self._live.values() if key.kind == kind), key=lambda key: key.name)
+
+    def named(self, kind: Kind, name: str) -> Key | None:
+        return next((key for key in self.list(kind) if key.name == name), None)
+
+    def find(self, kind: Kind, secret: str) -> Key | None:
+        """The live key of that secret. Secrets have 256 bits, so looking up their hash gives nothing away."""
+        presented = digest(secret)
+        found = self._live.get((kind, presented))
+        return found if found is not None and hmac.compare_digest(found.digest, presented) else None
+
+    async def make(self, kind: Kind, name: str, body: dict[str, Any]) -> str:
+        """A new secret; it is returned here and never again."""
+        secret = new_token()
+        key = Key(kind, name, digest(secret), self._clock.now(), body)
+        text = msgspec.json.encode(body).decode()
+        try:
+            await self._store.write(
+                Statement(INSERT, (f"{kind}:{name}", key.digest.hex(), key.created_at, text), expect=1)
+            )
+        except Conflict:
+            raise InvalidArgs(f"There is a live {kind} token named {name}; revoke it first") from None
+        self._remember(key)
+        return secret
+
+    async def revoke(self, kind: Kind, name: str) -> bool:
+        """Take a key back; false when there is none of that name."""
+        for place, key in list(self._live.items()):
+            if (key.kind, key.name) == (kind, name):
+                await self._store.write(Statement(REVOKE, (self._clock.now(), f"{kind}:{name}")))
+                self._live.pop(place, None)
+                return True
+        return False
+
+    async def purge(self) -> None:
+        """Forget sessions whose time is over."""
+        now = self._clock.now()
+        over = [key for key in self.list("session") if key.body.get("expires_at", 0) <= now]
+        for key in over:
+            self._live.pop((key.kind, key.digest), None)
+            self._store.post(Statement("DELETE FROM tokens WHERE name = ?", (f"session:{key.name}",)))

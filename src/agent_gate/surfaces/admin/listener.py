@@ -1,0 +1,65 @@
+"""The admin listener: the page for browsers and the admin API, each behind its login."""
+
+import logging
+
+from agent_gate.core.strict import parse
+from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
+from agent_gate.net.http import Header, Request, Response, error_response, json_response
+from agent_gate.surfaces.admin.api import AdminApi
+from agent_gate.surfaces.admin.login import Logins, Opened, same_origin
+from agent_gate.surfaces.admin.page import SECURE, Page
+from agent_gate.surfaces.admin.routes import Reply
+
+log = logging.getLogger("agent_gate.admin")
+API = ("/api/", "/servers")
+PLAIN = ("/metrics", "/openapi.json")
+PRIVATE: tuple[Header, ...] = (*SECURE, (b"cache-control", b"no-store"))
+CHALLENGE: Header = (b"www-authenticate", b'Bearer realm="agent-gate operators"')
+
+
+class AdminListener:
+    """Decides who a request comes from, then hands it to the API or the page."""
+
+    def __init__(self, api: AdminApi, logins: Logins, page: Page) -> None:
+        self._api, self._logins, self._page = api, logins, page
+
+    async def handle(self, request: Request) -> Reply:
+        path = request.path
+        try:
+            if path == "/api/session" and request.method == "POST":
+                return await self._open(request)
+            if path.startswith(API) or path in PLAIN:
+                return await self._operate(request)
+        except Unauthorized as error:
+            return error_response(error, (*PRIVATE, CHALLENGE))
+        except GatewayError as error:
+            return error_response(error, PRIVATE)
+        return self._page.serve(request, welcome=self._logins.session(request) is not None)
+
+    async def _operate(self, request: Request) -> Reply:
+        visitor = self._logins.enter(request)
+        if request.path == "/api/session" and request.method == "DELETE":
+            await self._logins.leave(visitor)
+            return json_response(200, {"left": True}, (*PRIVATE, self._cookie(request, "", 0)))
+        reply = await self._api.handle(request, visitor.person, visitor.channel)
+        reply.headers = (*reply.headers, *PRIVATE)
+        return reply
+
+    async def _open(self, request: Request) -> Response:
+        """A browser follows a one-time link: `{link}` becomes a cookie and the key that goes with it."""
+        if not same_origin(request):
+            raise Forbidden("Only the operator's own page may send this; its Origin is missing or foreign")
+        body = parse(request.body)
+        if not isinstance(body, dict) or not isinstance(body.get("link"), str):
+            raise InvalidArgs('Send {"link": SECRET}')
+        opened: Opened = await self._logins.redeem(request, body["link"])
+        log.info("Somebody logged in on the page", extra={"person": opened.person, "peer": request.peer})
+        cookie = self._cookie(request, opened.cookie, opened.seconds)
+        return json_response(200, {"key": opened.key, "person": opened.person}, (*PRIVATE, cookie))
+
+    def _cookie(self, request: Request, value: str, seconds: float) -> Header:
+        secure = "; Secure" if request.secure else ""
+        text = (
+            f"{self._logins.cookie}={value}; Path=/; Max-Age={seconds:.0f}; HttpOnly; SameSite=Strict{secure}"
+        )
+        return b"set-cookie", text.encode()

@@ -1,0 +1,88 @@
+"""What happens as it happens: approvals, the catalog, running calls and the record's growth as Server-Sent Events."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+
+from agent_gate.core.approval import Approval
+from agent_gate.core.catalog import Catalog
+from agent_gate.net.http import StreamResponse
+from agent_gate.surfaces.admin import shown
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routes import FLAG, Ask, Reply, Route
+
+TICK = 1.0
+SILENT_TICKS = 15
+MOST_QUEUED = 5000
+
+
+def event(kind: str, value: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(value))
+
+
+class Live:
+    """The route of the event stream."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(
+                "GET",
+                "/api/events",
+                self._events,
+                "What happens, as Server-Sent Events: approval, catalog, calls, missed",
+                query={"brief": FLAG},
+            )
+        ]
+
+    async def _events(self, ask: Ask) -> Reply:
+        return StreamResponse(200, self._stream(brief=bool(ask.param("brief"))))
+
+    async def _stream(self, *, brief: bool) -> AsyncIterator[bytes]:
+        """Events until the client leaves, and a comment now and then so that silence is never a broken line."""
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        undo = self._subscribe(queue, shown.approval_row if brief else shown.approval)
+        silent, seen = 0, self._glance()
+        try:
+            yield b": connected\n\n"
+            while True:
+                try:
+                    yield await asyncio.wait_for(queue.get(), TICK)
+                    continue
+                except TimeoutError:
+                    silent += 1
+                now = self._glance()
+                if now != seen:
+                    seen, silent = now, 0
+                    yield event("calls", {"running": now[1], "seq": now[0]})
+                elif silent >= SILENT_TICKS:
+                    silent = 0
+                    yield b": still here\n\n"
+        finally:
+            for forget in undo:
+                forget()
+
+    def _glance(self) -> tuple[int, int]:
+        """How far the record is and how much runs: when neither moved, there is nothing to tell."""
+        return self._admin.store.head.seq, len(self._admin.calls.running())
+
+    def _subscribe(
+        self, queue: asyncio.Queue[bytes], render: Callable[[Approval], dict[str, Any]]
+    ) -> list[Callable[[], None]]:
+        def push(message: bytes) -> None:
+            if queue.qsize() < MOST_QUEUED:
+                queue.put_nowait(message)
+            elif queue.qsize() == MOST_QUEUED:
+                queue.put_nowait(event("missed", {}))
+
+        def changed(_before: Catalog, now: Catalog) -> None:
+            push(event("catalog", {"digest": now.digest, "tools": len(now.tools)}))
+
+        return [
+            self._admin.calls.inbox.subscribe(lambda approval: push(event("approval", render(approval)))),
+            self._admin.shelf.subscribe(changed),
+        ]

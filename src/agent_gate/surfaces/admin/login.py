@@ -1,0 +1,139 @@
+"""Who is at the admin listener: one-time links and sessions for people, operator tokens for programs.
+
+A link carries its secret behind `#`, so that no request line, log or previewer ever sees it, and works once. The
+session it opens needs two halves: a cookie, and a key that the page keeps in its own origin's storage and sends as
+a header. Cookies are shared by every port of a host; the key is not, so a stolen or foreign-made request lacks it.
+"""
+
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_gate.access.tokens import digest
+from agent_gate.core.call import new_id
+from agent_gate.core.ports import Clock
+from agent_gate.errors import Forbidden, RateLimited, Unauthorized
+from agent_gate.net.guard import Backoff
+from agent_gate.net.http import Request
+from agent_gate.surfaces.admin.keys import Key, Keys
+
+LINK_SECONDS = 15 * 60.0
+SESSION_SECONDS = 7 * 24 * 3600.0
+MOST_LINKS = 100
+KEY_HEADER = b"agent-gate-key"
+NO_LOGIN = "Log in first: `agent-gate login` prints a link. Programs send an operator token as Authorization: Bearer TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody who was let in: the person's name, and the channel their answers are recorded with."""
+
+    person: str
+    channel: str
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A new session: its two secrets, each shown once."""
+
+    cookie: str
+    key: str
+    person: str
+    seconds: float = SESSION_SECONDS
+
+
+def cookie_of(request: Request, name: str) -> str | None:
+    for part in (request.header(b"cookie") or b"").decode("latin-1").split(";"):
+        key, _, value = part.strip().partition("=")
+        if key == name:
+            return value
+    return None
+
+
+def same_origin(request: Request) -> bool:
+    """Whether a browser sent this from our own page: exact host and port, not just the site."""
+    origin, host = request.header(b"origin"), request.header(b"host") or b""
+    fetched = request.header(b"sec-fetch-site")
+    return (
+        origin is not None
+        and origin.lower() in (b"http://" + host.lower(), b"https://" + host.lower())
+        and fetched in (None, b"same-origin")
+    )
+
+
+class Logins:
+    """Makes links, opens sessions, and says who a request comes from."""
+
+    def __init__(self, keys: Keys, clock: Clock, known: Callable[[str], bool]) -> None:
+        """`known` says whether a person's name still counts, so that one removed from the file is out at once."""
+        self._keys, self._clock, self._known = keys, clock, known
+        self._links: dict[bytes, tuple[str, float]] = {}
+        self._backoff = Backoff()
+        self.cookie = "agent_gate"
+
+    def link(self, person: str) -> str:
+        """The secret of a fresh one-time link for `person`."""
+        now = self._clock.monotonic()
+        self._links = {at: held for at, held in self._links.items() if held[1] > now}
+        while len(self._links) >= MOST_LINKS:
+            self._links.pop(next(iter(self._links)))
+        secret = secrets.token_urlsafe(32)
+        self._links[digest(secret)] = (person, now + LINK_SECONDS)
+        return secret
+
+    async def redeem(self, request: Request, secret: str) -> Opened:
+        """Open a session with a link's secret; the link is used up whatever happens next."""
+        held = self._links.pop(digest(secret), None)
+        if held is None or held[1] <= self._clock.monotonic():
+            self._failed(request.peer)
+            raise Unauthorized("This link was used or is too old. `agent-gate login` prints a fresh one")
+        self._backoff.succeeded(request.peer)
+        key, expires_at = secrets.token_urlsafe(32), self._clock.now() + SESSION_SECONDS
+        body = {"person": held[0], "key": digest(key).hex(), "expires_at": expires_at}
+        cookie = await self._keys.make("session", new_id(), body)
+        return Opened(cookie, key, held[0])
+
+    def enter(self, request: Request) -> Visitor:
+        """Who this is; `Unauthorized` for strangers, `Forbidden` for what another page made a browser send."""
+        bearer = request.header(b"authorization")
+        if bearer is not None:
+            return self._program(request, bearer)
+        session = self.session(request)
+        if session is None:
+            raise Unauthorized(NO_LOGIN)
+        shown = (request.header(KEY_HEADER) or b"").decode("latin-1")
+        if not hmac.compare_digest(digest(shown).hex(), str(session.body.get("key"))):
+            self._failed(request.peer)
+            raise Unauthorized("The session's key is missing. Open a fresh link from `agent-gate login`")
+        if request.method not in ("GET", "HEAD") and not same_origin(request):
+            raise Forbidden("Only the operator's own page may send this; its Origin is missing or foreign")
+        return Visitor(session.person, "page", session.name)
+
+    def session(self, request: Request) -> Key | None:
+        """The session of the request's cookie, if it is live."""
+        cookie = cookie_of(request, self.cookie)
+        found = self._keys.find("session", cookie) if cookie else None
+        if found is None or found.body.get("expires_at", 0) <= self._clock.now():
+            return None
+        return found if self._known(found.person) else None
+
+    async def leave(self, visitor: Visitor) -> None:
+        if visitor.session is not None:
+            await self._keys.revoke("session", visitor.session)
+
+    def _program(self, request: Request, bearer: bytes) -> Visitor:
+        scheme, _, token = bearer.decode("latin-1").partition(" ")
+        found = self._keys.find("operator", token.strip()) if scheme.lower() == "bearer" else None
+        if found is None or not self._known(found.person):
+            self._failed(request.peer)
+            raise Unauthorized("This is no operator token. `agent-gate operators` makes one")
+        return Visitor(found.person, "api")
+
+    def _failed(self, peer: str) -> None:
+        now = self._clock.monotonic()
+        wait = self._backoff.wait(peer, now)
+        if wait:
+            raise RateLimited(f"Too many failed logins. Try again in {wait:.0f} s", retry_after=wait)
+        self._backoff.failed(peer, now)

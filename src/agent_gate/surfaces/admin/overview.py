@@ -1,0 +1,110 @@
+"""The gateway at a glance: status, what runs now, what needs a person, and the last hour in numbers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agent_gate.calls.perform import Performance
+from agent_gate.net.http import Response, json_response
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routes import Ask, Reply, Route
+from agent_gate.surfaces.admin.trends import EVERY
+
+Need = dict[str, Any]
+TROUBLED = {
+    "failed": "cannot be reached",
+    "degraded": "does not feel well",
+    "needs_auth": "needs you to log in",
+}
+
+
+def need(problem: str, reason: str, page: str, *, act: tuple[str, str] | None = None) -> Need:
+    """One thing to do: what is wrong, why, where to look, and the button (label and POST path) that may mend it."""
+    action = {"label": act[0], "path": act[1]} if act else None
+    return {"problem": problem, "reason": reason, "page": page, "action": action}
+
+
+def running(performance: Performance) -> dict[str, Any]:
+    case = performance.case
+    return {
+        "call": case.call.id,
+        "tool": case.tool.wire,
+        "signature": case.signature,
+        "caller": case.call.caller.name,
+        "surface": case.call.surface,
+        "since": performance.marks.get("dispatched") or performance.marks.get("received"),
+    }
+
+
+class Overview:
+    """The routes that concern the gateway as a whole."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/api/status", self._status, "The gateway at a glance"),
+            Route("GET", "/api/me", self._me, "Who is logged in"),
+            Route("GET", "/api/now", self._now, "What runs, what waits, what needs a person"),
+            Route("GET", "/api/trends", self._trends, "Throughput, failures and latency of the last hour"),
+            Route("POST", "/api/reload", self._reload, "Read the configuration again, all or nothing"),
+            Route("GET", "/metrics", self._metrics, "Prometheus"),
+        ]
+
+    async def _status(self, _ask: Ask) -> Reply:
+        return json_response(200, self._admin.status())
+
+    async def _me(self, ask: Ask) -> Reply:
+        wants = not self._admin.check_passphrase(ask.person, None)
+        return json_response(200, {"person": ask.person, "channel": ask.channel, "passphrase": wants})
+
+    async def _reload(self, _ask: Ask) -> Reply:
+        return json_response(200, {"reloaded": True, "warnings": await self._admin.reload()})
+
+    async def _now(self, _ask: Ask) -> Reply:
+        calls = self._admin.calls
+        now = {
+            "running": [running(performance) for performance in calls.running()],
+            "pending": len(calls.inbox.open()),
+            "needs": list(self._needs()),
+        }
+        return json_response(200, now)
+
+    def _needs(self) -> Iterator[Need]:
+        status = self._admin.status()
+        if status["store_fault"]:
+            yield need("Calls are refused: the store cannot be written", status["store_fault"], "health")
+        if status["reload_fault"]:
+            reason = status["reload_fault"]
+            yield need("The new configuration is not used", reason, "policy", act=("Reload", "/api/reload"))
+        for state in self._admin.sources.states():
+            if state.status in TROUBLED:
+                path = f"/api/sources/{state.key}/connect"
+                problem = f"{state.title or state.key} {TROUBLED[state.status]}"
+                yield need(problem, state.reason, "sources", act=("Try now", path))
+        for change in self._admin.sources.changes():
+            problem = f"{change.tool} of {change.source} is not what you accepted"
+            held = "The old definition is served until you accept the new one."
+            yield need(problem, held if change.held else "The new definition is served already.", "sources")
+        for warning in status["warnings"]:
+            yield need("The configuration has a warning", warning, "policy")
+
+    async def _trends(self, _ask: Ask) -> Reply:
+        trends = self._admin.trends
+        sources = self._admin.metrics.client
+        return json_response(
+            200,
+            {
+                "every": EVERY,
+                "points": list(trends.points),
+                "totals": trends.totals(),
+                "sources": [
+                    {"source": labels[0], "calls": sum(row[:-1]), "mean": row[-1] / max(1.0, sum(row[:-1]))}
+                    for labels, row in sorted(sources.values.items())
+                ],
+            },
+        )
+
+    async def _metrics(self, _ask: Ask) -> Reply:
+        text = self._admin.metrics.text().encode()
+        return Response(200, text, content_type=b"text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,84 @@
+"""The rules as an operator reads them: the file, each rule with what is wrong with it, and why a call is decided so."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from agent_gate.core.rule import Rule
+from agent_gate.errors import InvalidArgs, ToolNotFound
+from agent_gate.net.http import json_response
+from agent_gate.policy.lint import lint
+from agent_gate.surfaces.admin import shown
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routes import OBJECT, TEXT, Ask, Reply, Route
+
+LINE = re.compile(r":(\d+)(?::\d+)?$")
+LONGEST_FILE = 1 << 20
+
+
+def line_of(where: str) -> int | None:
+    found = LINE.search(where)
+    return int(found[1]) if found else None
+
+
+def read_text(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return path.read_text(encoding="utf-8")[:LONGEST_FILE]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgs(f"{path} cannot be read: {error}") from None
+
+
+class PolicyRoutes:
+    """The routes of the rules."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(
+                "GET", "/api/policy", self._file, "The rules, where they stand, and what is wrong with them"
+            ),
+            Route(
+                "POST",
+                "/api/explain",
+                self._explain,
+                "Why a call would be allowed, asked or denied",
+                body={"tool": TEXT, "arguments": OBJECT, "caller": TEXT},
+                required=("tool",),
+            ),
+        ]
+
+    async def _file(self, _ask: Ask) -> Reply:
+        policy, path = self._admin.policy(), self._admin.permissions()
+        found = lint(policy.rules, policy.defaults, self._admin.shelf.catalog.tools)
+        faults: dict[str, list[str]] = {}
+        for finding in found:
+            faults.setdefault(finding.where, []).append(finding.message)
+        rules = [self._rule(rule, faults) for rule in (*policy.rules, *policy.defaults)]
+        return json_response(
+            200, {"file": str(path) if path else None, "text": read_text(path), "rules": rules}
+        )
+
+    def _rule(self, rule: Rule, faults: dict[str, list[str]]) -> dict[str, Any]:
+        return shown.rule(rule) | {"line": line_of(rule.where), "faults": faults.get(rule.where, [])}
+
+    async def _explain(self, ask: Ask) -> Reply:
+        """Check the arguments as a call would be checked, then show every rule on the way."""
+        body = ask.body()
+        name, arguments = str(body.get("tool", "")), body.get("arguments", {})
+        caller = str(body.get("caller", "default"))
+        tool = self._admin.shelf.catalog.find(name)
+        if tool is None:
+            raise ToolNotFound(f"Unknown tool: {name[:120]}")
+        if not isinstance(arguments, dict):
+            raise InvalidArgs("arguments must be an object")
+        filled = {**tool.defaults, **arguments}
+        tool.validate(filled)
+        signature = tool.sign(filled)
+        decision = self._admin.policy().explain(tool, filled, signature, caller)
+        return json_response(
+            200, {"tool": tool.wire, "signature": signature, "caller": caller, **shown.decision(decision)}
+        )

@@ -1,0 +1,49 @@
+"""Sources as an operator handles them: state, reconnecting, and definitions that changed."""
+
+from dataclasses import asdict
+
+from agent_gate.errors import InvalidArgs
+from agent_gate.net.http import json_response
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routes import TEXT, Ask, Reply, Route
+
+
+class Sources:
+    """The routes of sources."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin, self._sources = admin, admin.sources
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/api/sources", self._list, "Every source and its state"),
+            Route("POST", "/api/sources/{key}/connect", self._connect, "Try a source now"),
+            Route("GET", "/api/changes", self._changes, "Definitions that are not what they were"),
+            Route(
+                "POST",
+                "/api/changes/accept",
+                self._accept,
+                "Accept a changed definition",
+                body={"source": TEXT, "tool": TEXT},
+                required=("source", "tool"),
+            ),
+            Route("GET", "/servers", self._list, "Every source and its state"),
+            Route("POST", "/servers/{key}/connect", self._connect, "Try a source now"),
+        ]
+
+    async def _list(self, _ask: Ask) -> Reply:
+        return json_response(200, [asdict(state) for state in self._sources.states()])
+
+    async def _connect(self, ask: Ask) -> Reply:
+        self._sources.reconnect(ask.values["key"])
+        return json_response(202, {"connecting": ask.values["key"]})
+
+    async def _changes(self, _ask: Ask) -> Reply:
+        return json_response(200, [asdict(change) for change in self._sources.changes()])
+
+    async def _accept(self, ask: Ask) -> Reply:
+        body = ask.body()
+        source, tool = str(body.get("source", "")), str(body.get("tool", ""))
+        if not self._sources.accept(source, tool):
+            raise InvalidArgs(f"{source} has no changed definition of {tool}")
+        return json_response(200, {"accepted": tool})

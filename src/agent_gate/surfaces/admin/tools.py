@@ -1,0 +1,142 @@
+"""Tools as an operator sees them: what they take, who may call them, what they cost, and trying one out."""
+
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from agent_gate.core.call import Call, Caller, Outcome, Pending
+from agent_gate.core.rule import Rule
+from agent_gate.core.tool import Tool
+from agent_gate.discovery import tokens
+from agent_gate.errors import InvalidArgs, ToolNotFound
+from agent_gate.net.http import json_response
+from agent_gate.policy import Policy
+from agent_gate.policy.decide import ORDER
+from agent_gate.policy.match import covers_every_call, static_mismatch
+from agent_gate.results.data import content_of, data_of
+from agent_gate.surfaces.admin import shown
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routes import FLAG, NUMBER, OBJECT, TEXT, Ask, Reply, Route
+
+LONGEST_TRY = 60.0
+
+
+def rules_for(policy: Policy, tool: Tool, caller: str) -> list[Rule]:
+    """The rules that can decide on this tool for this caller, up to the first that decides every call."""
+    ordered = [rule for effect in ORDER for rule in policy.rules if rule.action == effect]
+    found = []
+    for rule in (*ordered, *policy.defaults):
+        if static_mismatch(rule, tool, caller) is None:
+            found.append(rule)
+            if not rule.when and covers_every_call(rule.pattern, tool):
+                return found
+    return [*found, Rule(action="ask", description="no rule matches, so a person is asked", default=True)]
+
+
+def standing(policy: Policy, tool: Tool, caller: Caller) -> dict[str, Any]:
+    """What a call of this tool by this caller meets: one answer for all calls, or `depends` on its arguments."""
+    if not caller.sees(tool.namespace):
+        return {"agent": caller.name, "effect": "unseen", "rules": []}
+    rules = rules_for(policy, tool, caller.name)
+    effects = {rule.action for rule in rules}
+    effect = rules[0].action if len(effects) == 1 else "depends"
+    return {"agent": caller.name, "effect": effect, "rules": [shown.rule(rule) for rule in rules]}
+
+
+def as_listed(tool: Tool) -> str:
+    """The definition as an agent's prompt holds it."""
+    listed = {"name": tool.wire, "description": tool.description, "inputSchema": tool.input_schema}
+    return msgspec.json.encode(listed).decode()
+
+
+def ended(outcome: Outcome | Pending) -> dict[str, Any]:
+    if isinstance(outcome, Pending):
+        waiting = {"approval": outcome.approval_id, "expires_at": outcome.expires_at}
+        return {"call": outcome.call_id, "status": "pending", **waiting}
+    if outcome.error is not None:
+        return {"call": outcome.call_id, "status": str(outcome.state), "error": outcome.error.as_dict()}
+    assert outcome.result is not None
+    content = content_of(outcome.result)
+    return {
+        "call": outcome.call_id,
+        "status": "executed",
+        "data": msgspec.Raw(data_of(outcome.result)),
+        "content": msgspec.Raw(content) if content is not None else None,
+    }
+
+
+class Tools:
+    """The routes of the catalog."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._sizes: dict[str, int] = {}
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/api/tools", self._list, "Every tool", query={"brief": FLAG}),
+            Route("GET", "/api/tools/{name}", self._one, "One tool: schema, size, who may call it"),
+            Route(
+                "POST",
+                "/api/tools/{name}/try",
+                self._try,
+                "Call a tool as an agent would: same rules, same record",
+                body={"agent": TEXT, "arguments": OBJECT, "wait": NUMBER},
+                required=("agent",),
+            ),
+            Route(
+                "GET",
+                "/api/tries/{call}",
+                self._follow,
+                "What became of a call that was tried",
+                query={"agent": TEXT, "wait": NUMBER},
+            ),
+        ]
+
+    async def _list(self, ask: Ask) -> Reply:
+        catalog = self._admin.shelf.catalog
+        render = shown.tool_row if ask.param("brief") else shown.tool
+        tools = [render(tool) for tool in catalog.tools]
+        excluded = [asdict(left_out) for left_out in catalog.excluded]
+        return json_response(200, {"digest": catalog.digest, "tools": tools, "excluded": excluded})
+
+    def _found(self, name: str) -> Tool:
+        tool = self._admin.shelf.catalog.find(name)
+        if tool is None:
+            raise ToolNotFound(f"Unknown tool: {name[:120]}")
+        return tool
+
+    async def _one(self, ask: Ask) -> Reply:
+        tool = self._found(ask.values["name"])
+        policy, callers = self._admin.policy(), self._admin.callers()
+        who = [standing(policy, tool, caller) for caller in callers]
+        return json_response(200, shown.tool(tool) | {"tokens": await self._size(tool), "who": who})
+
+    async def _size(self, tool: Tool) -> int:
+        """Exact tokens of the definition; counting long schemas must not hold up calls."""
+        size = self._sizes.get(tool.pin)
+        if size is None:
+            size = self._sizes[tool.pin] = await asyncio.to_thread(tokens.count, as_listed(tool))
+        return size
+
+    async def _try(self, ask: Ask) -> Reply:
+        body = ask.body()
+        tool, arguments = self._found(ask.values["name"]), body.get("arguments", {})
+        if not isinstance(arguments, dict):
+            raise InvalidArgs("arguments must be an object")
+        caller = self._admin.caller(body.get("agent"))
+        call = Call(tool=tool.id, arguments=arguments, caller=caller, surface=ask.channel)
+        return json_response(200, ended(await self._admin.calls.run(call, wait=self._patience(body))))
+
+    def _patience(self, body: dict[str, Any]) -> float:
+        wait = body.get("wait", 1.0)
+        return min(LONGEST_TRY, max(0.0, float(wait))) if isinstance(wait, int | float) else 1.0
+
+    async def _follow(self, ask: Ask) -> Reply:
+        caller = self._admin.caller(ask.param("agent"))
+        wait = ask.number("wait", 0, LONGEST_TRY)
+        return json_response(
+            200, ended(await self._admin.calls.outcome(ask.values["call"], caller, wait=wait))
+        )
