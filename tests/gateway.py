@@ -33,7 +33,14 @@ class Api:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 if self.path == "/" and self.command == "GET":
                     return self.send(200, {}, b"{}")
-                api.requests.append({"method": self.command, "path": self.path, "headers": {k.lower(): v for k, v in self.headers.items()}, "body": body})
+                api.requests.append(
+                    {
+                        "method": self.command,
+                        "path": self.path,
+                        "headers": {k.lower(): v for k, v in self.headers.items()},
+                        "body": body,
+                    }
+                )
                 reply = api.replies.get(self.path.partition("?")[0], api.replies.get("*"))
                 if callable(reply):
                     reply = reply(self, body)
@@ -90,7 +97,9 @@ class Gateway:
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LOG_LEVEL": "info", **self.env}
         self.log = (self.folder / "stderr.txt").open("ab")
         command = [COMMAND, "serve", "--config", self.config, *self.options]
-        self.process = subprocess.Popen(command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True
+        )
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError(f"the gateway did not start: {self.stop()} {self.stderr}")

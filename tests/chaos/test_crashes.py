@@ -7,10 +7,10 @@ import threading
 import time
 
 import pytest
+from tests.chaos.world import World
 
 from agent_gate.core.call import State
 from agent_gate.observe.failpoint import NAMES
-from tests.chaos.world import World
 
 KILLS = int(os.environ.get("AGENT_GATE_KILLS", "60"))
 FINAL = {state.value for state in State if state.final}
@@ -36,7 +36,13 @@ def plan(kills, rng):
 
 def run(world):
     rng = random.Random(KILLS)
-    roles = [(world.agent, ("rec_allowed", False)), (world.agent, ("rec_allowed", True)), (world.agent, ("rec_asked", False)), (world.agent, ("rec_asked", True)), (world.approver, ())]
+    roles = [
+        (world.agent, ("rec_allowed", False)),
+        (world.agent, ("rec_allowed", True)),
+        (world.agent, ("rec_asked", False)),
+        (world.agent, ("rec_asked", True)),
+        (world.approver, ()),
+    ]
     threads = [threading.Thread(target=role, args=args, daemon=True) for role, args in roles]
     for thread in threads:
         thread.start()
@@ -66,7 +72,9 @@ def finish(world):
         if all(story[-1]["state"] in FINAL for story in stories(world).values()):
             return
         time.sleep(0.1)
-    open_calls = {call: story[-1]["state"] for call, story in stories(world).items() if story[-1]["state"] not in FINAL}
+    open_calls = {
+        call: story[-1]["state"] for call, story in stories(world).items() if story[-1]["state"] not in FINAL
+    }
     pytest.fail(f"calls that never ended: {open_calls}")
 
 
@@ -99,7 +107,9 @@ def test_nothing_ran_twice(world):
 def test_nothing_ran_without_a_decision(world):
     decided = {}
     for story in stories(world).values():
-        allowed = "dispatching" in states(story) and (story[0]["body"].get("decision") == "allow" or "approved" in states(story))
+        allowed = "dispatching" in states(story) and (
+            story[0]["body"].get("decision") == "allow" or "approved" in states(story)
+        )
         decided[numbers(story)] = decided.get(numbers(story), False) or allowed
     assert [n for n in world.ledger() if not decided.get(n)] == []
 

@@ -53,7 +53,9 @@ class World:
         self.gateway: subprocess.Popen | None = None
         self.url_port = 0
         self.recorder = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("recorder.py")), str(folder / "ledger")], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(Path(__file__).with_name("recorder.py")), str(folder / "ledger")],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         port = self.recorder.stdout.readline().strip()
         (folder / "config.yaml").write_text(CONFIG.format(port=port, token=TOKEN))
@@ -62,10 +64,18 @@ class World:
         self.admin = AdminClient(folder / "data" / "admin.sock")
 
     def start(self, failpoint: str | None = None) -> None:
-        env = {"PATH": "/usr/bin:/bin", "LOG_LEVEL": "error"} | ({"AGENT_GATE_FAILPOINT": failpoint} if failpoint else {})
+        env = {"PATH": "/usr/bin:/bin", "LOG_LEVEL": "error"} | (
+            {"AGENT_GATE_FAILPOINT": failpoint} if failpoint else {}
+        )
         self.log = (self.folder / "stderr").open("ab")
         self.gateway = subprocess.Popen(
-            [str(Path(sys.executable).with_name("agent-gate")), "serve", "--config", "config.yaml", "--insecure"],
+            [
+                str(Path(sys.executable).with_name("agent-gate")),
+                "serve",
+                "--config",
+                "config.yaml",
+                "--insecure",
+            ],
             cwd=self.folder,
             env=env,
             stdout=subprocess.PIPE,
@@ -107,7 +117,9 @@ class World:
     def post(self, path: str, body: object, headers: dict[str, str]) -> tuple[int, dict]:
         connection = http.client.HTTPConnection("127.0.0.1", self.url_port, timeout=3)
         try:
-            connection.request("POST", path, json.dumps(body), {"Authorization": f"Bearer {TOKEN}", **headers})
+            connection.request(
+                "POST", path, json.dumps(body), {"Authorization": f"Bearer {TOKEN}", **headers}
+            )
             response = connection.getresponse()
             return response.status, json.loads(response.read())
         finally:

@@ -3,7 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.core.ids import canonical_shape, derive_tool_id, fold_namespace, format_tool_id, hash8, parse_tool_id, tool_id
+from agent_gate.core.ids import (
+    canonical_shape,
+    derive_tool_id,
+    fold_namespace,
+    format_tool_id,
+    hash8,
+    parse_tool_id,
+    tool_id,
+)
 from agent_gate.core.tool import Definition
 from agent_gate.errors import CatalogError
 
@@ -37,12 +45,23 @@ def test_an_id_is_derived_from_a_bare_upstream_name(row):
         with pytest.raises(CatalogError):
             derive_tool_id(row["upstream_name"], row["input_schema"], row.get("_meta.version"))
     else:
-        assert derive_tool_id(row["upstream_name"], row["input_schema"], row.get("_meta.version")) == row["tool_id"]
+        assert (
+            derive_tool_id(row["upstream_name"], row["input_schema"], row.get("_meta.version"))
+            == row["tool_id"]
+        )
 
 
 @pytest.mark.parametrize(
     ("key", "namespace"),
-    [("github", "github"), ("GitHub", "github"), ("Sequential Thinking", "sequential_thinking"), ("123server", "n123server"), ("_x", "n_x"), ("名前", "n__"), ("a-b", "a-b")],
+    [
+        ("github", "github"),
+        ("GitHub", "github"),
+        ("Sequential Thinking", "sequential_thinking"),
+        ("123server", "n123server"),
+        ("_x", "n_x"),
+        ("名前", "n__"),
+        ("a-b", "a-b"),
+    ],
 )
 def test_a_configured_key_folds_to_a_namespace(key, namespace):
     assert fold_namespace(key) == namespace

@@ -1,0 +1,214 @@
+import fnmatch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.tools import HOME_TOOLS, arg, catalog, yaml_tool
+
+from agent_gate.core.catalog import Listing, build
+from agent_gate.core.rule import Rule
+from agent_gate.core.tool import Definition, Traits
+from agent_gate.policy import Policy
+from agent_gate.policy.lint import lint
+
+CATALOG = catalog(*HOME_TOOLS)
+SERVICE = CATALOG.find("ha_call_service")
+
+
+def decide(policy, tool, arguments, caller="default"):
+    return policy.decide(tool, arguments, tool.sign(arguments), caller)
+
+
+PLAIN = Traits()
+
+
+def upstream(name, traits=PLAIN, key="git", **schema):
+    definition = Definition(name=name, traits=traits, input_schema={"type": "object", **schema})
+    return build([Listing(key=key, namespace=key, definitions=[definition])]).tools[0]
+
+
+def test_deny_beats_allow_beats_ask_whatever_their_order():
+    rules = [
+        Rule(pattern="ha_*", action="ask"),
+        Rule(pattern="ha_*", action="allow"),
+        Rule(pattern="ha_call_service(lock.*)", action="deny", where="p.yaml:3"),
+    ]
+    policy = Policy(rules)
+    denied = decide(policy, SERVICE, {"domain": "lock", "service": "unlock"})
+    assert (denied.effect, denied.where) == ("deny", "p.yaml:3")
+    assert decide(policy, SERVICE, {"domain": "light", "service": "turn_on"}).effect == "allow"
+
+
+def test_defaults_are_read_top_down_and_the_last_word_is_ask():
+    policy = Policy([], [Rule(pattern="ha_get_*", action="allow"), Rule(pattern="ha_*", action="deny")])
+    assert decide(policy, CATALOG.find("ha_get_states"), {}).effect == "allow"
+    assert decide(policy, SERVICE, {"domain": "a", "service": "b"}).effect == "deny"
+    assert decide(Policy(), SERVICE, {"domain": "a", "service": "b"}).effect == "ask"
+
+
+def test_patterns_are_case_sensitive_everywhere():
+    assert (
+        decide(Policy([Rule(pattern="HA_*", action="allow")]), CATALOG.find("ha_get_states"), {}).effect
+        == "ask"
+    )
+
+
+def test_an_undeclared_argument_never_rides_along_on_an_allow_rule():
+    arguments = {"domain": "light", "service": "turn_on", "entity_id": "light.a", "area_id": "everything"}
+    assert decide(Policy([Rule(pattern="*", action="allow")]), SERVICE, arguments).effect == "ask"
+    assert decide(Policy([], [Rule(pattern="*", action="allow")]), SERVICE, arguments).effect == "ask"
+    assert (
+        decide(
+            Policy([Rule(pattern="*", action="allow", extra=frozenset({"area_id"}))]), SERVICE, arguments
+        ).effect
+        == "allow"
+    )
+
+
+def test_a_fault_inside_the_engine_is_a_deny():
+    class Broken(dict):
+        def get(self, *_):
+            raise RuntimeError("boom")
+
+    policy = Policy([Rule(pattern="*", action="allow", when={"domain": "x"})])
+    assert (
+        policy.decide(SERVICE, Broken(domain="x", service="y"), "ha_call_service(x.y, )", "a").effect
+        == "deny"
+    )
+
+
+def test_rules_can_name_a_namespace_a_caller_and_traits():
+    tool = upstream("push", Traits(read_only=True, trusted=True))
+    policy = Policy([Rule(namespace="git", read_only=True, callers=("coder*",), action="allow")])
+    assert decide(policy, tool, {}, "coder-1").effect == "allow"
+    assert decide(policy, tool, {}, "pi").effect == "ask"
+    assert (
+        decide(
+            policy, upstream("push", Traits(read_only=True, trusted=True), key="other"), {}, "coder"
+        ).effect
+        == "ask"
+    )
+
+
+@pytest.mark.parametrize(
+    ("traits", "rule", "effect"),
+    [
+        (Traits(read_only=True), Rule(read_only=True, action="allow"), "ask"),
+        (Traits(read_only=True, trusted=True), Rule(read_only=True, action="allow"), "allow"),
+        (Traits(), Rule(destructive=False, action="allow"), "ask"),
+        (Traits(destructive=True), Rule(destructive=True, action="deny"), "deny"),
+        (Traits(read_only=True), Rule(read_only=False, action="deny"), "deny"),
+        (Traits(open_world=True), Rule(open_world=True, action="deny"), "deny"),
+    ],
+)
+def test_what_a_server_claims_counts_only_where_it_makes_us_careful(traits, rule, effect):
+    assert decide(Policy([rule]), upstream("x", traits), {}).effect == effect
+
+
+@pytest.mark.parametrize(
+    ("when", "value", "matches"),
+    [
+        ({"n": 3}, 3, True),
+        ({"n": 3}, "3", False),
+        ({"n": [1, 2]}, 2, True),
+        ({"n": {"min": 1, "max": 5}}, 4, True),
+        ({"n": {"min": 1, "max": 5}}, 6, False),
+        ({"n": {"min": 0}}, True, False),
+        ({"n": {"glob": "a*"}}, "abc", True),
+        ({"n": {"glob": "a*"}}, 1, False),
+        ({"n": {"in": ["x"]}}, "x", True),
+        ({"n": {"present": False}}, None, True),
+    ],
+)
+def test_a_rule_can_look_at_arguments(when, value, matches):
+    arguments = {} if value is None else {"n": value}
+    assert decide(
+        Policy([Rule(pattern="*", action="allow", when=when)]), upstream("x"), arguments
+    ).effect == ("allow" if matches else "ask")
+
+
+def test_a_call_without_arguments_is_covered_by_a_rule_for_all_arguments():
+    assert (
+        decide(Policy([Rule(pattern="git__status(*)", action="deny")]), upstream("status"), {}).effect
+        == "deny"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hidden"),
+    [
+        ("git__push", False),
+        ("git__push*", True),
+        ("git__push(*)", True),
+        ("*", True),
+        ("git__push(branch=main*", False),
+        ("git__p*", True),
+    ],
+)
+def test_a_tool_leaves_the_listing_only_when_every_call_of_it_is_denied(pattern, hidden):
+    tool = upstream("push", properties={"branch": {}}, required=["branch"])
+    assert Policy([Rule(pattern=pattern, action="deny")]).hides(tool, "a") is hidden
+
+
+def test_a_bare_tool_is_hidden_by_its_name():
+    assert Policy([Rule(pattern="ha_get_states", action="deny")]).hides(CATALOG.find("ha_get_states"), "a")
+
+
+def test_an_explanation_lists_every_rule_up_to_the_one_that_decided():
+    policy = Policy(
+        [Rule(pattern="ha_get_*", action="allow"), Rule(pattern="ha_call_service(lock.*)", action="deny")],
+        [Rule(pattern="*", action="ask")],
+    )
+    arguments = {"domain": "light", "service": "turn_on"}
+    explained = policy.explain(SERVICE, arguments, SERVICE.sign(arguments), "a")
+    assert [(c.rule.action, c.matched) for c in explained.considered] == [
+        ("deny", False),
+        ("allow", False),
+        ("ask", True),
+    ]
+    assert explained.effect == "ask"
+
+
+def test_lint_names_rules_that_match_nothing_and_rules_that_never_decide():
+    rules = [
+        Rule(pattern="ha_call_service(lock.*)", action="deny", where="p:1"),
+        Rule(pattern="ha_call_service(lock.front*)", action="allow", where="p:2"),
+        Rule(pattern="nothing_*", action="allow", where="p:3"),
+    ]
+    found = {
+        finding.where: finding.message
+        for finding in lint(
+            rules, [Rule(pattern="*", where="p:4"), Rule(pattern="ha_*", where="p:5")], CATALOG.tools
+        )
+    }
+    assert set(found) == {"p:2", "p:3", "p:5"}
+    assert "p:1" in found["p:2"]
+
+
+NAMES = st.sampled_from(["a", "a_b", "b"])
+PATTERNS = st.text("ab_*?(),= ", min_size=1, max_size=8)
+
+
+@settings(max_examples=2000)
+@given(
+    st.lists(st.tuples(PATTERNS, st.sampled_from(["allow", "ask", "deny"])), max_size=6),
+    st.lists(st.tuples(PATTERNS, st.sampled_from(["allow", "ask", "deny"])), max_size=3),
+    NAMES,
+    st.text("ab_ ", max_size=4),
+)
+def test_the_engine_agrees_with_the_meaning_written_down(rules, defaults, name, value):
+    tool = catalog(yaml_tool(name, "{v}", {"v": arg()})).tools[0]
+    signature = tool.sign({"v": value})
+
+    def oracle():
+        for effect in ("deny", "allow", "ask"):
+            if any(action == effect and fnmatch.fnmatchcase(signature, pattern) for pattern, action in rules):
+                return effect
+        return next(
+            (action for pattern, action in defaults if fnmatch.fnmatchcase(signature, pattern)), "ask"
+        )
+
+    made = Policy(
+        [Rule(pattern=p, action=a) for p, a in rules], [Rule(pattern=p, action=a) for p, a in defaults]
+    )
+    assert made.decide(tool, {"v": value}, signature, "x").effect == oracle()

@@ -1,0 +1,407 @@
+"""One complete way through the gate: an agent over REST, a YAML tool, policy, a person, an HTTP API, the record."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from tests.gateway import OTHER_TOKEN, TOKEN, Api, running
+
+CONFIG = """
+gateway: {{id: t, port: 0}}
+admin: {{port: 0, socket: ./data/admin.sock}}
+agents:
+  first: {{token: {token}, rate_limit: {{max_requests_per_minute: 0}}}}
+  other: {{token: {other}, rate_limit: {{max_requests_per_minute: 0}}}}
+  narrow: {{token: token-of-the-narrow-agent-in-tests, namespaces: [elsewhere]}}
+  slow: {{token: token-of-the-slow-agent-in-tests, rate_limit: {{max_requests_per_minute: 2}}}}
+services:
+  home:
+    url: "{url}/base"
+    auth: {{type: bearer, token: "secret-credential-of-the-service"}}
+    tools: tools.yaml
+    errors:
+      - {{status: 404, message: "Entity not found"}}
+      - {{status: 418, message: "Teapot {{status}}: {{body}}"}}
+  elsewhere: {{url: "http://127.0.0.1:9", tools: {{unreachable: {{request: {{method: POST, path: /x}}}}}}}}
+permissions: permissions.yaml
+approval_timeout: 900
+"""
+TOOLS = """
+tools:
+  get_state: {args: {entity_id: {required: true, validate: "^[a-z_][a-z0-9_.]*$"}}, signature: "{entity_id}", request: {method: GET, path: "/states/{entity_id}"}, read_only: true}
+  find: {args: {q: {required: true, text: true}, limit: {type: integer, default: 5}}, request: {method: GET, path: /find}}
+  act: {args: {what: {required: true}, pin: {secret: true}}, signature: "{what}", request: {method: POST, path: "/act/{what}", body_exclude: [what]}, response: {wrap: done}, ask: "Do {what}?"}
+  never: {args: {what: {required: true}}, signature: "{what}", request: {method: POST, path: /never}}
+  open_path: {args: {id: {required: true}}, request: {method: GET, path: "/open/{id}"}}
+"""
+PERMISSIONS = """
+rules:
+  - {pattern: "get_state(*)", action: allow}
+  - {pattern: "find", action: allow}
+  - {pattern: "open_path", action: allow}
+  - {pattern: "unreachable", action: allow}
+  - {pattern: "never(*)", action: deny, description: not this one}
+"""
+
+
+@pytest.fixture(scope="module")
+def api():
+    made = Api()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory, api):
+    files = {
+        "config.yaml": CONFIG.format(url=api.url, token=TOKEN, other=OTHER_TOKEN),
+        "tools.yaml": TOOLS,
+        "permissions.yaml": PERMISSIONS,
+    }
+    with running(tmp_path_factory.mktemp("rest"), files, "--insecure") as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def fresh(api, gateway):
+    api.reset()
+    yield
+    for approval in gateway.admin.get("/api/approvals"):
+        gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
+
+
+def in_background(function, *args, **options):
+    """Run a call that is going to wait; the result is read with `.get()`."""
+    box = []
+    thread = threading.Thread(target=lambda: box.append(function(*args, **options)))
+    thread.start()
+
+    def get():
+        thread.join(20)
+        return box[0]
+
+    return get
+
+
+def wait_for(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)
+    return value
+
+
+def test_an_allowed_call_reaches_the_api_once_with_the_credential_the_agent_never_sees(gateway, api):
+    reply = gateway.call("get_state", {"entity_id": "sensor.x"})
+    assert reply.status == 200
+    assert reply.json["status"] == "executed"
+    [request] = api.requests
+    assert (request["method"], request["path"]) == ("GET", "/base/states/sensor.x")
+    assert request["headers"]["authorization"] == "Bearer secret-credential-of-the-service"
+    assert b"secret-credential" not in reply.body
+    assert TOKEN not in str(request)
+    assert gateway.story(reply.json["call"]) == ["dispatching", "completed"]
+
+
+def test_arguments_that_have_no_place_in_the_path_of_a_get_go_into_the_query(gateway, api):
+    assert gateway.call("find", {"q": "a b&c=d/ä"}).status == 200
+    assert api.requests[0]["path"] == "/base/find?limit=5&q=a%20b%26c%3Dd%2F%C3%A4"
+
+
+def test_an_asked_call_waits_runs_after_a_yes_and_is_found_again(gateway, api):
+    asked = gateway.call("act", {"what": "thing", "pin": "1234-secret", "extra": [1]}, wait=0.1)
+    assert asked.status == 202
+    assert asked.headers["location"] == f"/api/calls/{asked.json['call']}"
+    [approval] = gateway.admin.get("/api/approvals")
+    assert approval["signature"] == "act(thing)"
+    assert approval["sentence"] == "Do thing?"
+    assert approval["arguments"]["extra"] == [1]
+    assert "1234-secret" not in json.dumps(approval)
+    assert api.requests == []
+    gateway.answer("approve")
+    done = gateway.request("GET", f"/api/calls/{asked.json['call']}?wait=10")
+    assert done.json["data"]["done"]["path"] == "/base/act/thing"
+    assert json.loads(api.requests[0]["body"]) == {"pin": "1234-secret", "extra": [1]}
+    assert gateway.story(asked.json["call"]) == ["pending", "approved", "dispatching", "completed"]
+    assert "1234-secret" not in json.dumps(gateway.admin.get(f"/api/calls/{asked.json['call']}"))
+
+
+def test_a_held_call_is_answered_as_soon_as_the_person_answers(gateway):
+    waiting = in_background(gateway.call, "act", {"what": "held"}, wait=20)
+    wait_for(lambda: gateway.admin.get("/api/approvals"))
+    gateway.answer("approve")
+    assert waiting().status == 200
+
+
+def test_a_denial_reaches_the_agent_with_its_reason_and_nothing_runs(gateway, api):
+    waiting = in_background(gateway.call, "act", {"what": "denied"}, wait=20)
+    wait_for(lambda: gateway.admin.get("/api/approvals"))
+    gateway.answer("deny", reason="not today")
+    reply = waiting()
+    assert (reply.status, reply.json["error"]["code"]) == (403, "APPROVAL_DENIED")
+    assert reply.json["error"]["message"].splitlines() == ["Denied by user", "Reason: not today"]
+    assert api.requests == []
+
+
+def test_a_denied_tool_answers_denied_by_policy_and_is_recorded(gateway, api):
+    reply = gateway.call("never", {"what": "x"})
+    assert (reply.status, reply.json["error"]["code"], reply.json["error"]["message"]) == (
+        403,
+        "FORBIDDEN",
+        "Denied by policy",
+    )
+    assert api.requests == []
+    assert gateway.story(reply.headers["agent-gate-call"]) == ["refused"]
+
+
+def test_a_tool_that_is_denied_altogether_is_not_listed(gateway):
+    names = [tool["name"] for tool in gateway.request("GET", "/api/tools").json["tools"]]
+    assert "get_state" in names
+    assert "never" not in names
+    assert "/api/tools/never" not in gateway.request("GET", "/openapi.json").json["paths"]
+
+
+def test_unknown_and_out_of_sight_answer_the_same(gateway):
+    narrow = "token-of-the-narrow-agent-in-tests"
+    hidden = gateway.call("get_state", {"entity_id": "a"}, token=narrow)
+    unknown = gateway.call("get_stata", {"entity_id": "a"}, token=narrow)
+    assert hidden.status == unknown.status == 404
+    assert hidden.body.replace(b"get_state", b"X") == unknown.body.replace(b"get_stata", b"X")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "Missing required argument: entity_id"),
+        ({"entity_id": "UPPER"}, "Invalid value for entity_id"),
+        ({"entity_id": "light.a\n"}, "Argument 'entity_id' contains forbidden characters"),
+        ({"entity_id": "a,b"}, "Argument 'entity_id' contains forbidden characters"),
+        ({"entity_id": ["light.x", "switch.boiler"]}, "Invalid value for entity_id"),
+        ({"entity_id": {"k": "v"}}, "Invalid value for entity_id"),
+        ({"entity_id": "a", "area_id": "everything"}, "Unknown argument: area_id"),
+    ],
+)
+def test_bad_arguments_get_a_clear_error_and_reach_nothing(gateway, api, arguments, message):
+    reply = gateway.call("get_state", arguments)
+    assert (reply.status, reply.json["error"]["message"]) == (400, message)
+    assert api.requests == []
+    assert gateway.story(reply.headers["agent-gate-call"]) == ["refused"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[1]",
+        b'"x"',
+        b"{",
+        b"[" * 100_000,
+        b'{"entity_id":"a","entity_id":"b"}',
+        b'{"entity_id":NaN}',
+        b'{"entity_id":"\\ud800"}',
+        b"\xff\xfe",
+        b"null",
+    ],
+)
+def test_hostile_json_gets_an_error_and_the_next_call_is_served(gateway, api, body):
+    reply = gateway.request("POST", "/api/tools/get_state", body)
+    assert reply.status == 400
+    assert api.requests == []
+    assert gateway.call("get_state", {"entity_id": "a"}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        ("../../admin", None),
+        ("..", None),
+        (".", None),
+        ("", None),
+        ("a/b", "/base/open/a%2Fb"),
+        ("a?x=1#f", None),
+        ("%2e%2e", "/base/open/%252e%252e"),
+        ("ä ö", "/base/open/%C3%A4%20%C3%B6"),
+    ],
+)
+def test_a_path_argument_cannot_leave_its_segment(gateway, api, value, sent):
+    reply = gateway.call("open_path", {"id": value})
+    if sent is None and value != "../../admin":
+        assert reply.status == 400
+        assert api.requests == []
+    elif value == "../../admin":
+        assert api.requests[0]["path"] == "/base/open/..%2F..%2Fadmin"
+    else:
+        assert api.requests[0]["path"] == sent
+
+
+def test_the_services_mapped_error_reaches_the_agent(gateway, api):
+    api.replies["/base/states/gone"] = (404, {}, b'{"message":"x"}')
+    reply = gateway.call("get_state", {"entity_id": "gone"})
+    assert (reply.status, reply.json["error"]["message"]) == (502, "Entity not found")
+    api.replies["/base/states/tea"] = (418, {}, b"short \x1b[31mand stout secret-credential-of-the-service")
+    message = gateway.call("get_state", {"entity_id": "tea"}).json["error"]["message"]
+    assert message == "Teapot 418: short [31mand stout •••"
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "expected"),
+    [
+        ((200, {}, b"<html>"), 502, "Expected JSON response"),
+        ((204, {}, b""), 200, None),
+        ((302, {"Location": "http://127.0.0.1:1/"}, b""), 502, "redirect"),
+        ((500, {}, b"stack trace of the service"), 502, "home answered with HTTP 500"),
+    ],
+)
+def test_answers_that_are_not_json_are_errors_and_no_content_is_an_empty_result(
+    gateway, api, reply, status, expected
+):
+    api.replies["/base/states/odd"] = reply
+    said = gateway.call("get_state", {"entity_id": "odd"})
+    assert said.status == status
+    if expected is None:
+        assert said.json["data"] is None
+    else:
+        assert expected in said.json["error"]["message"]
+        assert "stack trace" not in said.json["error"]["message"]
+
+
+def test_a_service_that_cannot_be_reached_says_so_and_that_nothing_was_sent(gateway):
+    reply = gateway.call("unreachable")
+    assert (reply.status, reply.json["error"]["code"], reply.json["error"]["retryable"]) == (
+        503,
+        "DEPENDENCY_UNAVAILABLE",
+        True,
+    )
+    assert "Nothing was sent" in reply.json["error"]["message"]
+
+
+def test_identical_pending_asks_are_one_question_and_one_execution(gateway, api):
+    answers = [in_background(gateway.call, "act", {"what": "same"}, wait=20) for _ in range(5)]
+    wait_for(lambda: gateway.admin.get("/api/approvals"))
+    gateway.answer("approve")
+    calls = {answer().json["call"] for answer in answers}
+    assert len(calls) == 1
+    assert len(api.requests) == 1
+
+
+def test_one_agent_cannot_read_or_withdraw_anothers_call(gateway):
+    call = gateway.call("act", {"what": "mine"}, wait=0).json["call"]
+    foreign = gateway.request("GET", f"/api/calls/{call}", token=OTHER_TOKEN)
+    unknown = gateway.request("GET", f"/api/calls/{'0' * 32}", token=OTHER_TOKEN)
+    assert (foreign.status, foreign.body) == (unknown.status, unknown.body)
+    assert gateway.request("DELETE", f"/api/calls/{call}", token=OTHER_TOKEN).status == 404
+    assert gateway.request("DELETE", f"/api/calls/{call}").status == 204
+    assert gateway.story(call) == ["pending", "withdrawn"]
+
+
+def test_an_agents_token_opens_no_approval_route(gateway):
+    approval = gateway.call("act", {"what": "self"}, wait=0).json
+    [waiting] = gateway.admin.get("/api/approvals")
+    for path in (
+        f"/api/approvals/{waiting['id']}",
+        "/api/approvals",
+        "/admin/approvals",
+        f"/approvals/{waiting['id']}",
+    ):
+        for method in ("GET", "POST", "PUT"):
+            assert gateway.request(method, path, {"verdict": "approve"}).status in (404, 405)
+    assert gateway.story(approval["call"]) == ["pending"]
+
+
+def test_a_second_late_or_wrong_answer_changes_nothing(gateway, api):
+    call = gateway.call("act", {"what": "twice"}, wait=0).json["call"]
+    first = gateway.answer("approve")
+    gateway.request("GET", f"/api/calls/{call}?wait=10")
+    from agent_gate.errors import InvalidArgs
+
+    with pytest.raises(InvalidArgs, match="already approved by operator"):
+        gateway.admin.request("POST", f"/api/approvals/{first['id']}", {"verdict": "deny"})
+    with pytest.raises(InvalidArgs):
+        gateway.admin.request("POST", f"/api/approvals/{'f' * 32}", {"verdict": "approve"})
+    assert len(api.requests) == 1
+
+
+def test_two_people_racing_resolve_once(gateway, api):
+    call = gateway.call("act", {"what": "race"}, wait=0).json["call"]
+    [approval] = gateway.admin.get("/api/approvals")
+
+    def answer(verdict):
+        try:
+            return gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": verdict})[
+                "state"
+            ]
+        except Exception as error:
+            return type(error).__name__
+
+    answers = [in_background(answer, verdict) for verdict in ("approve", "deny") * 4]
+    said = sorted(get() for get in answers)
+    assert said.count("InvalidArgs") == 7
+    gateway.request("GET", f"/api/calls/{call}?wait=10")
+    assert len(api.requests) == (1 if "approved" in said else 0)
+
+
+def test_a_grant_for_an_hour_lets_the_next_same_call_through_until_it_is_revoked(gateway, api):
+    call = gateway.call("act", {"what": "granted"}, wait=0).json["call"]
+    gateway.answer("approve", lifetime="hour")
+    gateway.request("GET", f"/api/calls/{call}?wait=10")
+    assert gateway.call("act", {"what": "granted"}, wait=0).status == 200
+    assert gateway.call("act", {"what": "granted", "more": 1}, wait=0).status == 202
+    [grant] = [g for g in gateway.admin.get("/api/grants") if g["signature"] == "act(granted)"]
+    gateway.admin.request("DELETE", f"/api/grants/{grant['id']}")
+    gateway.answer("deny")
+    assert gateway.call("act", {"what": "granted"}, wait=0).status == 202
+
+
+def test_an_idempotency_key_runs_once_and_other_arguments_are_refused(gateway, api):
+    key = {"Idempotency-Key": "k-1"}
+    first = gateway.call("get_state", {"entity_id": "idem"}, headers=key)
+    again = gateway.call("get_state", {"entity_id": "idem"}, headers=key)
+    assert first.json == again.json
+    assert len(api.requests) == 1
+    other = gateway.call("get_state", {"entity_id": "else"}, headers=key)
+    assert (other.status, len(api.requests)) == (400, 1)
+
+
+def test_calls_over_the_limit_are_refused_with_when_to_come_back(gateway):
+    slow = "token-of-the-slow-agent-in-tests"
+    replies = [gateway.call("get_state", {"entity_id": "a"}, token=slow) for _ in range(3)]
+    assert [reply.status for reply in replies] == [200, 200, 429]
+    assert int(replies[2].headers["retry-after"]) >= 1
+    assert replies[2].json["error"]["code"] == "RATE_LIMITED"
+
+
+def test_at_most_ten_questions_of_one_agent_wait_at_a_time(gateway):
+    replies = [
+        gateway.call("act", {"what": f"flood{n}"}, wait=0, token=OTHER_TOKEN).status for n in range(12)
+    ]
+    assert replies.count(202) == 10
+    assert replies.count(429) == 2
+
+
+@pytest.mark.parametrize("token", [None, "wrong", ""])
+def test_without_a_right_token_nothing_is_served(gateway, token):
+    reply = gateway.request("GET", "/api/tools", token=token)
+    assert reply.status in (401, 429)
+    assert "www-authenticate" in reply.headers or reply.status == 429
+
+
+def test_a_foreign_host_or_origin_is_refused_on_every_path(gateway):
+    for path in ("/health", "/api/tools", "/mcp", "/runtime/tools.ts"):
+        assert gateway.request("GET", path, headers={"Host": "evil.example"}).status == 403
+        assert gateway.request("GET", path, headers={"Origin": "https://evil.example"}).status == 403
+        assert gateway.request("GET", path, headers={"Origin": "null"}).status == 403
+
+
+def test_health_and_readiness_need_no_token_and_status_does(gateway):
+    assert gateway.request("GET", "/health", token=None).json["status"] == "ok"
+    assert gateway.request("GET", "/ready", token=None).status == 200
+    assert gateway.request("GET", "/status", token=None).status == 401
+    seen = gateway.request("GET", "/status", token="token-of-the-narrow-agent-in-tests").json["sources"]
+    assert [source["source"] for source in seen] == ["elsewhere"]
+
+
+def test_the_record_verifies_after_all_this(gateway):
+    report = gateway.admin.get("/api/audit/verify")
+    assert report["ok"]
+    assert report["rows"] > 30
