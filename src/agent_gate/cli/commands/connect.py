@@ -1,0 +1,229 @@
+"""`agent-gate connect`: write the gateway into a client's own configuration file, or print how to."""
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from agent_gate.cli.importing import (
+    carry_out,
+    our_servers,
+    plan_import,
+    read_variables,
+    servers_file,
+    this_place,
+    where_here,
+)
+from agent_gate.cli.operator import reporting
+from agent_gate.cli.output import print_json
+from agent_gate.config.clients.backup import Backups, connect_file, write_private
+from agent_gate.config.clients.change import NAME, connect
+from agent_gate.config.clients.model import Client, ClientFile, Gateway, Place
+from agent_gate.config.clients.registry import CLIENTS, client, read, servers, target
+from agent_gate.errors import ConfigError
+
+MADE_TOKEN = Path("data/agent.token")
+MADE_CERTIFICATE = Path("data/tls/gateway.crt")
+
+
+def state_folder(place: Place) -> Path:
+    return Path(place.env.get("XDG_STATE_HOME") or place.home / ".local" / "state") / "agent-gate"
+
+
+def backups(place: Place) -> Backups:
+    return Backups(state_folder(place) / "clients")
+
+
+def program() -> str:
+    """The full path of this program: desktop clients do not have the shell's PATH."""
+    return shutil.which("agent-gate") or str(Path(sys.argv[0]).absolute())
+
+
+def described(program_: Client, gateway: Gateway, place: Place) -> Gateway:
+    """The gateway as this client can use it: with a token file where it expands no variables."""
+    if gateway.token_file or (program_.expands and not gateway.needs_bridge):
+        return gateway
+    if MADE_TOKEN.is_file():
+        file = str(MADE_TOKEN.absolute())
+    elif program_.expands:
+        return gateway
+    else:
+        file = kept_token(program_, place)
+    return Gateway(gateway.url, gateway.command, file, gateway.ca, gateway.fingerprint, gateway.stdio)
+
+
+def kept_token(program_: Client, place: Place) -> str:
+    """A file with the token of the environment, because this client passes no environment on."""
+    token = place.env.get("AGENT_TOKEN")
+    if not token:
+        raise ConfigError(
+            f"{program_.title} passes no environment on, so the token must stand in a file: "
+            "pass --token-file PATH, or set AGENT_TOKEN and one is made"
+        )
+    path = state_folder(place) / "tokens" / program_.name
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(path, token.encode())
+    return str(path)
+
+
+def card(program_: Client, gateway: Gateway, place: Place) -> str:
+    """What to run or paste for one client."""
+    file = program_.files(place)[0]
+    lines = [f"── {program_.title} ({program_.name})", f"   agent-gate connect {program_.name}"]
+    if program_.command is not None:
+        lines.append(f"   or: {shlex.join(program_.command(gateway))}")
+    block = {file.block[0]: {NAME: program_.write(gateway)}}
+    shown = program_.syntax.put("", file.block, NAME, program_.write(gateway))
+    text = shown if file.path.suffix in (".toml", ".yaml") else json.dumps(block, indent=2)
+    lines.append(f"   or, in {file.path}:")
+    lines += [f"     {line}" for line in text.rstrip().splitlines()]
+    return "\n".join([*lines, *([f"   {program_.note}"] if program_.note else [])])
+
+
+def cards(gateway: Gateway, place: Place) -> str:
+    shown = [card(one, with_placeholder(one, gateway), place) for one in CLIENTS.values()]
+    return "\n\n".join(shown)
+
+
+def with_placeholder(program_: Client, gateway: Gateway) -> Gateway:
+    """Cards make no files: a client that needs a token file is shown where one would stand."""
+    if program_.expands or gateway.token_file:
+        return gateway
+    file = str(MADE_TOKEN.absolute()) if MADE_TOKEN.is_file() else "/path/to/token"
+    return Gateway(gateway.url, gateway.command, file, gateway.ca, gateway.fingerprint, gateway.stdio)
+
+
+def take_over(file: ClientFile, place: Place, config: Path, dry_run: bool) -> list[str]:
+    """Import the servers of this file that we do not have yet; all of its servers can then be replaced."""
+    if not file.path.is_file():
+        return []
+    standing = servers(file, read(file.path), place)
+    ours = our_servers(servers_file(config))
+    fresh = [server for server in standing if not where_here(server, ours)]
+    env_file = config.parent / ".env"
+    plan = plan_import(fresh, config, {**read_variables(env_file), **os.environ})
+    if plan.added and not dry_run:
+        carry_out(plan, env_file)
+    return [server.name for server in standing]
+
+
+def replaced_note(names: Sequence[str], config: Path) -> str:
+    return f" and took over {', '.join(names)} into {config}" if names else ""
+
+
+@click.command()
+@click.argument("client_name", metavar="[CLIENT]", required=False, type=click.Choice(list(CLIENTS)))
+@click.option(
+    "--url",
+    envvar="AGENT_GATE_URL",
+    default="https://127.0.0.1:8443",
+    show_default=True,
+    help="The gateway's address.",
+)
+@click.option("--project", is_flag=True, help="Write the current project's file instead of the user's.")
+@click.option(
+    "--replace", is_flag=True, help="Import the client's servers and leave only the gateway in its file."
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=Path("config.yaml"),
+    show_default=True,
+    help="Our configuration file, for --replace.",
+)
+@click.option(
+    "--stdio", is_flag=True, help="Let the client start the bridge even where it could connect itself."
+)
+@click.option("--token-file", type=click.Path(path_type=Path), help="File that holds the agent's token.")
+@click.option("--ca", type=click.Path(path_type=Path), envvar="AGENT_GATE_CA", help="Certificate to trust.")
+@click.option("--fingerprint", help="The gateway's certificate, as sha256:HEX.")
+@click.option("--dry-run", is_flag=True, help="Print the new file and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    client_name: str | None,
+    url: str,
+    project: bool,
+    replace: bool,
+    config: Path,
+    stdio: bool,
+    token_file: Path | None,
+    ca: Path | None,
+    fingerprint: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Write the gateway into a client's configuration.
+
+    Without a CLIENT, print for each one what to run or paste. `agent-gate disconnect CLIENT` puts the file back.
+    """
+    if ca is None and fingerprint is None and url.startswith("https") and MADE_CERTIFICATE.is_file():
+        ca = MADE_CERTIFICATE
+    gateway = Gateway(
+        url,
+        program(),
+        str(token_file.absolute()) if token_file else None,
+        str(ca.absolute()) if ca else None,
+        fingerprint,
+        stdio,
+    )
+    place = this_place()
+    with reporting():
+        if client_name is None:
+            show_all(gateway, place, as_json)
+            return
+        write_one(
+            client_name,
+            gateway,
+            place,
+            project=project,
+            config=config if replace else None,
+            dry_run=dry_run,
+            as_json=as_json,
+        )
+
+
+def show_all(gateway: Gateway, place: Place, as_json: bool) -> None:
+    if not as_json:
+        click.echo(cards(gateway, place))
+        return
+    print_json(
+        {
+            one.name: {
+                "title": one.title,
+                "file": str(one.files(place)[0].path),
+                "entry": one.write(with_placeholder(one, gateway)),
+            }
+            for one in CLIENTS.values()
+        }
+    )
+
+
+def write_one(
+    name: str,
+    gateway: Gateway,
+    place: Place,
+    *,
+    project: bool,
+    config: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    program_ = client(name)
+    file = target(name, place, project=project)
+    entry = program_.write(described(program_, gateway, place))
+    names = take_over(file, place, config, dry_run) if config else []
+    if dry_run:
+        text = connect(file, read(file.path) if file.path.is_file() else "", entry, names)
+        click.echo(text, nl=False)
+        return
+    connect_file(backups(place), file, entry, names)
+    if as_json:
+        print_json({"client": name, "file": str(file.path), "entry": entry, "replaced": names})
+        return
+    click.echo(f"Wrote the gateway into {file.path}{replaced_note(names, config) if config else ''}.")
+    click.echo(f"`agent-gate disconnect {name}` puts the file back. {program_.note}".rstrip())
