@@ -17,7 +17,14 @@ from agent_gate.calls import Calls
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
 from agent_gate.core.tool import Json
-from agent_gate.errors import GatewayError, Internal, InvalidArgs, RateLimited, Unauthorized
+from agent_gate.errors import (
+    DependencyUnavailable,
+    GatewayError,
+    Internal,
+    InvalidArgs,
+    RateLimited,
+    Unauthorized,
+)
 from agent_gate.net.http import Request, Response, error_response, refusal
 from agent_gate.surfaces.websocket.agent import POLICY_VIOLATION, Agent
 from agent_gate.surfaces.websocket.describe import error_of, executed
@@ -71,6 +78,7 @@ class WebSocketSurface:
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._watching: dict[str, tuple[Agent, Json]] = {}
         self._drops = Drops()
+        self._stopping = False
         self._unsubscribe = calls.inbox.subscribe(self._asked)
 
     @property
@@ -194,6 +202,8 @@ class WebSocketSurface:
     def _tool_request(self, agent: Agent, caller: Caller, message: Message) -> None:
         if message.id is None:
             raise Refused(InvalidArgs("Missing request id"))
+        if self._stopping:
+            raise Refused(DependencyUnavailable("The gateway is stopping; try again"), ident=message.id)
         if len(agent.live or ()) >= self._limits.in_flight:
             error = RateLimited(
                 f"{self._limits.in_flight} requests of this connection are open already", retry_after=1.0
@@ -269,6 +279,7 @@ class WebSocketSurface:
 
     async def drain(self, seconds: float) -> None:
         """Let calls that run end and be answered; those that wait for a person are left to the store."""
+        self._stopping = True
         deadline = asyncio.get_running_loop().time() + seconds
         while busy := self._busy():
             left = deadline - asyncio.get_running_loop().time()

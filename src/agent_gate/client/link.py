@@ -1,0 +1,218 @@
+"""One WebSocket to a gateway: its certificate is checked before the token is sent."""
+
+import asyncio
+import hmac
+import logging
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus
+from websockets.frames import BINARY, CONT, TEXT, Frame
+from websockets.http11 import Response
+from websockets.protocol import OPEN
+from websockets.uri import WebSocketURI
+
+from agent_gate.client.exchange import plain_fingerprint, trust
+from agent_gate.client.wire import WireError
+from agent_gate.errors import ConfigError, GatewayError, RateLimited, Unauthorized, Unreachable
+
+SECURE = {"ws": False, "http": False, "wss": True, "https": True}
+LARGEST_MESSAGE = 128 * 1024 * 1024
+PING_SECONDS = 20.0
+GOODBYE_SECONDS = 1.0
+TRUST_ADVICE = "Trust its certificate with --ca FILE (AGENT_GATE_CA) or --fingerprint sha256:HEX"
+
+quiet = logging.getLogger("agent_gate.client.frames")
+quiet.setLevel(logging.WARNING)
+
+Heard = Callable[[bytes], None]
+Lost = Callable[["Link", str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the gateway is and why it is trusted."""
+
+    host: str
+    port: int
+    secure: bool
+    path: str = "/"
+    ca: Path | None = None
+    fingerprint: str | None = None
+
+    @classmethod
+    def parse(cls, url: str, ca: Path | None = None, fingerprint: str | None = None) -> "Place":
+        parts = urlsplit(url)
+        secure = SECURE.get(parts.scheme)
+        try:
+            port = parts.port or (443 if secure else 80)
+        except ValueError:
+            port = 0
+        if secure is None or not parts.hostname or not port or parts.username or not url.isascii():
+            raise ConfigError("The gateway's URL must be ws(s)://host[:port], without user and password")
+        if fingerprint is not None:
+            plain_fingerprint(fingerprint)
+        return cls(parts.hostname, port, secure, parts.path or "/", ca, fingerprint)
+
+    def uri(self) -> WebSocketURI:
+        return WebSocketURI(self.secure, self.host, self.port, self.path, "")
+
+    @property
+    def shown(self) -> str:
+        return f"{'wss' if self.secure else 'ws'}://{self.host}:{self.port}{self.path}"
+
+
+class Link(asyncio.Protocol):
+    """Text in, text out. `heard` gets every message, `lost` is called once when the connection ends."""
+
+    def __init__(self, place: Place, heard: Heard, lost: Lost) -> None:
+        self._frames = ClientProtocol(place.uri(), max_size=LARGEST_MESSAGE, logger=quiet)
+        self._heard, self._lost = heard, lost
+        self._loop = asyncio.get_running_loop()
+        self._parts: list[bytes] = []
+        self._silent = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self.opened: asyncio.Future[None] = self._loop.create_future()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def begin(self, headers: Mapping[str, str]) -> None:
+        request = self._frames.connect()
+        for name, value in headers.items():
+            request.headers[name] = value
+        self._frames.send_request(request)
+        self._flush()
+        self._timer = self._loop.call_later(PING_SECONDS, self._keep_alive)
+
+    def send(self, text: bytes) -> None:
+        if self._frames.state is OPEN:
+            self._frames.send_text(text)
+            self._flush()
+
+    async def close(self) -> None:
+        """Say goodbye and wait a moment until it is sent."""
+        if self._frames.state is OPEN:
+            self._frames.send_close(1000)
+            self._flush()
+        if self.transport is not None:
+            self.transport.close()
+            await asyncio.wait([self.ended], timeout=GOODBYE_SECONDS)
+        if self.transport is not None:
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._silent = 0
+        self._frames.receive_data(data)
+        for event in self._frames.events_received():
+            if isinstance(event, Response):
+                self._answered(event)
+            else:
+                self._frame(cast(Frame, event))
+        self._flush()
+
+    def eof_received(self) -> None:
+        self._frames.receive_eof()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.transport = None
+        if not self.ended.done():
+            self.ended.set_result(None)
+        close = self._frames.close_rcvd
+        why = (close.reason if close is not None else "") or str(error or "") or "the connection was closed"
+        if not self.opened.done():
+            self.opened.set_exception(Unreachable(why))
+        self._lost(self, why)
+
+    def _answered(self, response: Response) -> None:
+        refused = self._frames.handshake_exc
+        if self.opened.done():
+            return
+        if refused is None:
+            self.opened.set_result(None)
+        else:
+            self.opened.set_exception(refusal(response, refused))
+
+    def _frame(self, frame: Frame) -> None:
+        if frame.opcode in (TEXT, BINARY, CONT):
+            self._parts.append(bytes(frame.data))
+            if frame.fin:
+                message, self._parts = b"".join(self._parts), []
+                self._heard(message)
+
+    def _flush(self) -> None:
+        for data in self._frames.data_to_send():
+            if self.transport is not None and data:
+                self.transport.write(data)
+            elif self.transport is not None:
+                self.transport.close()
+
+    def _keep_alive(self) -> None:
+        """Notice a gateway that vanished without a word: two pings without any answer."""
+        self._silent += 1
+        if self._silent > 2 and self.transport is not None:
+            self.transport.abort()
+            return
+        if self._frames.state is OPEN:
+            self._frames.send_ping(b"")
+            self._flush()
+        self._timer = self._loop.call_later(PING_SECONDS, self._keep_alive)
+
+
+def refusal(response: Response, refused: Exception) -> GatewayError:
+    """What a gateway meant that did not open the WebSocket."""
+    if not isinstance(refused, InvalidStatus):
+        return Unreachable(f"this is no gateway: {refused}")
+    try:
+        body: Any = msgspec.json.decode(bytes(response.body or b"{}"))["error"]
+        error = WireError(message=str(body["message"]), data=body).error()
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return Unreachable(f"it answered HTTP {response.status_code}")
+    if isinstance(error, Unauthorized | RateLimited):
+        return error
+    return Unreachable(f"it answered HTTP {response.status_code}: {error.message}")
+
+
+def check_pin(transport: asyncio.Transport | None, fingerprint: str) -> None:
+    tls = transport.get_extra_info("ssl_object") if transport is not None else None
+    der = tls.getpeercert(binary_form=True) if tls is not None else b""
+    if not hmac.compare_digest(sha256(der or b"").hexdigest(), plain_fingerprint(fingerprint)):
+        raise Unreachable("the gateway's certificate is not the one with this fingerprint")
+
+
+async def dial(place: Place, headers: Mapping[str, str], heard: Heard, lost: Lost, seconds: float) -> Link:
+    """An open link, or `Unreachable`, `Unauthorized` or `RateLimited`."""
+    context = trust(place.ca, place.fingerprint) if place.secure else None
+    loop = asyncio.get_running_loop()
+    link: Link | None = None
+    try:
+        async with asyncio.timeout(seconds):
+            _, link = await loop.create_connection(
+                lambda: Link(place, heard, lost), place.host, place.port, ssl=context
+            )
+            if place.secure and place.fingerprint is not None:
+                check_pin(link.transport, place.fingerprint)
+            link.begin(headers)
+            await link.opened
+    except TimeoutError:
+        raise Unreachable(f"{place.shown} did not answer within {seconds:g} s") from None
+    except ssl.SSLCertVerificationError as error:
+        raise Unreachable(f"{error.verify_message or error}\n{TRUST_ADVICE}") from None
+    except OSError as error:
+        raise Unreachable(f"{place.shown}: {error.strerror or error}") from None
+    finally:
+        if link is not None and not (link.opened.done() and link.opened.exception() is None):
+            link.opened.cancel()
+            await link.close()
+    return link

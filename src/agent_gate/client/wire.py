@@ -1,0 +1,111 @@
+"""The messages of the WebSocket surface as the client reads and writes them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from agent_gate.errors import (
+    ApprovalDenied,
+    ApprovalTimeout,
+    Forbidden,
+    GatewayError,
+    Internal,
+    InvalidArgs,
+    RateLimited,
+    Unauthorized,
+    UpstreamError,
+    by_code,
+)
+
+CLASSES = by_code()
+BY_RPC: Mapping[int, type[GatewayError]] = {
+    -32001: ApprovalDenied,
+    -32002: ApprovalTimeout,
+    -32003: Forbidden,
+    -32004: UpstreamError,
+    -32005: Unauthorized,
+    -32006: RateLimited,
+    -32600: InvalidArgs,
+    -32601: InvalidArgs,
+    -32700: InvalidArgs,
+}
+
+
+class WireError(msgspec.Struct):
+    """An error reply; `data` is the gateway's own error object where it sent one."""
+
+    code: int = -32603
+    message: str = ""
+    data: dict[str, Any] | None = None
+
+    def error(self) -> GatewayError:
+        """The error of the tree that the gateway meant."""
+        data = self.data or {}
+        cls = CLASSES.get(str(data.get("code"))) or BY_RPC.get(self.code, Internal)
+        message = self.message or str(data.get("message", "The gateway answered with an error"))
+        return cls(message, details=data.get("details"), retry_after=data.get("retry_after"))
+
+
+class Incoming(msgspec.Struct):
+    """Anything the gateway sends: a reply, or a notification with `method`."""
+
+    id: int | str | float | None = None
+    result: msgspec.Raw = msgspec.Raw()
+    error: WireError | None = None
+    method: str = ""
+    params: dict[str, Any] = {}
+
+
+class Executed(msgspec.Struct):
+    """The result of a `tool_request`."""
+
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    request_id: str = ""
+
+
+class KeptResult(msgspec.Struct):
+    """The `result` column of a pending row."""
+
+    status: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    error: dict[str, Any] | None = None
+
+
+class Reply:
+    """What a tool answered: `raw` is the JSON as it came, `data` the value, `call_id` the gateway's name for the call."""
+
+    __slots__ = ("call_id", "raw")
+
+    def __init__(self, raw: bytes, call_id: str) -> None:
+        self.raw, self.call_id = raw, call_id
+
+    @property
+    def data(self) -> Any:
+        return msgspec.json.decode(self.raw)
+
+
+decode_incoming = msgspec.json.Decoder(Incoming).decode
+decode_executed = msgspec.json.Decoder(Executed).decode
+decode_kept = msgspec.json.Decoder(KeptResult).decode
+
+
+def reply_of(result: bytes) -> Reply:
+    executed = decode_executed(result)
+    return Reply(bytes(executed.data), executed.request_id)
+
+
+def kept_reply(row: Mapping[str, Any]) -> Reply | GatewayError:
+    """What a pending row says: the reply, or the error that the call ended in."""
+    kept = decode_kept(row["result"])
+    if kept.status == "executed":
+        return Reply(bytes(kept.data), str(row["request_id"]))
+    error = kept.error or {"message": str(msgspec.json.decode(kept.data))}
+    return WireError(message=str(error.get("message", "")), data=error).error()
+
+
+def request_text(ident: int | None, method: str, params: Mapping[str, Any]) -> bytes:
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+    if ident is not None:
+        message["id"] = ident
+    return msgspec.json.encode(message)
