@@ -33,7 +33,7 @@ from agent_gate.config.permissions import RuleSettings
 from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.ports import SystemClock, Toolbox
+from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
 from agent_gate.core.rule import Rule
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.guard import HostGuard
@@ -45,6 +45,7 @@ from agent_gate.net.tls import CertificateFiles, ensure_certificate, fingerprint
 from agent_gate.observe.metrics import Gauge, Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.policy import Policy
+from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.store import open_store
@@ -56,8 +57,14 @@ from agent_gate.surfaces.admin.listener import AdminListener
 from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.page import Page, folder
 from agent_gate.surfaces.admin.trends import EVERY, Trends
+from agent_gate.surfaces.mcp import McpSurface
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
+from agent_gate.surfaces.websocket import Undelivered, WebSocketSurface
+from agent_gate.surfaces.typescript.surface import PATH as TYPESCRIPT_PATH
+from agent_gate.surfaces.typescript.surface import TypeScriptSurface
+from agent_gate.surfaces.websocket.surface import WebSocketSurface
+from agent_gate.surfaces.websocket.undelivered import Undelivered
 
 log = logging.getLogger("agent_gate.app")
 OPERATOR = "operator"
@@ -252,10 +259,32 @@ class Gateway:
 
     def _refresh_agents(self) -> None:
         self.tokens.replace(self._credentials())
+        self.websocket.refresh()
 
     def _make_surfaces(self) -> None:
         self.health = Health(self.supervisor.states, self.supervisor.unready, lambda: self.store.fault)
         self.rest = RestSurface(self.calls, self.door, self.view)
+        undelivered = Undelivered(self.store, self.shelf, self.clock)
+        self.websocket = WebSocketSurface(
+            calls=self.calls, door=self.door, visible=self.view.tools, keep=undelivered.keep
+        )
+        self.typescript = TypeScriptSurface(self.door.enter, lambda: self.shelf.catalog, self.view.tools)
+        self.websocket = WebSocketSurface(
+            calls=self.calls,
+            door=self.door,
+            visible=self.view.tools,
+            keep=Undelivered(self.store, self.shelf, self.clock).keep,
+        )
+        self.mcp = McpSurface(
+            self.calls,
+            self.door,
+            self.shelf,
+            self._contexts,
+            self.view.tools,
+            seal_key=ensure_key(self.folder / "seal.key"),
+            clock=self.clock,
+            hold=self.settings.limits.hold,
+        )
         self.logins = Logins(self.keys, self.clock, self._is_person)
         self.trends = Trends(self.metrics, self.clock)
         self.sweeper.every(EVERY, self.trends.sample)
@@ -287,6 +316,12 @@ class Gateway:
             )
         )
         self.operators = AdminListener(self.admin, self.logins, Page(folder()))
+
+    def _contexts(self) -> dict[str, ContextSource]:
+        """The sources that have resources and prompts too."""
+        return {
+            key: source for key, source in self.supervisor.sources().items() if isinstance(source, McpSource)
+        }
 
     def toolbox(self) -> Toolbox:
         return Toolbox(
@@ -322,9 +357,11 @@ class Gateway:
         if not self.options.insecure:
             self.certificate = self._certificate()
             context = server_context(self.certificate.cert, self.certificate.key)
-        bounds = Limits(body_bytes=limits.max_request_bytes, connections=max(limits.max_connections, 64))
+        bounds = Limits(body_bytes=limits.max_request_bytes, connections=limits.max_connections)
         self.guard = HostGuard([gateway.host, *gateway.tls.names], 0, gateway.allowed_hosts)
-        self.public = Server(self.handle, upgrade=self.upgrade, guard=self.guard, limits=bounds, ssl=context)
+        self.public = Server(
+            self.handle, upgrade=self.websocket.upgrade, guard=self.guard, limits=bounds, ssl=context
+        )
         self.socket = Server(self._handle_socket)
         await self.public.start(gateway.host, gateway.port)
         self.public.guard = HostGuard(
@@ -357,6 +394,8 @@ class Gateway:
     async def handle(self, request: Request) -> Response | StreamResponse:
         """Where each public path goes. Everything but health asks for a token in its own surface."""
         path = request.path
+        if path.startswith(("/mcp", "/.well-known/")):
+            return await self.mcp.handle(request)
         if path.startswith("/api/") or path == "/openapi.json":
             return await self.rest.handle(request)
         if path == "/health":
@@ -365,10 +404,9 @@ class Gateway:
             return self.health.ready()
         if path == "/status":
             return self._status(request)
-        return refusal(404, "INVALID_ARGS", "There is nothing here. Tools are at /api/tools")
-
-    def upgrade(self, request: Request) -> Any:
-        return refusal(404, "INVALID_ARGS", f"There is no WebSocket at {request.path[:80]}")
+        if path == TYPESCRIPT_PATH:
+            return await self.typescript.handle(request)
+        return refusal(404, "INVALID_ARGS", "There is nothing here. MCP is at /mcp, tools are at /api/tools")
 
     def _status(self, request: Request) -> Response:
         try:
@@ -477,7 +515,8 @@ class Gateway:
         """Answer what is under way, then close everything."""
         seconds = self.settings.limits.drain
         self.health.draining = True
-        await asyncio.gather(self.public.drain(seconds), self.calls.drain(seconds))
+        await asyncio.gather(self.websocket.drain(seconds), self.calls.drain(seconds))
+        await self.public.drain(seconds)
         await asyncio.gather(self.socket.drain(0.5), self.page.drain(0.5))
         for task in self._tasks:
             task.cancel()
