@@ -66,8 +66,10 @@ class Connections:
         return await self.dialer.open("", ALL_CAPABILITIES)
 
     def current(self) -> Session:
-        if self.main is None or not self.main.usable:
+        if self.main is None:
             raise Broken("it is not connected", sent=False)
+        if not self.main.usable:
+            raise Broken(self.main.link.lost.result(), sent=False)
         return self.main
 
     def kept_apart(self, ask: Ask, main: Session) -> Key | None:

@@ -155,7 +155,7 @@ class Mux:
     def dispatch(self, message: Message) -> None:
         if not message.method:
             exchange = self.pending.get(message.id)
-            if exchange is None or exchange.reply is not None:
+            if exchange is None or exchange.reply is not None or exchange.future.done():
                 self.strays += 1
             else:
                 exchange.settle(message)

@@ -1,0 +1,19 @@
+"""Puts the shared helpers of the test tree on the path and lends the real servers to the tests."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
+
+from upstreams import Upstream, http_process  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def both_eras() -> Iterator[Upstream]:
+    """A server made with the official SDK that speaks every era on one URL."""
+    with http_process("sdk_server.py", "http") as upstream:
+        yield upstream

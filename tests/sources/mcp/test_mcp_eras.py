@@ -1,0 +1,272 @@
+"""The four combinations of caller's and server's era, against a server made with the official SDK."""
+
+import asyncio
+import sys
+
+import msgspec
+import pytest
+from upstreams import HERE, Conversation, Memory, Upstream, connected, modern, run, until
+
+from agent_gate.errors import InvalidArgs, UpstreamError
+
+SDK_STDIO = {"command": sys.executable, "args": (str(HERE / "sdk_server.py"), "stdio")}
+
+
+class KnownAsOld(Memory):
+    """Remembers every server as one of a handshake era."""
+
+    def get(self, key, default=None):
+        return "2025-11-25"
+
+
+def test_a_server_of_both_eras_is_met_in_the_modern_one(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            assert await made.text("era") == "2026-07-28"
+            assert list(made.memory.values()) == ["2026-07-28"]
+
+    run(story())
+
+
+def test_modern_to_modern_passes_questions_and_answers_through(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            first = msgspec.json.decode((await made.call("rounds", conversation=modern())).body)
+            assert first["resultType"] == "input_required"
+            assert first["inputRequests"]["who"]["method"] == "elicitation/create"
+            answers = {"who": {"action": "accept", "content": {"name": "Ada"}}}
+            again = {"inputResponses": answers, "requestState": first["requestState"]}
+            assert await made.text("rounds", conversation=modern(), meta=again) == "hello Ada"
+
+    run(story())
+
+
+def test_a_modern_server_sees_the_callers_own_capabilities(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            assert await made.text("capabilities", conversation=modern({"sampling": {}})) == "sampling"
+            assert await made.text("capabilities") == ""
+
+    run(story())
+
+
+def test_handshake_to_handshake_asks_the_caller_while_the_call_runs(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            conversation = Conversation()
+            assert await made.text("push", conversation=conversation) == "hello Ada"
+            assert [method for method, _ in conversation.asked] == ["elicitation/create"]
+
+    run(story())
+
+
+def test_a_question_the_caller_cannot_answer_is_refused(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(KnownAsOld(), url=both_eras.url) as made:
+            conversation = Conversation(capabilities={"roots": {}})
+            with pytest.raises(UpstreamError):
+                await made.call("push", conversation=conversation)
+            assert conversation.asked == []
+
+    run(story())
+
+
+def test_handshake_to_modern_runs_the_rounds_for_the_caller(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            made.source.connections.handshake_refused = True
+            conversation = Conversation()
+            assert await made.text("rounds", conversation=conversation) == "hello Ada"
+            assert [method for method, _ in conversation.asked] == ["elicitation/create"]
+
+    run(story())
+
+
+def test_modern_to_handshake_parks_the_call_until_its_caller_comes_back(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(KnownAsOld(), url=both_eras.url) as made:
+            first = msgspec.json.decode((await made.call("push", conversation=modern())).body)
+            assert first["resultType"] == "input_required"
+            (name, question), *_ = first["inputRequests"].items()
+            assert question["params"]["message"] == "who?"
+            answers = {name: {"action": "accept", "content": {"name": "Bo"}}}
+            again = {"inputResponses": answers, "requestState": first["requestState"]}
+            assert await made.text("push", conversation=modern(), meta=again) == "hello Bo"
+            with pytest.raises(InvalidArgs, match="used or expired"):
+                await made.call("push", conversation=modern(), meta=again)
+
+    run(story())
+
+
+def test_a_parked_call_belongs_to_its_caller_and_its_arguments(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(KnownAsOld(), url=both_eras.url) as made:
+            first = msgspec.json.decode((await made.call("push", conversation=modern())).body)
+            stolen = {"requestState": first["requestState"], "inputResponses": {}}
+            for other in ({"caller": "thief"}, {"arguments": {"x": 1}}):
+                with pytest.raises(InvalidArgs):
+                    await made.call("push", conversation=modern(), meta=stolen, **other)
+            asked_again = msgspec.json.decode(
+                (await made.call("push", conversation=modern(), meta=stolen)).body
+            )
+            assert asked_again["inputRequests"] == first["inputRequests"]
+            assert asked_again["requestState"] != first["requestState"]
+
+    run(story())
+
+
+def test_a_closed_source_ends_its_parked_calls(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(KnownAsOld(), url=both_eras.url) as made:
+            await made.call("push", conversation=modern())
+            (parked,) = made.source.bridge.parking.waiting.values()
+        await until(parked.task.done)
+
+    run(story())
+
+
+@pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+def test_progress_reaches_the_caller_under_its_own_token(both_eras: Upstream, era: str) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            conversation = Conversation(era=era)
+            assert (
+                await made.text("steps", conversation=conversation, meta={"progressToken": "mine"}) == "done"
+            )
+            assert [params["progress"] for _, params in conversation.notes] == [0, 1, 2]
+            assert {params["progressToken"] for _, params in conversation.notes} == {"mine"}
+
+    run(story())
+
+
+def test_log_messages_reach_the_caller_that_asked_for_them(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            quiet, told = modern(), modern()
+            await made.call("log", conversation=quiet)
+            await made.call("log", conversation=told, meta={"io.modelcontextprotocol/logLevel": "info"})
+            assert quiet.notes == []
+            assert [params["data"] for _, params in told.notes] == ["careful"]
+
+    run(story())
+
+
+def test_reserved_members_of_meta_stay_on_their_side(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            sent = {"traceparent": "00-1-2-03", "io.modelcontextprotocol/secret": 1}
+            result = await made.call("meta", conversation=modern(), meta=sent)
+            assert b"traceparent" in result.body
+            assert b"secret" not in result.body
+            assert b"serverInfo" not in result.body
+
+    run(story())
+
+
+@pytest.mark.parametrize("conversation", [Conversation(), modern()], ids=["handshake", "modern"])
+def test_a_cancelled_call_is_cancelled_upstream(both_eras: Upstream, conversation: Conversation) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            before = int(await made.text("was_cancelled"))
+            running = asyncio.create_task(made.call("wait", conversation=conversation))
+            await until(lambda: in_flight(made))
+            running.cancel()
+            await asyncio.wait([running])
+            while int(await made.text("was_cancelled")) == before:
+                await asyncio.sleep(0.02)
+
+    run(story())
+
+
+def in_flight(made) -> bool:
+    connections = made.source.connections
+    others = [task.result() for task in connections.others.values() if task.done()]
+    return any(
+        "tools/call" in {order.method for order in s.link.running.values()}
+        for s in [connections.main, *others]
+    )
+
+
+def test_changes_of_a_modern_server_are_heard_and_announced(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            watching = asyncio.create_task(made.source.watch())
+            before = len(made.source.tools.definitions)
+            while not made.announced:
+                await made.call("grow")
+                await asyncio.sleep(0.1)
+            assert len(made.announced[-1]) > before
+            watching.cancel()
+
+    run(story())
+
+
+def test_a_subscribed_resource_of_a_modern_server_is_heard_of(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            heard: list[tuple[str, object]] = []
+            undo = made.source.listen(lambda method, params: heard.append((method, params)))
+            watching = asyncio.create_task(made.source.watch())
+            deadline = asyncio.get_running_loop().time() + 10
+            assert (
+                await made.source.forward("resources/subscribe", {"uri": "test://note"}, None, deadline)
+                == b"{}"
+            )
+            while not any(method == "notifications/resources/updated" for method, _ in heard):
+                await made.call("touch")
+                await asyncio.sleep(0.05)
+            assert ("notifications/resources/updated", {"uri": "test://note"}) in heard
+            undo()
+            watching.cancel()
+
+    run(story())
+
+
+def test_resources_and_prompts_are_listed_and_forwarded(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            source, deadline = made.source, asyncio.get_running_loop().time() + 10
+            assert [entry["uri"] for entry in source.offers("resources")] == ["test://note"]
+            assert [entry["name"] for entry in source.offers("prompts")] == ["hello"]
+            assert source.offers("resourceTemplates") == ()
+            assert "tools" in source.capabilities()
+            read = await source.forward("resources/read", {"uri": "test://note"}, modern(), deadline)
+            assert b"a note" in read
+            assert b"say hello" in await source.forward("prompts/get", {"name": "hello"}, None, deadline)
+
+    run(story())
+
+
+def test_an_argument_is_repeated_in_the_header_its_schema_names(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url) as made:
+            assert await made.text("region", {"region": "eu"}) == "eu"
+
+    run(story())
+
+
+def test_an_error_result_is_a_result_and_a_protocol_error_names_the_server(both_eras: Upstream) -> None:
+    async def story() -> None:
+        async with connected(url=both_eras.url, name="Test server") as made:
+            assert (await made.call("fail")).is_error
+            assert not (await made.call("era")).is_error
+            with pytest.raises(UpstreamError, match="Test server: that is not possible") as caught:
+                await made.call("refuse")
+            assert caught.value.details == {
+                "server": "Test server",
+                "code": -32602,
+                "data": {"why": "because"},
+            }
+
+    run(story())
+
+
+def test_a_child_of_both_eras_gets_a_second_process_for_callers_that_are_asked() -> None:
+    async def story() -> None:
+        async with connected(**SDK_STDIO) as made:
+            assert await made.text("era") == "2026-07-28"
+            assert await made.text("push", conversation=Conversation()) == "hello Ada"
+            assert len(made.source.connections.others) == 1
+            assert await made.text("echo", {"text": "hi"}, conversation=modern()) == "hi"
+
+    run(story())

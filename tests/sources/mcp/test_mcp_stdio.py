@@ -1,0 +1,335 @@
+"""Servers as child processes: well behaved ones, and a zoo of those that are not."""
+
+import asyncio
+import json
+import os
+import resource
+import time
+from contextlib import suppress
+
+import msgspec
+import psutil
+import pytest
+from upstreams import Bench, Conversation, Memory, bench, connected, run, until, zoo
+
+from agent_gate.config.servers import ServerAuth
+from agent_gate.core.tool import Traits
+from agent_gate.errors import CallTimeout, DependencyUnavailable, OutcomeUnknown, UpstreamError
+from agent_gate.sources.mcp.stdio import StdioLink
+
+
+def link_of(made: Bench) -> StdioLink:
+    link = made.source.connections.main.link
+    assert isinstance(link, StdioLink)
+    return link
+
+
+def last_words(made: Bench) -> str:
+    return link_of(made).child.tail.text()
+
+
+def test_a_child_sees_only_its_declared_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_SECRET", "do not tell")
+
+    async def story() -> dict:
+        auth = ServerAuth(type="api-key", env="LAB_KEY", token="k-1")
+        async with connected(**zoo(), env={"MINE": "yes"}, auth=auth) as made:
+            return json.loads(await made.text("env"))
+
+    seen = run(story())
+    inherited = {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+    assert set(seen) - inherited - {"LC_CTYPE"} == {"MINE", "LAB_KEY"}
+    assert seen["LAB_KEY"] == "k-1"
+
+
+def test_many_calls_share_one_child_and_each_gets_its_own_answer() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            wanted = [f"n{number}" for number in range(200)]
+            got = await asyncio.gather(*(made.text("echo", {"text": words}) for words in wanted))
+            assert got == wanted
+            assert link_of(made).pending == {}
+
+    run(story())
+
+
+def test_noise_on_the_output_is_counted_and_skipped() -> None:
+    async def story() -> None:
+        async with connected(**zoo("noise")) as made:
+            assert await made.text("echo", {"text": "still here"}) == "still here"
+            assert link_of(made).noise == 4
+
+    run(story())
+
+
+def test_replies_with_foreign_or_repeated_ids_reach_nobody() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            assert await made.text("wrong-id") == "yours"
+            assert await made.text("twice") == "first"
+            assert await made.text("echo", {"text": "next"}) == "next"
+            assert link_of(made).strays == 3
+
+    run(story())
+
+
+def test_invalid_utf8_and_endless_nesting_are_errors_of_the_server() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            with pytest.raises(UpstreamError, match="not a JSON object"):
+                await made.call("bad-utf8")
+            with pytest.raises((UpstreamError, CallTimeout)):
+                await made.call("deep", seconds=0.5)
+            assert await made.text("echo", {"text": "fine"}) == "fine"
+
+    run(story())
+
+
+def test_a_line_without_end_is_cut_off_in_bounded_memory() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            with pytest.raises(OutcomeUnknown, match="a line of more than"):
+                await made.call("big-line", {"mib": 1024})
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 48 * 1024
+            with pytest.raises(DependencyUnavailable, match="a line of more than"):
+                await made.source.watch()
+
+    run(story())
+
+
+def test_a_flood_of_notices_costs_a_handful_of_lists() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            watching = asyncio.create_task(made.source.watch())
+            start = time.monotonic()
+            for _ in range(5):
+                assert await made.text("flood", {"count": 2_000}) == "flooded"
+            seconds = time.monotonic() - start
+            await hang_and_give_up(made)
+            await until(lambda: "listed" in last_words(made))
+            listed = int(last_words(made).rpartition("listed ")[2])
+            assert listed <= 3 + 2 * seconds
+            assert made.announced == []
+            watching.cancel()
+
+    run(story())
+
+
+async def hang_and_give_up(made: Bench) -> None:
+    with pytest.raises(CallTimeout):
+        await made.call("hang", seconds=0.1)
+
+
+def test_a_call_past_its_deadline_is_cancelled_upstream() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            await hang_and_give_up(made)
+            await until(lambda: "cancelled True" in last_words(made))
+            assert await made.text("echo", {"text": "next"}) == "next"
+
+    run(story())
+
+
+def test_a_cancelled_task_passes_the_cancel_on() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            running = asyncio.create_task(made.call("hang"))
+            await until(lambda: link_of(made).pending)
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+            await until(lambda: "cancelled True" in last_words(made))
+
+    run(story())
+
+
+def test_a_crash_during_a_call_leaves_its_outcome_unknown_and_ends_the_watch() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            watching = asyncio.create_task(made.source.watch())
+            with pytest.raises(OutcomeUnknown, match="exited with code 9"):
+                await made.call("crash")
+            with pytest.raises(DependencyUnavailable, match="exited with code 9"):
+                await watching
+            with pytest.raises(DependencyUnavailable, match="not available"):
+                await made.call("echo")
+            await made.source.connect()
+            assert await made.text("echo", {"text": "again"}) == "again"
+
+    run(story())
+
+
+def test_a_server_that_exits_at_once_is_known_by_its_last_words() -> None:
+    async def story() -> None:
+        async with bench(**zoo("exits")) as made:
+            with pytest.raises(DependencyUnavailable, match="cannot find my configuration") as caught:
+                await made.source.connect()
+            assert "exited with code 3" in caught.value.message
+
+    run(story())
+
+
+def test_a_missing_program_is_the_sources_reason_not_a_crash() -> None:
+    async def story() -> None:
+        async with bench(command="no-such-program-here") as made:
+            with pytest.raises(DependencyUnavailable, match="not found on PATH"):
+                await made.source.connect()
+
+    run(story())
+
+
+def test_a_server_silent_to_discovery_is_probed_once_and_remembered() -> None:
+    async def story() -> None:
+        memory = Memory()
+        async with connected(memory, **zoo("silent", "old")) as made:
+            assert made.source.connections.main.welcome.era == "2024-11-05"
+        start = time.monotonic()
+        async with connected(memory, **zoo("silent", "old")) as made:
+            assert await made.text("echo", {"text": "hi"}) == "hi"
+        assert time.monotonic() - start < 2
+
+    run(story())
+
+
+def test_a_server_that_dies_of_discovery_is_started_again_without_it() -> None:
+    async def story() -> None:
+        async with connected(**zoo("dies-on-discover")) as made:
+            assert await made.text("echo", {"text": "hi"}) == "hi"
+
+    run(story())
+
+
+def test_an_unknown_revision_is_refused_with_its_name() -> None:
+    async def story() -> None:
+        async with bench(**zoo("future")) as made:
+            with pytest.raises(DependencyUnavailable, match="2099-01-01"):
+                await made.source.connect()
+
+    run(story())
+
+
+def test_a_question_on_a_shared_child_goes_to_the_only_call_in_flight() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            assert "Ada" in await made.text("ask", conversation=Conversation())
+            held = asyncio.create_task(made.call("hang", conversation=Conversation()))
+            await until(lambda: link_of(made).pending)
+            other = Conversation()
+            assert "belongs to no single call" in await made.text("ask", conversation=other)
+            assert other.asked == []
+            held.cancel()
+
+    run(story())
+
+
+def test_isolation_gives_each_caller_its_own_child() -> None:
+    async def story() -> None:
+        async with connected(**zoo(), isolation="caller") as made:
+            first, second = await made.text("pid", caller="a"), await made.text("pid", caller="b")
+            assert first != second
+            assert await made.text("pid", caller="a") == first
+            children = made.source.connections.others.values()
+            pids = [task.result().link.child.pid for task in children]
+        assert not any(psutil.pid_exists(pid) for pid in pids)
+
+    run(story())
+
+
+def test_broken_entries_are_left_out_and_their_siblings_stay() -> None:
+    async def story() -> None:
+        async with connected(**zoo("broken-tools")) as made:
+            names = {definition.name for definition in made.source.tools.definitions}
+            assert "echo" in names
+            reasons = {left.name: left.reason for left in made.source.excluded}
+            assert reasons.keys() == {"no-schema", "(unnamed)", "badname"}
+
+    run(story())
+
+
+@pytest.mark.parametrize("mode", ["many", "endless"])
+def test_a_list_without_measure_is_refused(mode: str) -> None:
+    async def story() -> None:
+        async with bench(**zoo(mode)) as made:
+            with pytest.raises(DependencyUnavailable, match="more"):
+                await made.source.connect()
+
+    run(story())
+
+
+def test_tools_are_filtered_and_renamed_as_the_settings_say() -> None:
+    async def story() -> None:
+        settings = {"include": ("e*", "pid"), "exclude": ("env",), "rename": {"echo": "say"}, "timeout": 7.0}
+        async with connected(**zoo(), **settings) as made:
+            assert {d.name: d.timeout for d in made.source.tools.definitions} == {"say": 7.0, "pid": 7.0}
+            assert {d.traits for d in made.source.tools.definitions} == {Traits()}
+            assert await made.text("say", {"text": "hi"}) == "hi"
+
+    run(story())
+
+
+def test_a_result_is_passed_on_byte_for_byte() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            result = await made.call("echo", {"text": "ü \u2028"})
+            assert result.kind == "mcp"
+            assert result.body == b'{"content": [{"type": "text", "text": "\\u00fc \\u2028"}]}'
+            assert msgspec.json.decode(result.body)["content"][0]["text"] == "ü \u2028"
+
+    run(story())
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_a_stubborn_child_and_its_grandchild_are_gone_after_closing() -> None:
+    async def story() -> None:
+        async with connected(**zoo("stubborn", "forks")) as made:
+            await until(lambda: "grandchild" in last_words(made))
+            grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
+            child = link_of(made).child.pid
+            assert alive(child)
+            assert alive(grandchild)
+        await until(lambda: not alive(child) and not alive(grandchild))
+
+    run(story())
+
+
+def test_a_grandchild_does_not_outlive_a_child_that_ends_by_itself() -> None:
+    async def story() -> None:
+        async with connected(**zoo("forks")) as made:
+            await until(lambda: "grandchild" in last_words(made))
+            grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
+        await until(lambda: not alive(grandchild))
+
+    run(story())
+
+
+def test_many_crashes_leave_no_process_and_no_descriptor() -> None:
+    cycles = int(os.environ.get("AGENT_GATE_CRASH_CYCLES", "30"))
+
+    async def story() -> None:
+        memory = Memory()
+        async with bench(memory, **zoo("old", "forks")) as made:
+            await made.source.connect()
+            before = psutil.Process().num_fds()
+            for cycle in range(cycles):
+                with pytest.raises(OutcomeUnknown):
+                    await made.call("crash")
+                await made.source.connect()
+                if cycle % 3 == 0:
+                    os.kill(link_of(made).child.pid, 9)
+                    with pytest.raises(DependencyUnavailable):
+                        await made.source.watch()
+                    await made.source.connect()
+            assert psutil.Process().num_fds() - before <= 2
+        assert psutil.Process().num_fds() < before
+
+    start = psutil.Process().children(recursive=True)
+    run(story(), seconds=600)
+    assert set(psutil.Process().children(recursive=True)) <= set(start)
+    leftover = [
+        p for p in psutil.process_iter(["cmdline"]) if "time.sleep(600)" in " ".join(p.info["cmdline"] or [])
+    ]
+    assert [p.pid for p in leftover if p.status() != psutil.STATUS_ZOMBIE] == []
