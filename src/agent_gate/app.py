@@ -60,7 +60,6 @@ from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.mcp import McpSurface
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
-from agent_gate.surfaces.websocket import Undelivered, WebSocketSurface
 from agent_gate.surfaces.typescript.surface import PATH as TYPESCRIPT_PATH
 from agent_gate.surfaces.typescript.surface import TypeScriptSurface
 from agent_gate.surfaces.websocket.surface import WebSocketSurface
@@ -264,10 +263,6 @@ class Gateway:
     def _make_surfaces(self) -> None:
         self.health = Health(self.supervisor.states, self.supervisor.unready, lambda: self.store.fault)
         self.rest = RestSurface(self.calls, self.door, self.view)
-        undelivered = Undelivered(self.store, self.shelf, self.clock)
-        self.websocket = WebSocketSurface(
-            calls=self.calls, door=self.door, visible=self.view.tools, keep=undelivered.keep
-        )
         self.typescript = TypeScriptSurface(self.door.enter, lambda: self.shelf.catalog, self.view.tools)
         self.websocket = WebSocketSurface(
             calls=self.calls,

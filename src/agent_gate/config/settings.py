@@ -203,7 +203,7 @@ class LimitsSettings:
     hold: Annotated[float, "Seconds an MCP request is held while a person is asked.", AtLeast(0)] = 50.0
     max_request_bytes: Annotated[int, "Largest request that is read.", AtLeast(1024)] = 4 << 20
     max_result_bytes: Annotated[int, "Largest result taken from a source.", AtLeast(1024)] = 64 << 20
-    max_connections: Annotated[int, "Connections open at a time, per listener.", AtLeast(1)] = 1000
+    max_connections: Annotated[int, "Connections open at a time, per listener.", AtLeast(16)] = 16_384
     drain: Annotated[float, "Seconds that running calls get when the gateway stops.", AtLeast(0)] = 10.0
 
 
