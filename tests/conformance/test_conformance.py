@@ -1,0 +1,86 @@
+"""The protocol's own conformance suites against the gateway, with a server of every feature behind it."""
+
+import asyncio
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from conformance.node_packages import node, suite
+from surfaces.mcp.mcp_gate import (
+    config_text,
+    fixture_over_http,
+    fixture_over_stdio,
+    http_fixture,
+    running_gate,
+)
+
+HANDSHAKE = ("suite-handshake",)
+BOTH_HANDSHAKE = ("suite-both", "--spec-version", "2025-11-25")
+BOTH_MODERN = ("suite-both", "--spec-version", "2026-07-28")
+RUNS = ((HANDSHAKE, 32), (BOTH_HANDSHAKE, 33), (BOTH_MODERN, 40))
+FINE = {"SUCCESS", "INFO", "SKIPPED"}
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    uvloop.run(work)
+
+
+async def run_suite(url: str, name: str, *options: str, out: Path) -> str:
+    """What the suite printed; its checks are then in `out`, a folder per scenario."""
+    command = (suite(name), "server", "--url", url, "--suite", "all", *options, "-o", str(out))
+    process = await asyncio.create_subprocess_exec(
+        node(), *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    async with asyncio.timeout(100):
+        printed, _ = await process.communicate()
+    return printed.decode(errors="replace")
+
+
+def scenarios(out: Path) -> dict[str, list[dict[str, Any]]]:
+    return {path.parent.name: json.loads(path.read_text()) for path in out.glob("*/checks.json")}
+
+
+def shortcomings(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    return [
+        f"{scenario} {check['id']}: {check['status']} {check.get('errorMessage')}"
+        for scenario, checks in sorted(found.items())
+        for check in checks
+        if check["status"] not in FINE
+    ]
+
+
+async def conform(url: str, folder: Path) -> None:
+    for number, (options, expected) in enumerate(RUNS):
+        out = folder / f"run-{number}"
+        printed = await run_suite(url, *options, out=out)
+        found = scenarios(out)
+        assert shortcomings(found) == [], printed
+        assert len(found) == expected, printed
+        counts = Counter(check["status"] for checks in found.values() for check in checks)
+        assert counts["SUCCESS"] >= expected
+
+
+@pytest.mark.slow
+def test_every_scenario_passes_with_a_server_over_http_behind_the_gateway(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with http_fixture() as upstream:
+            config = config_text(fixture_over_http(upstream))
+            async with running_gate(tmp_path, config) as gate:
+                await conform(gate.open_url, tmp_path)
+
+    run(main())
+
+
+@pytest.mark.slow
+def test_every_scenario_passes_with_a_server_over_stdio_behind_the_gateway(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running_gate(tmp_path, config_text(fixture_over_stdio())) as gate:
+            await conform(gate.open_url, tmp_path)
+
+    run(main())

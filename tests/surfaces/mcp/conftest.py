@@ -1,0 +1,19 @@
+"""Each test is one coroutine with a deadline, on the product's own event loop."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture
+def run() -> Run:
+    async def bounded(main: Coroutine[Any, Any, Any]) -> Any:
+        async with asyncio.timeout(30):
+            return await main
+
+    return lambda main: uvloop.run(bounded(main))

@@ -1,0 +1,252 @@
+"""The MCP surface over real calls and a real store, with sources that live in the test."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import msgspec
+
+from agent_gate.access.door import Door
+from agent_gate.access.quota import Quota
+from agent_gate.access.tokens import Credential, Tokens, digest
+from agent_gate.access.view import View
+from agent_gate.approval.grants import Grants
+from agent_gate.approval.inbox import Inbox
+from agent_gate.calls import Calls
+from agent_gate.calls.admit import Decide, quota, resolve, validate
+from agent_gate.calls.asking import Asking
+from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape
+from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.sweeper import Sweeper
+from agent_gate.core.approval import Answer as PersonsAnswer
+from agent_gate.core.approval import Approval
+from agent_gate.core.call import Caller, Result
+from agent_gate.core.catalog import Listing, Shelf, build
+from agent_gate.core.ports import Job, SystemClock
+from agent_gate.core.rule import Rule
+from agent_gate.core.tool import Definition
+from agent_gate.net.guard import HostGuard
+from agent_gate.net.pool import Pool
+from agent_gate.net.server import Server
+from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.redact import Redactor
+from agent_gate.policy import Policy
+from agent_gate.store import StoreSettings, open_store
+from agent_gate.surfaces.mcp import McpSurface
+
+ANNA, BERT = "token-of-anna-0123456789", "token-of-bert-0123456789"
+ALLOW = (Rule(pattern="*", action="allow"),)
+ASK = (Rule(pattern="*", action="ask"),)
+Work = Callable[[Job], Awaitable[Any]]
+
+
+class Cupboard:
+    """A source whose tools are functions of the test; it can have resources and prompts too."""
+
+    kind = "test"
+    unwell = None
+
+    def __init__(self, key: str = "lab", *, prefix: bool = True) -> None:
+        self.key = self.namespace = self.title = key
+        self.prefix = prefix
+        self.definitions: dict[str, Definition] = {}
+        self.works: dict[str, Work] = {}
+        self.jobs: list[Job] = []
+        self.context: dict[str, list[Any]] = {}
+        self.forwarded: list[tuple[str, Mapping[str, Any]]] = []
+        self.answers: dict[str, Any] = {}
+        self.listeners: list[Callable[[str, Mapping[str, Any]], None]] = []
+
+    def tool(self, name: str, work: Work | None = None, **more: Any) -> None:
+        self.definitions[name] = Definition(name=name, **more)
+        self.works[name] = work or echo
+
+    async def connect(self) -> Sequence[Definition]:
+        return list(self.definitions.values())
+
+    async def watch(self) -> None:
+        await asyncio.Event().wait()
+
+    async def answer(self, job: Job) -> Result:
+        self.jobs.append(job)
+        result = await self.works[job.case.tool.upstream](job)
+        return result if isinstance(result, Result) else Result(msgspec.json.encode(result))
+
+    def offers(self, kind: str) -> Sequence[Any]:
+        return self.context.get(kind, ())
+
+    def capabilities(self) -> Mapping[str, Any]:
+        return {"logging": {}}
+
+    async def forward(
+        self, method: str, params: Mapping[str, Any], conversation: Any, deadline: float
+    ) -> bytes:
+        self.forwarded.append((method, params))
+        answer = self.answers.get(method, {})
+        if isinstance(answer, Exception):
+            raise answer
+        return msgspec.json.encode(answer)
+
+    def listen(self, listener: Callable[[str, Mapping[str, Any]], None]) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def announce(self, method: str, **params: Any) -> None:
+        for listener in list(self.listeners):
+            listener(method, params)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+async def echo(job: Job) -> Any:
+    return dict(job.arguments)
+
+
+class Cupboards:
+    """All sources, as `perform` and the surface see them."""
+
+    def __init__(self, *sources: Cupboard) -> None:
+        self.by_key = {source.key: source for source in sources}
+
+    def check(self, source: str) -> None:
+        assert source in self.by_key
+
+    async def answer(self, job: Job) -> Result:
+        return await self.by_key[job.case.tool.source].answer(job)
+
+
+class SmallGate:
+    """Two callers, Anna and Bert; `rules` decide."""
+
+    def __init__(
+        self, folder: Path, *sources: Cupboard, rules: Sequence[Rule] = ALLOW, **options: Any
+    ) -> None:
+        self.sources = Cupboards(*sources)
+        self.clock = SystemClock()
+        self.shelf = Shelf()
+        self.store = open_store(StoreSettings(type="sqlite", path=folder / "gate.db"))
+        self.policy = Policy(rules)
+        callers = options.pop("callers", None) or (caller("anna"), caller("bert"))
+        tokens = Tokens(
+            Credential(digest(token), who) for token, who in zip((ANNA, BERT), callers, strict=True)
+        )
+        self.view = View(self.shelf, self.policy.hides)
+        self.calls = self._make_calls()
+        self.surface = McpSurface(
+            self.calls,
+            Door(tokens, self.clock),
+            self.shelf,
+            lambda: self.sources.by_key,
+            self.view.tools,
+            seal_key=b"seal" * 8,
+            clock=self.clock,
+            **options,
+        )
+        self.server = Server(self.surface.handle)
+        self.pool = Pool()
+
+    def _make_calls(self) -> Calls:
+        clock, store, metrics, redactor = self.clock, self.store, Metrics(), Redactor()
+        self.inbox, self.grants = Inbox(store, clock), Grants(store, clock)
+        sweeper = self.sweeper = Sweeper(clock)
+        return Calls(
+            store=store,
+            clock=clock,
+            shelf=self.shelf,
+            inbox=self.inbox,
+            refusals=Refusals(store, clock, metrics, redactor),
+            admit_stages=[
+                quota(Quota(clock)),
+                resolve(self.shelf),
+                validate,
+                Decide(self.policy, self.grants),
+            ],
+            perform_stages=[
+                Claim(store, clock),
+                bucket(self.sources),
+                Answer(self.sources, sweeper, clock, metrics),
+                shape(None),
+                Settle(store, clock, metrics, redactor),
+            ],
+            asking=lambda calls: Asking(
+                self.inbox,
+                self.grants,
+                self.shelf,
+                clock,
+                metrics,
+                timeout=900,
+                approved=calls.approved,
+                ended=calls.ended,
+            ),
+        )
+
+    def publish(self) -> None:
+        """Make a catalog of what the sources have now."""
+        listings = [
+            Listing(
+                key=source.key,
+                namespace=source.namespace,
+                definitions=tuple(source.definitions.values()),
+                prefix=source.prefix,
+            )
+            for source in self.sources.by_key.values()
+        ]
+        self.shelf.swap(build(listings, self.shelf.catalog))
+
+    async def start(self) -> None:
+        self.publish()
+        await self.server.start("127.0.0.1", 0)
+        self.server.guard = HostGuard(["127.0.0.1"], self.server.port)
+
+    async def stop(self) -> None:
+        await self.surface.close(1.0)
+        await self.calls.drain(1.0)
+        await self.server.drain(0.2)
+        await self.pool.aclose()
+        await self.store.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}/mcp"
+
+    async def approval(self) -> Approval:
+        """The one open question, once it is asked."""
+        async with asyncio.timeout(10):
+            while not self.inbox.open():
+                await asyncio.sleep(0.005)
+        return self.inbox.open()[0]
+
+    async def approve(self) -> None:
+        approval = await self.approval()
+        await self.calls.answer(
+            approval.id, PersonsAnswer(verdict="approve", person="operator", channel="test")
+        )
+
+
+def caller(name: str, **more: Any) -> Caller:
+    return Caller(name=name, calls_per_minute=0, **more)
+
+
+@contextlib.asynccontextmanager
+async def small_gate(folder: Path, *sources: Cupboard, **options: Any) -> AsyncIterator[SmallGate]:
+    gate = SmallGate(folder, *sources, **options)
+    await gate.start()
+    try:
+        yield gate
+    finally:
+        await gate.stop()
+
+
+def decoded(body: bytes) -> Any:
+    return msgspec.json.decode(body) if body else None
+
+
+def reply(status: int, headers: Mapping[str, str], body: bytes) -> Any:
+    return SimpleNamespace(status=status, headers=headers, body=body, json=decoded(body))

@@ -1,0 +1,314 @@
+"""Clients of the revisions with a handshake: sessions, streams, questions, and calls that go on alone."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from mcp_client import NEWEST, client_of, encode, text_of
+from mcp_small import BERT, Cupboard, caller, small_gate
+
+from agent_gate.core.call import Result
+from agent_gate.core.ports import Job
+from agent_gate.surfaces.mcp.sessions import IDLE_SECONDS, MOST_PER_CALLER, Session, Sessions
+
+
+def lab(**works: Any) -> Cupboard:
+    source = Cupboard()
+    for name, work in works.items():
+        source.tool(name, work)
+    return source
+
+
+async def asks(job: Job) -> Any:
+    conversation = job.case.call.conversation
+    assert conversation is not None
+    reply = await conversation.request("elicitation/create", {"message": "Who?"})
+    return {"said": reply}
+
+
+class Gated:
+    """Work that says it began and ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.began, self.go = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, job: Job) -> Any:
+        conversation = job.case.call.conversation
+        assert conversation is not None
+        await conversation.notify("notifications/message", {"level": "info", "data": "began"})
+        self.began.set()
+        await self.go.wait()
+        return "done"
+
+
+@pytest.mark.parametrize("era", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_every_handshake_revision_is_agreed_to(tmp_path: Path, run: Run, era: str) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+            welcome = await client.initialize(era)
+            assert welcome["protocolVersion"] == era
+            assert welcome["capabilities"]["tools"] == {"listChanged": True}
+            assert (await client.tell({"method": "notifications/initialized"})).status == 202
+            assert (await client.ask("ping")).result == {}
+            reply = await client.call("lab__echo", word="hello")
+            assert reply.result["structuredContent"] == {"word": "hello"}
+            assert reply.headers["content-type"] == "application/json"
+
+    run(main())
+
+
+@pytest.mark.parametrize("wanted", ["2026-07-28", "1999-01-01"])
+def test_a_revision_without_a_handshake_is_answered_with_the_newest_that_has_one(
+    tmp_path: Path, run: Run, wanted: str
+) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+            assert (await client.initialize(wanted))["protocolVersion"] == NEWEST
+
+    run(main())
+
+
+def test_a_session_belongs_to_the_caller_that_began_it(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with (
+            small_gate(tmp_path, lab(echo=None)) as gate,
+            client_of(gate) as anna,
+            client_of(gate, token=BERT) as bert,
+        ):
+            await anna.initialize()
+            bert.session = anna.session
+            stolen = await bert.ask("tools/list", number=1)
+            bert.session = "0" * 32
+            unknown = await bert.ask("tools/list", number=1)
+            assert stolen.status == unknown.status == 404
+            assert stolen.body == unknown.body
+            assert (await anna.ask("tools/list")).status == 200
+
+    run(main())
+
+
+def test_a_deleted_session_is_gone(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+            await client.initialize()
+            assert (await client.send("DELETE", headers=client.session_headers())).status == 204
+            assert (await client.ask("tools/list")).status == 404
+            assert (await client.listen()).status == 404
+
+    run(main())
+
+
+def test_requests_that_need_no_session_are_served_without_one(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+            assert len((await client.ask("tools/list")).result["tools"]) == 2
+            assert (await client.call("lab__echo", a=1)).result["structuredContent"] == {"a": 1}
+            refused = await client.ask("resources/subscribe", uri="x://y")
+            assert refused.error["code"] == -32600
+            assert (await client.send("GET", headers=client.session_headers())).status == 405
+
+    run(main())
+
+
+def test_a_batch_and_a_body_that_is_not_json_are_refused(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+            batch = await client.send("POST", encode([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]))
+            assert (batch.status, batch.error["code"]) == (400, -32600)
+            broken = await client.send("POST", b"{")
+            assert (broken.status, broken.error["code"]) == (400, -32700)
+            unknown = await client.ask("no/such/method")
+            assert (unknown.status, unknown.error["code"]) == (200, -32601)
+
+    run(main())
+
+
+def test_a_question_to_the_client_is_put_on_the_stream_and_its_answer_comes_back(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(asks=asks)) as gate, client_of(gate) as client:
+            await client.initialize(capabilities={"elicitation": {}})
+            reply = await client.call("lab__asks")
+            assert reply.streams
+            question = await reply.event()
+            assert question["method"] == "elicitation/create"
+            answer = {"action": "accept", "content": {"name": "Ada"}}
+            assert (await client.tell({"id": question["id"], "result": answer})).status == 202
+            final = await reply.event()
+            assert final["result"]["structuredContent"] == {"said": answer}
+            assert await reply.event() is None
+
+    run(main())
+
+
+def test_a_client_that_declines_a_question_fails_only_that_question(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(asks=asks)) as gate, client_of(gate) as client:
+            await client.initialize(capabilities={"elicitation": {}})
+            reply = await client.call("lab__asks")
+            question = await reply.event()
+            await client.tell({"id": question["id"], "error": {"code": -1, "message": "no user here"}})
+            final = await reply.event()
+            assert final["result"]["isError"]
+            assert "no user here" in text_of(final["result"])
+
+    run(main())
+
+
+def test_a_client_that_lost_its_stream_reads_the_result_from_where_it_stopped(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        work = Gated()
+        async with small_gate(tmp_path, lab(slow=work)) as gate, client_of(gate) as client:
+            await client.initialize()
+            reply = await client.call("lab__slow")
+            assert (await reply.event())["method"] == "notifications/message"
+            reply.hang_up()
+            work.go.set()
+            resumed = await client.listen(last=reply.last_id)
+            events = await resumed.events()
+            assert [text_of(event["result"]) for event in events] == ["done"]
+            again = await client.listen(last=reply.last_id)
+            assert await again.events() == events
+            assert len(gate.sources.by_key["lab"].jobs) == 1
+
+    run(main())
+
+
+def test_a_hung_up_stream_does_not_cancel_but_a_cancel_notice_does(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        work = Gated()
+        async with small_gate(tmp_path, lab(slow=work)) as gate, client_of(gate) as client:
+            await client.initialize()
+            reply = await client.ask("tools/call", number="call-1", name="lab__slow", arguments={})
+            await reply.event()
+            reply.hang_up()
+            await client.ask("ping")
+            assert len(gate.calls.running()) == 1
+            params = {"requestId": "call-1", "reason": "not needed"}
+            await client.tell({"method": "notifications/cancelled", "params": params})
+            while gate.calls.running():
+                await asyncio.sleep(0.005)
+            resumed = await client.listen(last=reply.last_id)
+            final = (await resumed.events())[-1]
+            assert final["result"]["_meta"]["agent-gate/error"]["code"] == "OUTCOME_UNKNOWN"
+
+    run(main())
+
+
+def test_log_messages_below_the_sessions_level_stay_away(tmp_path: Path, run: Run) -> None:
+    async def logs(job: Job) -> Any:
+        conversation = job.case.call.conversation
+        assert conversation is not None
+        for level in "debug", "warning":
+            await conversation.notify("notifications/message", {"level": level, "data": level})
+        return "logged"
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(logs=logs)) as gate, client_of(gate) as client:
+            await client.initialize()
+            assert (await client.ask("logging/setLevel", level="warning")).result == {}
+            events = await (await client.call("lab__logs")).events()
+            assert [event["params"]["data"] for event in events[:-1]] == ["warning"]
+            assert (await client.ask("logging/setLevel", level="loud")).error["code"] == -32602
+
+    run(main())
+
+
+def test_progress_goes_only_to_a_client_that_gave_a_token(tmp_path: Path, run: Run) -> None:
+    async def progresses(job: Job) -> Any:
+        conversation = job.case.call.conversation
+        assert conversation is not None
+        params: Mapping[str, Any] = {"progressToken": "of the upstream", "progress": 1}
+        await conversation.notify("notifications/progress", params)
+        return "done"
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(progresses=progresses)) as gate, client_of(gate) as client:
+            await client.initialize()
+            assert not (await client.call("lab__progresses")).streams
+            events = await (await client.call("lab__progresses", _meta={"progressToken": 7})).events()
+            assert events[0]["params"] == {"progressToken": 7, "progress": 1}
+
+    run(main())
+
+
+def test_a_call_with_a_progress_token_but_no_progress_is_answered_as_plain_json(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+            await client.initialize()
+            assert not (await client.call("lab__echo", _meta={"progressToken": 7})).streams
+
+    run(main())
+
+
+def test_a_result_with_line_breaks_survives_the_event_stream(tmp_path: Path, run: Run) -> None:
+    async def pretty(job: Job) -> Any:
+        conversation = job.case.call.conversation
+        assert conversation is not None
+        await conversation.notify("notifications/message", {"level": "info", "data": "first"})
+        return Result(b'{\r\n "content": [\n{"type":"text","text":"a\\nb"}]\n}', "mcp")
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(pretty=pretty)) as gate, client_of(gate) as client:
+            await client.initialize()
+            events = await (await client.call("lab__pretty")).events()
+            assert text_of(events[-1]["result"]) == "a\nb"
+
+    run(main())
+
+
+def test_only_the_newest_handshake_revision_gets_an_event_without_data(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        for era, primed in (("2025-06-18", False), (NEWEST, True)):
+            work = Gated()
+            work.go.set()
+            folder = tmp_path / era
+            folder.mkdir()
+            async with small_gate(folder, lab(slow=work)) as gate, client_of(gate) as client:
+                await client.initialize(era)
+                reply = await client.call("lab__slow")
+                assert ((await reply.chunk()).endswith(b"data: \n\n")) is primed
+
+    run(main())
+
+
+class Time:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def test_an_idle_session_ends_and_a_full_house_makes_room_for_its_own_caller() -> None:
+    clock, ended = Time(), []
+    sessions = Sessions(clock, lambda _: None, ended.append)
+
+    def begin(name: str) -> Session:
+        session = Session(caller(name), NEWEST, "full", {})
+        sessions.add(session)
+        return session
+
+    first = begin("anna")
+    clock.seconds = IDLE_SECONDS + 1
+    assert sessions.find(first.id, caller("anna")) is None
+    assert ended == [first]
+    oldest = begin("anna")
+    clock.seconds += 1
+    others = [begin("bert"), *(begin("anna") for _ in range(MOST_PER_CALLER))]
+    assert sessions.find(oldest.id, caller("anna")) is None
+    assert sessions.find(others[0].id, caller("bert")) is others[0]
+    assert len(sessions) == MOST_PER_CALLER + 1
