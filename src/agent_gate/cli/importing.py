@@ -1,6 +1,7 @@
 """Servers found in other clients' files, written into our own configuration with their secrets moved out."""
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,12 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent_gate.config.clients.backup import replace_bytes
+from agent_gate.config.clients.forms import rewrite
 from agent_gate.config.clients.model import Entry, FoundServer, Place, Platform
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
 from agent_gate.config.edit import Edit, add_server, current, save
 from agent_gate.core.ids import fold_namespace
 from agent_gate.errors import ConfigError
+
+REFERENCE = re.compile(r"\$\{[^}]*\}")
 
 
 def this_place() -> Place:
@@ -57,10 +61,11 @@ def where_here(server: FoundServer, ours: Mapping[str, Any]) -> str:
 
 
 def identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes two entries the same server, whatever their secrets."""
-    url = str(entry.get("url", "")).partition("?")[0]
-    plain = [arg for arg in entry.get("args") or () if not arg.startswith("$")]
-    return entry.get("command"), url, tuple(plain[:3]) if entry.get("command") else ()
+    """What makes two entries the same server, whatever its secrets are and however they are referred to."""
+    args = [str(arg) for arg in entry.get("args") or ()]
+    moved, _ = move_secrets("same", {"args": args, "url": str(entry.get("url", ""))})
+    blank = rewrite(moved, REFERENCE, "$")
+    return entry.get("command"), tuple(blank.get("args", ())), blank["url"]
 
 
 @dataclass(frozen=True, slots=True)

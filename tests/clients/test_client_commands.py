@@ -1,0 +1,233 @@
+"""`import`, `connect` and `disconnect` as a person runs them, on files as the clients write them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from agent_gate.cli.commands.connect import command as connect
+from agent_gate.cli.commands.disconnect import command as disconnect
+from agent_gate.cli.commands.import_ import command as import_
+from agent_gate.config.clients.model import Place
+from agent_gate.config.clients.registry import CLIENTS
+from agent_gate.config.load import load
+
+FIXTURES = Path(__file__).parent / "fixtures"
+SECRETS = [
+    "s3cret",
+    "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    "hunter2hunter2",
+    "tut_0123456789abcdef",
+    "abc123def456",
+]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home with the files of every client, and a project to work in."""
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+        "CODEX_HOME",
+        "AGENT_TOKEN",
+        "AGENT_GATE_URL",
+        "AGENT_GATE_CA",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(project)
+    place = Place(tmp_path, project)
+    for client in CLIENTS.values():
+        file = client.files(place)[0].path
+        source = next(FIXTURES.glob(f"{client.name}.*"))
+        path = file.with_suffix(source.suffix) if client.name == "opencode" else file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source.read_bytes())
+    return tmp_path
+
+
+def run(command, *args, code=0, **more):
+    done = CliRunner().invoke(command, list(args), catch_exceptions=False, **more)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def test_a_table_shows_every_server_of_every_client(home):
+    out = run(import_).output
+    assert "CLIENT" in out
+    for expected in (
+        "Claude Desktop",
+        "~/.cursor/mcp.json",
+        "my server",
+        "figma (off)",
+        "Gemini CLI",
+        "perplexity",
+    ):
+        assert expected in out
+    assert "pass --all" in out
+    assert not Path("config.yaml").exists()
+
+
+def test_importing_moves_secrets_out_and_the_result_can_be_loaded(home, monkeypatch):
+    out = run(import_, "--all").output
+    config, secrets = Path("config.yaml").read_text(), Path(".env").read_text()
+    for secret in SECRETS:
+        assert secret not in config
+        assert secret not in out
+        assert secret in secrets
+    assert Path(".env").stat().st_mode & 0o777 == 0o600
+    variables = dict(line.split("=", 1) for line in secrets.splitlines())
+    env = {name: value.strip("'") for name, value in variables.items()}
+    asked = (
+        "TAVILY_API_KEY",
+        "PERPLEXITY_KEY",
+        "AUTH_TOKEN",
+        "MY_TOKEN",
+        "DB_CONNECTION_STRING",
+        "EXTERNAL_API_KEY",
+    )
+    env |= dict.fromkeys((*asked, "GITHUB_PERSONAL_ACCESS_TOKEN", "FIGMA_OAUTH_TOKEN", "DOCS_TOKEN"), "set")
+    loaded = load(
+        Path("config.yaml"),
+        env={**env, "GITHUB_PERSONAL_ACCESS_TOKEN": variables["GITHUB_PERSONAL_ACCESS_TOKEN"].strip("'")},
+    )
+    servers = loaded.settings.servers
+    assert len(servers) == 25
+    assert servers["postgres"].args[-1] == "postgresql://ada:s3cret@localhost:5432/app"
+    assert servers["sentry"].headers == {"X-API-Key": "abc123def456"}
+    assert servers["figma"].enabled is False
+
+
+def test_importing_again_finds_everything_here_already(home):
+    run(import_, "--all")
+    before = Path("config.yaml").read_bytes()
+    out = run(import_, "--all").output
+    assert "yes, as postgres" in out
+    assert Path("config.yaml").read_bytes() == before
+
+
+def test_a_dry_run_shows_the_difference_and_writes_nothing(home):
+    out = run(import_, "cursor", "--all", "--dry-run").output
+    assert "Would add linear (http, from Cursor)" in out
+    assert "+servers:" in out
+    assert "s3cret" not in out
+    assert not Path("config.yaml").exists()
+    assert not Path(".env").exists()
+
+
+def test_json_names_everything_and_shows_no_secret(home):
+    out = run(import_, "--json", "--all").output
+    said = json.loads(out)
+    assert {
+        "client": "windsurf",
+        "server": "memory",
+        "transport": "stdio",
+        "enabled": False,
+        "here": None,
+    }.items() <= next(one for one in said["servers"] if one["server"] == "memory").items()
+    assert "CONTEXT7_API_KEY" in said["variables"]
+    assert said["written"] is True
+    assert all(secret not in out for secret in SECRETS)
+
+
+def test_named_servers_are_picked_and_comments_of_our_file_stay(home):
+    Path("config.yaml").write_text("# mine\nservers:\n  time: {command: mcp-server-time}  # the clock\n")
+    run(import_, "--pick", "linear")
+    assert Path("config.yaml").read_text() == (
+        "# mine\nservers:\n  time: {command: mcp-server-time}  # the clock\n"
+        '  linear: {url: "https://mcp.linear.app/sse"}\n'
+    )
+
+
+def test_two_servers_of_one_name_are_kept_apart(home):
+    run(import_, "--all")
+    config = Path("config.yaml").read_text()
+    assert "\n  github: " in config
+    assert "\n  vscode-github: " in config
+    assert "\n  goose-github: " in config
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_imported(home):
+    (home / ".cursor" / "mcp.json").write_text("{ broken")
+    done = run(import_, "cursor", "windsurf", "--all")
+    assert "mcp.json:1" in done.output
+    assert "Added memory" in done.output
+
+
+@pytest.mark.parametrize("name", list(CLIENTS))
+def test_a_client_is_connected_and_put_back_byte_for_byte(home, name, monkeypatch):
+    monkeypatch.setenv("AGENT_TOKEN", "token-of-the-agent")
+    place = Place(home, Path.cwd())
+    file = next(one.path for one in CLIENTS[name].files(place) if one.path.is_file())
+    before = file.read_bytes()
+    out = run(connect, name, "--url", "http://127.0.0.1:8443", "--replace").output
+    assert str(file) in out
+    after = file.read_text()
+    assert "http://127.0.0.1:8443/mcp" in after
+    assert "token-of-the-agent" not in after
+    assert Path("config.yaml").exists()
+    out = run(disconnect, name).output
+    assert "byte for byte" in out
+    assert file.read_bytes() == before
+
+
+def test_a_client_that_passes_no_environment_gets_a_token_file_of_its_own(home, monkeypatch):
+    done = run(connect, "claude-desktop", "--url", "http://127.0.0.1:8443", code=8)
+    assert "--token-file" in done.output
+    monkeypatch.setenv("AGENT_TOKEN", "token-of-the-agent")
+    entry = json.loads(run(connect, "claude-desktop", "--url", "http://127.0.0.1:8443", "--json").output)[
+        "entry"
+    ]
+    file = Path(entry["args"][entry["args"].index("--token-file") + 1])
+    assert file.read_text() == "token-of-the-agent"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert Path(entry["command"]).is_absolute()
+
+
+def test_the_gateways_own_certificate_and_token_are_used_where_they_are(home):
+    for path in (Path("data/tls/gateway.crt"), Path("data/agent.token")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    entry = json.loads(run(connect, "cursor", "--json").output)["entry"]
+    assert entry["args"] == [
+        "bridge",
+        "https://127.0.0.1:8443/mcp",
+        "--token-file",
+        str(Path("data/agent.token").absolute()),
+        "--ca",
+        str(Path("data/tls/gateway.crt").absolute()),
+    ]
+
+
+def test_a_dry_run_of_connect_prints_the_file_and_leaves_it(home):
+    file = home / ".cursor" / "mcp.json"
+    before = file.read_bytes()
+    out = run(connect, "cursor", "--url", "http://127.0.0.1:8443", "--replace", "--dry-run").output
+    assert list(json.loads(out)["mcpServers"]) == ["agent-gate"]
+    assert file.read_bytes() == before
+    assert not Path("config.yaml").exists()
+
+
+def test_the_project_file_is_written_where_it_is_asked_for(home):
+    run(connect, "claude-code", "--project", "--url", "http://127.0.0.1:8443")
+    said = json.loads(Path(".mcp.json").read_text())
+    assert said["mcpServers"]["agent-gate"]["headers"] == {"Authorization": "Bearer ${AGENT_TOKEN}"}
+    run(disconnect, "claude-code")
+    assert not Path(".mcp.json").exists()
+
+
+def test_connect_alone_prints_a_card_per_client(home):
+    out = run(connect, "--url", "http://127.0.0.1:8443").output
+    for client in CLIENTS.values():
+        assert f"── {client.title} ({client.name})" in out
+    assert "claude mcp add --transport http agent-gate http://127.0.0.1:8443/mcp" in out
+    assert 'bearer_token_env_var = "AGENT_TOKEN"' in out
+    said = json.loads(run(connect, "--url", "http://127.0.0.1:8443", "--json").output)
+    assert said["windsurf"]["entry"]["serverUrl"] == "http://127.0.0.1:8443/mcp"
+
+
+def test_disconnecting_what_is_not_connected_says_so(home):
+    assert "nothing to put back" in run(disconnect, "zed", code=8).output
