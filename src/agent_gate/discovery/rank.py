@@ -244,7 +244,7 @@ class Index:
 
     def _variants(self, each: str) -> dict[str, float]:
         found = {each: 1.0}
-        found.update({other: SYNONYM for other in sorted(thesaurus().synonyms.get(each, ()))})
+        found |= dict.fromkeys(sorted(thesaurus().synonyms.get(each, ())), SYNONYM)
         for other, likeness in thesaurus().related(each):
             weight = (likeness - FLOOR) / (1 - FLOOR)
             if weight > found.get(other, 0.05):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 
 
 @lru_cache(maxsize=65536)
@@ -24,7 +25,7 @@ def _is_consonant(word: str, at: int) -> bool:
 def _measure(root: str) -> int:
     """How many times a vowel is followed by a consonant."""
     shape = [_is_consonant(root, at) for at in range(len(root))]
-    return sum(1 for first, second in zip(shape, shape[1:], strict=False) if not first and second)
+    return sum(1 for first, second in pairwise(shape) if not first and second)
 
 
 def _has_vowel(root: str) -> bool:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.stemmer import stem
-from agent_gate.discovery.text import words
+from agent_gate.discovery.text import STOP, words
 from agent_gate.discovery.thesaurus import thesaurus
 from agent_gate.errors import PathInvalid, PathNotFound
 
@@ -137,7 +137,10 @@ def _leaves(tools: list[Tool]) -> dict[str, Tool]:
 
 def _by_word(tools: list[Tool], used: frozenset[str]) -> list[Group]:
     """Groups by the most shared word of the names, things before actions; none when words do not divide them."""
-    named = [{stem(word): word for word in words(tool.name)} for tool in tools]
+    named = [
+        {stem(word): word for word in words(tool.name) if len(word) > 1 and word not in STOP}
+        for tool in tools
+    ]
     shared = Counter(root for found in named for root in found.keys() - used)
     usable = {root for root, n in shared.items() if 2 <= n < len(tools)}
     actions = thesaurus().actions

@@ -1,0 +1,145 @@
+"""The browse operation: a query or a path in, cards and their prompt form out; order kept stable on request.
+
+A `Browser` is made once per catalog and set of visible tools and never changes. A `Session` remembers which
+cards one run of an agent has seen, so that their bytes stay the same in its prompt.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from agent_gate.core.tool import Tool
+from agent_gate.discovery.cards import MARKER, ChoiceCard, Deck, one_line, render, shorten
+from agent_gate.discovery.rank import Index
+from agent_gate.discovery.semantic import Semantic
+from agent_gate.discovery.tree import Node, find, grow
+from agent_gate.errors import InvalidArgs
+
+TOP_K, MOST = 8, 50
+MAX_SESSIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a browse answers: the cards for programs, the text for the prompt."""
+
+    cards: tuple[ChoiceCard, ...]
+    text: str
+
+
+@dataclass(slots=True)
+class Session:
+    """The tool ids one run of an agent has seen. Emitted cards are frozen; a changed definition thaws its card."""
+
+    seen: dict[str, ChoiceCard | None] = field(default_factory=dict)
+    bases: dict[str, ChoiceCard] = field(default_factory=dict)
+
+    def record(self, tool_id: str) -> None:
+        """A tool was hydrated or executed with success."""
+        self.seen.setdefault(tool_id, None)
+
+    def arrange(self, cards: Sequence[ChoiceCard], bases: Mapping[str, ChoiceCard]) -> list[ChoiceCard]:
+        """Seen cards first, as they were first shown, then the marker, then new ones; both parts by id."""
+        old = sorted((card for card in cards if card.id in self.seen), key=lambda card: card.id)
+        new = sorted((card for card in cards if card.id not in self.seen), key=lambda card: card.id)
+        shown = [self._freeze(card, bases.get(card.id, card)) for card in [*old, *new]]
+        if old and new:
+            shown.insert(len(old), MARKER)
+        return shown
+
+    def _freeze(self, card: ChoiceCard, base: ChoiceCard) -> ChoiceCard:
+        frozen = self.seen.get(card.id)
+        if frozen is None or self.bases.get(card.id) != base:
+            frozen = self.seen[card.id] = card
+            self.bases[card.id] = base
+        return frozen
+
+
+class Sessions:
+    """The sessions of all callers, by caller and session key; the longest unused are forgotten."""
+
+    def __init__(self, most: int = MAX_SESSIONS) -> None:
+        self._sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
+        self._most = most
+
+    def get(self, caller: str, key: str) -> Session:
+        session = self._sessions.setdefault((caller, key), Session())
+        self._sessions.move_to_end((caller, key))
+        while len(self._sessions) > self._most:
+            self._sessions.popitem(last=False)
+        return session
+
+
+class Browser:
+    """Cards, tree and index of the tools that a caller may see."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        titles: Mapping[str, str],
+        previous: "Browser | None" = None,
+        semantic: Semantic | None = None,
+    ) -> None:
+        self.deck: Deck = Deck.build(tools, previous.deck if previous else None)
+        shown = [self.deck.sources[id_] for id_ in self.deck.cards]
+        self.titles = titles
+        self.tree = grow(shown)
+        self.index: Index = Index(shown, titles, previous.index if previous else None, semantic)
+
+    def query(self, text: str, top_k: int = TOP_K) -> list[ChoiceCard]:
+        """The best cards for a request, by falling score and then by id."""
+        hits = self.index.search(text, top_k)
+        return [msgspec.structs.replace(self.deck.cards[hit.tool.id], score=hit.score) for hit in hits]
+
+    def path(self, path: str) -> list[ChoiceCard]:
+        """The children at a path, or the one card of a leaf."""
+        place = find(self.tree, path)
+        if isinstance(place, Tool):
+            return [self.deck.cards[place.id]]
+        inner = [self._node_card(node) for node in place.nodes.values()]
+        return inner + [self.deck.cards[tool.id] for tool in place.leaves.values()]
+
+    def _node_card(self, node: Node) -> ChoiceCard:
+        label = node.path.rpartition("/")[2]
+        title = one_line(self.titles.get(node.namespace, "")) if node.path == f"/{node.namespace}" else ""
+        children = [*node.nodes, *node.leaves]
+        inside = ", ".join(children[:6]) + (", …" if len(children) > 6 else "")
+        counted = f"{node.size} tool{'s' if node.size != 1 else ''}: {inside}"
+        return shorten(
+            ChoiceCard(
+                id=node.path,
+                name=label[:64],
+                description=f"{counted}. {title}" if title else counted,
+                kind="internal",
+                namespace=node.namespace,
+            )
+        )
+
+
+def browse(
+    browser: Browser,
+    *,
+    query: str | None = None,
+    path: str | None = None,
+    top_k: int = TOP_K,
+    session: Session | None = None,
+) -> Page:
+    """Exactly one of `query` and `path`. With a session, the order is stable for prompt caches."""
+    if (query is None) == (path is None):
+        raise InvalidArgs(
+            "Pass either `query` (what you want to do) or `path` (such as / or /namespace), not both."
+        )
+    cards = browser.path(path) if path is not None else browser.query(query or "", min(max(top_k, 1), MOST))
+    if session is not None:
+        cards = session.arrange(cards, browser.deck.cards)
+    return Page(tuple(cards), prompt(cards))
+
+
+def prompt(cards: Sequence[ChoiceCard]) -> str:
+    """One line per card; a hint where there is none."""
+    return (
+        "\n".join(map(render, cards))
+        or "No tool matches. Use other words, or browse the path / for all there is."
+    )

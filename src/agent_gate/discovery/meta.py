@@ -1,0 +1,222 @@
+"""The meta-tools as definitions, their arguments as types, and their errors in the shape agents are promised.
+
+Nothing here performs a call: surfaces list `meta_tools(mode)`, parse arguments with `parse`, and hand errors
+to `error_body`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from agent_gate.core.call import Mode
+from agent_gate.core.tool import Json, JsonSchema, Tool
+from agent_gate.discovery.browse import MOST, TOP_K
+from agent_gate.discovery.cards import CARD_SCHEMA, Deck
+from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound
+
+SENTINEL: JsonSchema = {"type": "object"}
+TOOL_ID_KEY = "agent-gate/tool-id"
+OUTWARD = {"INVALID_ARGS": "ARGS_INVALID", "TOOL_NOT_FOUND": "HYDRATE_FAILED"}
+
+_TEXT = {"type": "string"}
+_OBJECT = {"type": "object"}
+
+BROWSE: Mapping[str, Any] = {
+    "name": "tool_browse",
+    "description": (
+        "Find tools. Pass `query` (what you want to do, in plain words) for the best matches, or `path` "
+        "(/ for all namespaces, then the id of a card) to look around. Call a tool with tool_execute."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "query": _TEXT,
+            "path": _TEXT,
+            "top_k": {"type": "integer", "minimum": 1, "maximum": MOST, "default": TOP_K},
+        },
+        "additionalProperties": False,
+    },
+    "annotations": {"readOnlyHint": True, "openWorldHint": False},
+}
+HYDRATE: Mapping[str, Any] = {
+    "name": "tool_hydrate",
+    "description": "Get the full description and input schema of a tool by its name or id.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"tool_id": _TEXT},
+        "required": ["tool_id"],
+        "additionalProperties": False,
+    },
+    "annotations": {"readOnlyHint": True, "openWorldHint": False},
+}
+EXECUTE: Mapping[str, Any] = {
+    "name": "tool_execute",
+    "description": (
+        "Run a tool. If the arguments do not fit, the error says what the tool takes. A handle from an earlier "
+        "result (result:…, or result:…#$.json.path) may stand for a value in args."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {"tool_id": _TEXT, "args": _OBJECT},
+        "required": ["tool_id"],
+        "additionalProperties": False,
+    },
+}
+VIEW: Mapping[str, Any] = {
+    "name": "tool_view",
+    "description": (
+        "Look into a stored result. selector.type: head {chars}, lines {start, end}, rows {start, end}, "
+        "json_keys {path, keys}, grep {pattern, ignore_case}, jsonpath {path}."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "handle": _TEXT,
+            "selector": {"type": "object", "properties": {"type": _TEXT}, "required": ["type"]},
+        },
+        "required": ["handle", "selector"],
+        "additionalProperties": False,
+    },
+    "annotations": {"readOnlyHint": True, "openWorldHint": False},
+}
+META_TOOLS: Mapping[Mode, tuple[Mapping[str, Any], ...]] = {
+    "full": (),
+    "proxy": (HYDRATE, EXECUTE, VIEW),
+    "gateway": (BROWSE, EXECUTE, VIEW),
+}
+PAGE_SCHEMA: JsonSchema = {
+    "type": "object",
+    "properties": {"cards": {"type": "array", "items": CARD_SCHEMA}},
+    "required": ["cards"],
+}
+
+
+class BrowseArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    query: str | None = None
+    path: str | None = None
+    top_k: int = TOP_K
+
+
+class HydrateArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tool_id: str
+
+
+class ExecuteArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tool_id: str
+    args: dict[str, Any] = {}
+
+
+class ViewArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    handle: str
+    selector: dict[str, Any]
+
+
+Args = BrowseArgs | HydrateArgs | ExecuteArgs | ViewArgs
+ARGUMENTS: Mapping[str, type[Args]] = {
+    "tool_browse": BrowseArgs,
+    "tool_hydrate": HydrateArgs,
+    "tool_execute": ExecuteArgs,
+    "tool_view": ViewArgs,
+}
+
+
+def meta_tools(mode: Mode) -> tuple[Mapping[str, Any], ...]:
+    """The meta-tools of a mode, as MCP tool definitions."""
+    return META_TOOLS[mode]
+
+
+def parse(name: str, arguments: Mapping[str, Json]) -> Args:
+    """A meta-tool's arguments as a type; `InvalidArgs` says which one is wrong."""
+    kind = ARGUMENTS.get(name)
+    if kind is None:
+        raise ToolNotFound(f"Unknown tool: {name}. The meta-tools are {', '.join(ARGUMENTS)}.")
+    try:
+        found: Args = msgspec.convert(arguments, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidArgs(f"{name}: {error}. See its input schema.") from error
+    if isinstance(found, BrowseArgs) and not 1 <= found.top_k <= MOST:
+        raise InvalidArgs(f"tool_browse: `top_k` is from 1 to {MOST}.")
+    return found
+
+
+def error_body(error: GatewayError, path: str = "") -> dict[str, Any]:
+    """An error as meta-tools answer it; `path` is the offending path, tool id or handle."""
+    body: dict[str, Any] = {
+        "error": OUTWARD.get(error.code, error.code),
+        "message": error.message,
+        "path": path,
+        "retryable": error.retryable,
+    }
+    details = {key: value for key, value in (error.details or {}).items() if key != "path" or value != path}
+    return {**body, "details": details} if details else body
+
+
+def with_usage(error: InvalidArgs, tool: Tool) -> InvalidArgs:
+    """The same error, saying what the tool takes: an agent that has seen only the card can then call it."""
+    return InvalidArgs(error.message, details={**(error.details or {}), "takes": usage(tool.input_schema)})
+
+
+def usage(schema: JsonSchema, most: int = 40) -> dict[str, str]:
+    """Each argument in a few words, required ones first: `string, required: the text to post`."""
+    properties = schema.get("properties")
+    entries = properties if isinstance(properties, dict) else {}
+    wanted = schema.get("required")
+    required = set(wanted) if isinstance(wanted, list) else set()
+    ordered = sorted(entries, key=lambda name: (name not in required, list(entries).index(name)))
+    return {name: _argument(entries[name], name in required) for name in ordered[:most]}
+
+
+def _argument(schema: Any, required: bool) -> str:
+    known = schema if isinstance(schema, dict) else {}
+    said = known.get("description")
+    text = " ".join(said.split())[:120] if isinstance(said, str) else ""
+    head = f"{kind_of(known)}{', required' if required else ''}"
+    return f"{head}: {text}" if text else head
+
+
+def kind_of(schema: Mapping[str, Any], depth: int = 3) -> str:
+    """A schema's type in one word or a short expression: `string`, `[integer]`, `{name, size}`, `a|b`."""
+    if isinstance(schema.get("enum"), list):
+        return "|".join(str(value) for value in schema["enum"][:12])
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(options, list) and depth:
+        return "|".join(kind_of(option, depth - 1) for option in options[:4] if isinstance(option, dict))
+    kind = schema.get("type", "any")
+    if kind == "array" and depth:
+        items = schema.get("items")
+        return f"[{kind_of(items if isinstance(items, dict) else {}, depth - 1)}]"
+    if kind == "object" and isinstance(schema.get("properties"), dict):
+        return f"{{{', '.join(list(schema['properties'])[:12])}}}"
+    return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+def stripped(
+    tools: Iterable[Tool], deck: Deck, names: Literal["wire", "tool_id"] = "wire"
+) -> list[dict[str, Any]]:
+    """The discovery-only list of proxy mode: every tool, its description shortened, its schema a sentinel."""
+    listed = []
+    for tool in tools:
+        card = deck.cards.get(tool.id)
+        if card is None:
+            continue
+        entry = {"name": tool.wire if names == "wire" else tool.id, "description": card.description}
+        extra: dict[str, Any] = {"title": tool.id, "_meta": {TOOL_ID_KEY: tool.id}} if names == "wire" else {}
+        listed.append({**entry, **extra, "inputSchema": SENTINEL})
+    return listed
+
+
+def hydrated(tool: Tool) -> dict[str, Any]:
+    """The full definition that `tool_hydrate` answers."""
+    definition = tool.definition
+    body: dict[str, Any] = {
+        "tool_id": tool.id,
+        "name": tool.wire,
+        "description": definition.description,
+        "inputSchema": definition.input_schema,
+    }
+    if definition.output_schema is not None:
+        body["outputSchema"] = definition.output_schema
+    if definition.annotations:
+        body["annotations"] = dict(definition.annotations)
+    return body
