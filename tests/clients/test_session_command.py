@@ -1,0 +1,160 @@
+"""`agent-gate session` as Claude Code's hooks run it, with real gateways in the background."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from hosting import eventually
+
+from agent_gate.cli.sessions import Sessions, is_gateway, safe
+
+SESSION = [sys.executable, "-c", "from agent_gate.cli.commands.session import command; command()"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Folders of this test's own; whatever still runs at its end is stopped."""
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("SESSION_ID", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR", "AGENT_TOKEN")
+    }
+    env |= {
+        "XDG_RUNTIME_DIR": str(tmp_path / "r"),
+        "XDG_STATE_HOME": str(tmp_path / "s"),
+        "HOME": str(tmp_path),
+    }
+    yield tmp_path, env
+    run(env, "stop", "--all")
+
+
+def run(env, *args, given="", code=0, cwd=None):
+    done = subprocess.run(
+        [*SESSION, *args],
+        input=given,
+        env=env,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def hook(session, event="SessionStart"):
+    return json.dumps({"session_id": session, "hook_event_name": event, "cwd": "/"})
+
+
+def health(url):
+    with urllib.request.urlopen(f"{url}/health", timeout=10) as answer:
+        return answer.status
+
+
+def test_hooks_start_and_stop_a_gateway_and_tell_scripts_where_it_is(place):
+    folder, env = place
+    env |= {"CLAUDE_ENV_FILE": str(folder / "env"), "CLAUDE_PROJECT_DIR": str(folder)}
+    run(env, "start", given=hook("5f0c-aa"))
+    shell = f". {folder}/env; echo $AGENT_GATE_URL $TOOLSCRIPT_GATEWAY_URL $AGENT_GATE_SESSION $AGENT_TOKEN"
+    url, old, session, token = subprocess.check_output(["sh", "-c", shell], text=True).split()
+    assert url == old
+    assert url.startswith("http://127.0.0.1:")
+    assert session == "5f0c-aa"
+    assert token not in (folder / "env").read_text()
+    assert health(url) == 200
+    pid_file = folder / "r" / "agent-gate" / "agent-gate-5f0c-aa.pid"
+    pid = int(pid_file.read_text())
+    assert pid_file.read_text() == str(pid)
+    assert is_gateway(pid)
+    run(env, "stop", given=hook("5f0c-aa", "SessionEnd"))
+    assert not pid_file.exists()
+    eventually(lambda: not is_gateway(pid), "the gateway's end")
+
+
+def test_sessions_run_side_by_side_and_stop_one_by_one(place):
+    _, env = place
+    one = json.loads(run(env, "start", "--session", "one", "--json"))
+    two = json.loads(run({**env, "SESSION_ID": "two"}, "start", "--json"))
+    again = json.loads(run(env, "start", "--session", "one", "--json"))
+    assert again == one
+    assert {one["session"], two["session"]} == {"one", "two"}
+    for key in ("url", "pid", "socket", "data"):
+        assert one[key] != two[key]
+    assert [row["session"] for row in json.loads(run(env, "status", "--json"))] == ["one", "two"]
+    run(env, "stop", "--session", "one")
+    assert [row["session"] for row in json.loads(run(env, "status", "--json"))] == ["two"]
+    assert health(two["url"]) == 200
+
+
+def test_the_projects_configuration_is_served(place):
+    folder, env = place
+    project = folder / "project"
+    project.mkdir()
+    (project / "agent-gate.yaml").write_text('agent: {token: "a-token-of-this-project"}\n')
+    started = json.loads(
+        run({**env, "CLAUDE_PROJECT_DIR": str(project)}, "start", "--session", "p", "--json")
+    )
+    request = urllib.request.Request(
+        f"{started['url']}/status", headers={"Authorization": "Bearer a-token-of-this-project"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status == 200
+    assert not (project / "data").exists()
+
+
+def test_files_of_gateways_that_are_gone_are_removed(place):
+    folder, env = place
+    started = json.loads(run(env, "start", "--session", "killed", "--json"))
+    os.kill(started["pid"], 9)
+    eventually(lambda: not is_gateway(started["pid"]), "the gateway's end")
+    stale = folder / "r" / "agent-gate" / "agent-gate-killed.pid"
+    assert stale.exists()
+    assert run(env, "status") == "No session has a gateway.\n"
+    assert not stale.exists()
+    assert "No gateway runs" in run(env, "stop", "--session", "killed")
+
+
+def test_a_number_that_now_belongs_to_another_program_is_left_alone(place):
+    folder, env = place
+    runs = folder / "r" / "agent-gate"
+    runs.mkdir(parents=True)
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        (runs / "agent-gate-x.pid").write_text(str(bystander.pid))
+        run(env, "stop", "--session", "x")
+        assert bystander.poll() is None
+        assert not (runs / "agent-gate-x.pid").exists()
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_a_gateway_that_cannot_start_is_reported_and_leaves_no_file(place):
+    folder, env = place
+    (folder / "bad.yaml").write_text("nonsense: true\n")
+    done = subprocess.run(
+        [*SESSION, "start", "--session", "bad", "--config", str(folder / "bad.yaml")],
+        env=env, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "nonsense" in done.stderr
+    assert list((folder / "r" / "agent-gate").glob("*.pid")) == []
+
+
+@pytest.mark.parametrize("ident", ["../../etc/passwd", "a/b", "x" * 200, "ü", ""])
+def test_a_sessions_id_never_leaves_its_folder(ident):
+    sessions = Sessions({"XDG_RUNTIME_DIR": "/r", "XDG_STATE_HOME": "/s"})
+    session = sessions.session(ident)
+    assert session.pid_file.parent == Path("/r/agent-gate")
+    assert session.data.parent == Path("/s/agent-gate/sessions")
+    assert len(session.pid_file.name) < 80
+
+
+def test_different_ids_have_different_names():
+    assert safe("a/b") != safe("a_b")
+    assert safe("5f0c1d2e-aaaa-bbbb-cccc-0123456789ab") == "5f0c1d2e-aaaa-bbbb-cccc-0123456789ab"
