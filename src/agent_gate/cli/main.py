@@ -44,6 +44,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "init": "Write a configuration to start from.",
         "import": "Take over servers from other clients' files.",
         "connect": "Write this gateway into a client's file.",
+        "disconnect": "Put a client's file back as it was.",
         "check": "Look for mistakes in the configuration.",
         "doctor": "Look for problems with this installation.",
         "schema": "Print the JSON Schema of a configuration file.",

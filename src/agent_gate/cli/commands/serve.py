@@ -89,11 +89,23 @@ async def run(options: Options, ready: Callable[[Gateway], None] | None = None) 
 @click.option("--host", help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes any free one.")
 @click.option("--insecure", is_flag=True, help="Serve plain HTTP and WebSocket, without TLS.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder for the store and the admin socket, whatever the configuration says; the admin page takes any free port.",
+)
 def command(
-    config: Path | None, permissions: Path | None, host: str | None, port: int | None, insecure: bool
+    config: Path | None,
+    permissions: Path | None,
+    host: str | None,
+    port: int | None,
+    insecure: bool,
+    data: Path | None,
 ) -> None:
     """Run the gateway until it is stopped."""
-    options = Options(config=config, permissions=permissions, host=host, port=port, insecure=insecure)
+    options = Options(
+        config=config, permissions=permissions, host=host, port=port, insecure=insecure, data=data
+    )
     try:
         uvloop.run(run(options))
     except GatewayError as error:
