@@ -1,6 +1,5 @@
 """Arguments from the command line: `key=value` read by the tool's schema, `key:=json` as it stands, `@file`, `-`."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,31 +17,50 @@ def fault(item: str) -> InvalidArgs:
 
 
 def types_of(schema: Mapping[str, Any] | None, name: str) -> set[str]:
+    """The JSON types an argument may have, as far as its schema says so."""
     properties = (schema or {}).get("properties") or {}
-    given = properties.get(name, {}).get("type", []) if isinstance(properties.get(name), Mapping) else []
-    return {given} if isinstance(given, str) else set(given)
+    return declared_types(properties.get(name), schema or {}, 0)
+
+
+def declared_types(declared: Any, root: Mapping[str, Any], depth: int) -> set[str]:
+    if not isinstance(declared, Mapping) or depth > 8:
+        return set()
+    reference = declared.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        return declared_types(referenced(root, reference), root, depth + 1)
+    given = declared.get("type")
+    if given is not None:
+        return {given} if isinstance(given, str) else set(given)
+    choices = [*(declared.get("anyOf") or ()), *(declared.get("oneOf") or ())]
+    return set().union(*(declared_types(choice, root, depth + 1) for choice in choices))
+
+
+def referenced(root: Mapping[str, Any], reference: str) -> Any:
+    found: Any = root
+    for part in reference[2:].split("/"):
+        found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    return found
 
 
 def coerced(text: str, types: set[str]) -> Any:
-    """The text as the first type that fits; a string wherever a string is wanted."""
+    """The text as the JSON value that fits one of the types; a string wherever a string is wanted."""
     if not types or "string" in types:
         return text
-    if "boolean" in types and text in ("true", "false"):
-        return text == "true"
-    if "null" in types and text == "null":
-        return None
-    for kind, convert in (("integer", int), ("number", float)):
-        if kind in types:
-            try:
-                return convert(text)
-            except ValueError:
-                continue
-    if types & {"array", "object"}:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
+    try:
+        value = parse(text)
+    except InvalidArgs:
+        return text
+    return value if kind_of(value) & types else text
+
+
+def kind_of(value: Any) -> set[str]:
+    """The names of the JSON types that a value has; a whole number is both."""
+    if isinstance(value, bool):
+        return {"boolean"}
+    if isinstance(value, int):
+        return {"integer", "number"}
+    names = {float: "number", str: "string", list: "array", dict: "object", type(None): "null"}
+    return {names[type(value)]}
 
 
 def whole(text: str, item: str) -> dict[str, Any]:
@@ -69,6 +87,16 @@ def one(item: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         return {name[:-1]: parse(value)}
     except InvalidArgs:
         raise InvalidArgs(f"{FORMAT}: the value of {name[:-1]} is not JSON\n{HELP}") from None
+
+
+def plain_names(items: Sequence[str]) -> list[str]:
+    """The arguments whose last word is a `key=value`, which the schema may read as another type."""
+    plain: dict[str, bool] = {}
+    for item in items:
+        name, found, _ = item.partition("=")
+        if found and not item.startswith("@"):
+            plain[name.removesuffix(":")] = not name.endswith(":")
+    return [name for name, is_plain in plain.items() if is_plain]
 
 
 def parse_arguments(items: Sequence[str], schema: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -1,0 +1,100 @@
+"""What the shell may complete: tools and their arguments, from the gateway, remembered for a minute."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from agent_gate.client.client import Client
+from agent_gate.errors import GatewayError
+
+KEEP_SECONDS = 60.0
+PATIENCE = 2.0
+
+
+def cache_file(url: str, token: str) -> Path:
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "agent-gate" / f"tools-{sha256(f'{url} {token}'.encode()).hexdigest()[:16]}.json"
+
+
+def known_tools(params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tools of the named gateway; none where it cannot be asked, because completion must never complain."""
+    url = params.get("url") or os.environ.get("AGENT_GATE_URL")
+    token = params.get("token") or os.environ.get("AGENT_TOKEN")
+    if not url or not token:
+        return []
+    path = cache_file(url, token)
+    try:
+        if time.time() - path.stat().st_mtime < KEEP_SECONDS:
+            kept: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+            return kept
+    except (OSError, ValueError):
+        pass
+    try:
+        found = asyncio.run(fetch(url, token, params))
+    except (GatewayError, TimeoutError):
+        return []
+    remember(path, found)
+    return found
+
+
+async def fetch(url: str, token: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async with asyncio.timeout(PATIENCE):
+        async with Client(
+            url, token, ca=params.get("ca"), fingerprint=params.get("fingerprint"), reconnect=False
+        ) as client:
+            return await client.tools()
+
+
+def remember(path: Path, tools: list[dict[str, Any]]) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.touch(mode=0o600)
+        fresh.write_text(json.dumps(tools), encoding="utf-8")
+        fresh.replace(path)
+    except OSError:
+        return
+
+
+def complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [
+        CompletionItem(tool["name"], help=tool["description"].partition("\n")[0][:80])
+        for tool in known_tools(ctx.params)
+        if tool["name"].startswith(incomplete)
+    ]
+
+
+def complete_argument(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """`name=` for arguments not given yet, then their values where the schema lists them."""
+    wanted = ctx.params.get("tool")
+    tool = next((tool for tool in known_tools(ctx.params) if tool["name"] == wanted), None)
+    if tool is None:
+        return []
+    properties = tool["input_schema"].get("properties") or {}
+    name, found, start = incomplete.partition("=")
+    if found:
+        return [
+            CompletionItem(f"{name}={value}")
+            for value in values(properties.get(name))
+            if value.startswith(start)
+        ]
+    given = {str(item).partition("=")[0].rstrip(":") for item in ctx.params.get("arguments") or ()}
+    return [
+        CompletionItem(f"{key}=") for key in properties if key.startswith(incomplete) and key not in given
+    ]
+
+
+def values(declared: Any) -> list[str]:
+    if not isinstance(declared, Mapping):
+        return []
+    if declared.get("type") == "boolean":
+        return ["true", "false"]
+    return [value if isinstance(value, str) else json.dumps(value) for value in declared.get("enum") or ()]
