@@ -4,13 +4,15 @@ import asyncio
 import json
 import os
 import resource
+import subprocess
+import sys
 import time
 from contextlib import suppress
 
 import msgspec
 import psutil
 import pytest
-from upstreams import Bench, Conversation, Memory, bench, connected, run, until, zoo
+from upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, until, zoo
 
 from agent_gate.config.servers import ServerAuth
 from agent_gate.core.tool import Traits
@@ -304,6 +306,32 @@ def test_a_grandchild_does_not_outlive_a_child_that_ends_by_itself() -> None:
         await until(lambda: not alive(grandchild))
 
     run(story())
+
+
+GATEWAY = """
+import asyncio, sys
+sys.path.insert(0, {here!r})
+from upstreams import connected, until, zoo
+async def main():
+    async with connected(**zoo("stubborn", "forks")) as made:
+        child = made.source.connections.main.link.child
+        await until(lambda: "grandchild" in child.tail.text())
+        print(child.pid, child.tail.text().split()[1], flush=True)
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
+def test_a_killed_gateway_leaves_neither_children_nor_grandchildren() -> None:
+    script = GATEWAY.format(here=str(HERE))
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as gateway:
+        try:
+            pids = [int(word) for word in gateway.stdout.readline().split()]
+            assert len(pids) == 2
+            assert all(map(alive, pids))
+        finally:
+            gateway.kill()
+    run(until(lambda: not any(map(alive, pids))))
 
 
 def test_many_crashes_leave_no_process_and_no_descriptor() -> None:

@@ -236,9 +236,17 @@ class Scripted:
         self.handler = handler
         self.requests: list[Request] = []
         self.url = ""
+        self.server: asyncio.Server | None = None
 
     def sent(self, rpc: str) -> list[Request]:
         return [request for request in self.requests if request.rpc == rpc]
+
+    def stop(self) -> None:
+        """Go away, in the middle of whatever was being said."""
+        assert self.server is not None
+        self.server.close()
+        for request in self.requests:
+            request.writer.transport.abort()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -265,12 +273,12 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 @asynccontextmanager
 async def scripted(handler: Handler) -> AsyncIterator[Scripted]:
     upstream = Scripted(handler)
-    server = await asyncio.start_server(upstream.serve, "127.0.0.1", 0)
+    upstream.server = await asyncio.start_server(upstream.serve, "127.0.0.1", 0)
     try:
-        upstream.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        upstream.url = f"http://127.0.0.1:{upstream.server.sockets[0].getsockname()[1]}/mcp"
         yield upstream
     finally:
-        server.close()
+        upstream.stop()
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:

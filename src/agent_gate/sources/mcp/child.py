@@ -96,11 +96,15 @@ class Tail(asyncio.Protocol):
 
 
 class Child:
-    """A running program. `exited` is done, with its exit code, when the program itself has ended."""
+    """A running program. `exited` is done, with its exit code, when the program itself has ended.
 
-    def __init__(self, process: "subprocess.Popen[bytes]", tail: Tail) -> None:
+    `guard` is the open end of a pipe: when this process dies, it closes, and the program's group is killed.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]", tail: Tail, guard: int) -> None:
         self.process = process
         self.tail = tail
+        self.guard = guard
         self.pid = process.pid
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.transports: list[asyncio.BaseTransport] = []
@@ -115,6 +119,7 @@ class Child:
             loop.remove_reader(handle)
             os.close(handle)
             self.signal_group(signal.SIGKILL)
+            os.close(self.guard)
             code = self.process.wait()
             if not self.exited.done():
                 self.exited.set_result(code)
@@ -147,8 +152,10 @@ class Child:
         await self.wait_exit(KILL_SECONDS)
 
 
-def start_process(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> "subprocess.Popen[bytes]":
-    launcher = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid())]
+def start_process(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str | None, guarded: int
+) -> "subprocess.Popen[bytes]":
+    launcher = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), str(guarded)]
     return subprocess.Popen(  # noqa: S603 -- an argv from the operator's file, never a shell
         [*launcher, *argv],
         stdin=subprocess.PIPE,
@@ -158,6 +165,7 @@ def start_process(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) 
         env=dict(env),
         cwd=cwd,
         start_new_session=True,
+        pass_fds=(guarded,),
     )
 
 
@@ -166,8 +174,15 @@ async def start_child(
 ) -> Child:
     """Start `argv` with its output going to `lines`; `OSError` where that is not possible."""
     loop = asyncio.get_running_loop()
-    process = start_process(argv, env, cwd)
-    child = Child(process, Tail(name))
+    guarded, guard = os.pipe()
+    try:
+        process = start_process(argv, env, cwd, guarded)
+    except BaseException:
+        os.close(guard)
+        raise
+    finally:
+        os.close(guarded)
+    child = Child(process, Tail(name), guard)
     child.watch_exit()
     try:
         child.stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)

@@ -63,6 +63,8 @@ class Dialer:
     async def open(self, known: str, capabilities: Mapping[str, Json]) -> Session:
         """Connect and meet the server; `known` is the era it is known to speak, or empty."""
         deadline = monotonic() + CONNECT_SECONDS
+        if self.transport == "sse":
+            known = NEWEST_HANDSHAKE
         try:
             return await self.meet(
                 await self.link(deadline, hears=bool(capabilities)), known, capabilities, deadline

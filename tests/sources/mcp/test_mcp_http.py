@@ -1,0 +1,549 @@
+"""Streamable HTTP and SSE against servers whose every answer the test writes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+from upstreams import (
+    Conversation,
+    Request,
+    Scripted,
+    bench,
+    connected,
+    discovery,
+    free_port,
+    handshake,
+    modern,
+    run,
+    scripted,
+    text,
+    tool,
+    until,
+)
+
+from agent_gate.config.servers import ServerAuth, ServerRate, TraitSettings
+from agent_gate.errors import (
+    CallTimeout,
+    DependencyUnavailable,
+    OutcomeUnknown,
+    RateLimited,
+    Unauthorized,
+    UpstreamError,
+)
+
+Story = Callable[[Scripted], Awaitable[None]]
+
+
+def with_server(handler: Callable[[Request], Awaitable[None]], story: Story) -> None:
+    async def both() -> None:
+        async with scripted(handler) as upstream:
+            await story(upstream)
+
+    run(both())
+
+
+def reply(request: Request, result: object) -> dict:
+    return {"jsonrpc": "2.0", "id": request.body["id"], "result": result}
+
+
+def note(method: str, **params: object) -> dict:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def test_a_forgotten_session_is_begun_again_and_the_refused_call_sent_once_more() -> None:
+    sessions = iter(["one", "two", "three"])
+    ran: list[str] = []
+
+    async def handler(request: Request) -> None:
+        session = request.headers.get("mcp-session-id", "")
+        if request.rpc == "initialize":
+            offered = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}}
+            await request.result(offered, mcp_session_id=next(sessions))
+        elif request.rpc == "tools/call" and session == "two":
+            await request.send(404)
+        elif request.rpc == "tools/call":
+            ran.append(session)
+            await request.result(text("ran"))
+        else:
+            await handshake(request)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert await made.text("work") == "ran"
+            assert ran == ["three"]
+            versions = {
+                request.headers.get("mcp-protocol-version") for request in upstream.sent("tools/call")
+            }
+            assert versions == {"2025-06-18"}
+
+    with_server(handler, story)
+
+
+def test_a_server_that_forgets_every_session_is_unavailable_not_retried_for_ever() -> None:
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            await request.send(404)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            with pytest.raises(DependencyUnavailable, match="forgets its sessions"):
+                await made.call("work")
+            assert len(upstream.sent("tools/call")) <= 4
+
+    with_server(handler, story)
+
+
+def test_each_caller_has_its_own_session_of_a_handshake_server() -> None:
+    numbers = iter(range(100))
+
+    async def handler(request: Request) -> None:
+        if request.rpc == "initialize":
+            offered = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {}}
+            await request.result(offered, mcp_session_id=f"s{next(numbers)}")
+        elif not await handshake(request):
+            await request.result(text(request.headers["mcp-session-id"]))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            first, second = await made.text("work", caller="a"), await made.text("work", caller="b")
+            assert first != second
+            assert await made.text("work", caller="a") == first
+        ended = {
+            request.headers["mcp-session-id"] for request in upstream.requests if request.method == "DELETE"
+        }
+        assert ended == {"s0", first, second}
+
+    with_server(handler, story)
+
+
+def test_the_callers_capabilities_are_declared_in_its_own_session() -> None:
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            await request.result(text("ok"))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            await made.call("work", conversation=Conversation(capabilities={"roots": {}}))
+            declared = [request.body["params"]["capabilities"] for request in upstream.sent("initialize")]
+            assert declared[1:] == [{"roots": {}}]
+
+    with_server(handler, story)
+
+
+def test_an_answer_in_a_stream_comes_after_its_notes_without_sending_again() -> None:
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            token = request.body["params"]["_meta"]["progressToken"]
+            progress = note("notifications/progress", progressToken=token, progress=1)
+            log = note("notifications/message", level="info", data="half")
+            await request.events(b": comment\n\n", progress, log, reply(request, text("done")))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            conversation = Conversation()
+            assert await made.text("work", conversation=conversation, meta={"progressToken": 5}) == "done"
+            assert [method for method, _ in conversation.notes] == [
+                "notifications/progress",
+                "notifications/message",
+            ]
+            assert conversation.notes[0][1]["progressToken"] == 5
+            assert len(upstream.sent("tools/call")) == 1
+
+    with_server(handler, story)
+
+
+def test_a_question_in_a_stream_is_answered_by_a_post_of_its_own() -> None:
+    answered: asyncio.Queue[object] = asyncio.Queue()
+
+    async def handler(request: Request) -> None:
+        if request.method == "POST" and not request.rpc:
+            await answered.put(request.body)
+            await request.send(202)
+        elif not await handshake(request):
+            question = {
+                "jsonrpc": "2.0",
+                "id": "q1",
+                "method": "elicitation/create",
+                "params": {"message": "?"},
+            }
+            ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+            await request.events(ping, question, end=False)
+            replies = {(await answered.get())["id"]: True for _ in range(2)}
+            await request.more(reply(request, text(str(sorted(map(str, replies))))))
+            request.writer.write(b"0\r\n\r\n")
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert await made.text("work", conversation=Conversation()) == "['7', 'q1']"
+
+    with_server(handler, story)
+
+
+def test_a_question_without_a_conversation_is_answered_with_an_error() -> None:
+    answered: asyncio.Queue[object] = asyncio.Queue()
+
+    async def handler(request: Request) -> None:
+        if request.method == "POST" and not request.rpc:
+            await answered.put(request.body)
+            await request.send(202)
+        elif not await handshake(request):
+            question = {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {}}
+            await request.events(question, end=False)
+            error = (await answered.get())["error"]
+            await request.more(reply(request, text(error["message"])))
+            request.writer.write(b"0\r\n\r\n")
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert "carries no questions" in await made.text("work")
+
+    with_server(handler, story)
+
+
+def test_a_broken_stream_with_event_ids_is_resumed_not_repeated() -> None:
+    async def handler(request: Request) -> None:
+        if request.method == "GET" and request.headers.get("last-event-id") == "e1":
+            waiting = upstream_call[0]
+            await request.events(reply(waiting, text("resumed")))
+        elif not await handshake(request):
+            upstream_call.append(request)
+            await request.events(b"id: e1\nretry: 10\ndata: \n\n")
+
+    upstream_call: list[Request] = []
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert await made.text("work") == "resumed"
+            assert len(upstream.sent("tools/call")) == 1
+
+    with_server(handler, story)
+
+
+def test_a_stream_that_ends_without_an_answer_leaves_the_outcome_unknown() -> None:
+    async def handler(request: Request) -> None:
+        if not await discovery(request):
+            await request.events(note("notifications/message", level="info", data="x"))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            with pytest.raises(OutcomeUnknown, match="ended before the answer"):
+                await made.call("work")
+            assert len(upstream.sent("tools/call")) == 1
+
+    with_server(handler, story)
+
+
+def test_a_connection_cut_after_sending_is_unknown_unless_the_tool_is_idempotent() -> None:
+    cuts: list[int] = []
+
+    async def handler(request: Request) -> None:
+        if await discovery(request):
+            return
+        cuts.append(1)
+        if len(cuts) in (1, 2):
+            request.writer.transport.abort()
+        else:
+            await request.result(text("third time"))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            with pytest.raises(OutcomeUnknown):
+                await made.call("work")
+            assert len(cuts) == 1
+        async with connected(url=upstream.url, traits=TraitSettings(idempotent=True)) as made:
+            assert await made.text("work") == "third time"
+
+    with_server(handler, story)
+
+
+def test_a_refused_connection_is_unavailable_because_nothing_was_sent() -> None:
+    async def story() -> None:
+        async with bench(url=f"http://127.0.0.1:{free_port()}/mcp") as made:
+            with pytest.raises(DependencyUnavailable):
+                await made.source.connect()
+
+    run(story())
+
+
+def test_modern_requests_repeat_their_method_and_name_in_headers() -> None:
+    annotated = {"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
+
+    async def handler(request: Request) -> None:
+        if not await discovery(request, tool("wörk", inputSchema=annotated)):
+            await request.result(text("ok"))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            await made.call("wörk", {"city": "Köln"}, conversation=modern({"roots": {}}))
+            (request,) = upstream.sent("tools/call")
+            assert request.headers["mcp-protocol-version"] == "2026-07-28"
+            assert request.headers["mcp-method"] == "tools/call"
+            assert request.headers["mcp-name"] == "=?base64?d8O2cms=?="
+            assert request.headers["mcp-param-city"] == "=?base64?S8O2bG4=?="
+            assert "mcp-session-id" not in request.headers
+            meta = request.body["params"]["_meta"]
+            assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+            assert meta["io.modelcontextprotocol/clientCapabilities"] == {"roots": {}}
+            assert meta["io.modelcontextprotocol/clientInfo"]["name"] == "agent-gate"
+
+    with_server(handler, story)
+
+
+def test_a_tool_with_a_malicious_header_is_left_out_and_its_siblings_stay() -> None:
+    def annotated(header: object, kind: str = "string") -> dict:
+        return {"type": "object", "properties": {"a": {"type": kind, "x-mcp-header": header}}}
+
+    bad = [annotated("X\r\nA"), annotated(""), annotated(7), annotated("A", "number"), {"x-mcp-header": "A"}]
+    bad.append({"type": "object", "properties": {n: {"type": "string", "x-mcp-header": "A"} for n in "ab"}})
+    bad.append({"type": "object", "anyOf": [annotated("A")]})
+
+    async def handler(request: Request) -> None:
+        tools = [tool(f"bad{number}", inputSchema=schema) for number, schema in enumerate(bad)]
+        await discovery(request, *tools, tool("good", inputSchema=annotated("A")))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert [d.name for d in made.source.tools.definitions] == ["good"]
+            assert len(made.source.excluded) == len(bad)
+            assert all("x-mcp-header" in left.reason for left in made.source.excluded)
+
+    with_server(handler, story)
+
+
+def test_a_busy_server_is_waited_for_within_the_deadline() -> None:
+    refused: list[int] = []
+
+    async def handler(request: Request) -> None:
+        if await discovery(request):
+            return
+        refused.append(1)
+        if len(refused) == 1:
+            await request.send(429, retry_after="1")
+        elif len(refused) == 2:
+            await request.result(text("now"))
+        else:
+            await request.send(429, retry_after="600")
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert await made.text("work") == "now"
+            with pytest.raises(RateLimited) as caught:
+                await made.call("work")
+            assert caught.value.retry_after == pytest.approx(600, abs=5)
+
+    with_server(handler, story)
+
+
+def test_a_rate_limit_of_ours_holds_calls_back_before_they_are_sent() -> None:
+    async def handler(request: Request) -> None:
+        if not await discovery(request):
+            await request.result(text("ok"))
+
+    async def story(upstream: Scripted) -> None:
+        limit = ServerRate(max_requests_per_minute=20)
+        async with connected(url=upstream.url, rate_limit=limit) as made:
+            await made.call("work", seconds=1)
+            await made.call("work", seconds=1)
+            with pytest.raises(RateLimited) as caught:
+                await made.call("work", seconds=1)
+            assert 2 < caught.value.retry_after <= 3
+            assert len(upstream.sent("tools/call")) == 2
+
+    with_server(handler, story)
+
+
+def test_a_wrong_credential_says_so_and_never_appears() -> None:
+    async def handler(request: Request) -> None:
+        await request.send(401)
+
+    async def story(upstream: Scripted) -> None:
+        auth = ServerAuth(type="api-key", token="secret-key")
+        async with bench(url=upstream.url, auth=auth) as made:
+            with pytest.raises(Unauthorized, match="check its auth") as caught:
+                await made.source.connect()
+            assert "secret-key" not in str(caught.value)
+        assert upstream.requests[0].headers["authorization"] == "Bearer secret-key"
+
+    with_server(handler, story)
+
+
+def test_a_key_can_travel_in_a_header_of_its_own() -> None:
+    async def handler(request: Request) -> None:
+        await discovery(request)
+
+    async def story(upstream: Scripted) -> None:
+        auth = ServerAuth(type="api-key", token="k", header_name="X-Key")
+        async with connected(url=upstream.url, auth=auth, headers={"X-Other": "o"}):
+            sent = upstream.requests[0].headers
+            assert (sent["x-key"], sent["x-other"]) == ("k", "o")
+            assert "authorization" not in sent
+
+    with_server(handler, story)
+
+
+def test_a_redirect_is_followed_on_the_same_origin_and_nowhere_else() -> None:
+    async def handler(request: Request) -> None:
+        if request.path == "/mcp":
+            await request.send(307, location=place[0])
+        elif not await discovery(request):
+            await request.result(text(request.path))
+
+    place = ["/mcp/"]
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert await made.text("work") == "/mcp/"
+        place[0] = f"http://127.0.0.1:{free_port()}/mcp"
+        async with bench(url=upstream.url) as made:
+            with pytest.raises(DependencyUnavailable):
+                await made.source.connect()
+
+    with_server(handler, story)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nonsense",
+        b"[]",
+        b'{"jsonrpc":"2.0","id":99,"result":{}}',
+        b'{"jsonrpc":"2.0","id":true,"result":{}}',
+    ],
+)
+def test_a_body_that_is_not_the_answer_is_an_error_of_the_server(body: bytes) -> None:
+    async def handler(request: Request) -> None:
+        if not await discovery(request):
+            await request.send(200, body)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            with pytest.raises(UpstreamError, match="up: "):
+                await made.call("work")
+
+    with_server(handler, story)
+
+
+def test_an_answer_without_end_is_cut_off() -> None:
+    async def handler(request: Request) -> None:
+        if await discovery(request):
+            return
+        request.writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ")
+        while not request.writer.is_closing():
+            request.writer.write(b"z" * (1 << 20))
+            await request.writer.drain()
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            with pytest.raises(UpstreamError, match="an event of more than"):
+                await made.call("work")
+
+    with_server(handler, story)
+
+
+def test_a_call_past_its_deadline_is_cancelled_by_notice_or_by_hanging_up() -> None:
+    async def handler(request: Request) -> None:
+        play = discovery if "modern" in request.path else handshake
+        await play(request)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            with pytest.raises(CallTimeout):
+                await made.call("work", seconds=0.2)
+            await until(lambda: upstream.sent("notifications/cancelled"))
+            (call,) = upstream.sent("tools/call")
+            (cancel,) = upstream.sent("notifications/cancelled")
+            assert cancel.body["params"]["requestId"] == call.body["id"]
+        async with connected(url=f"{upstream.url}/modern") as made:
+            with pytest.raises(CallTimeout):
+                await made.call("work", seconds=0.2)
+            call = upstream.sent("tools/call")[1]
+            await until(lambda: call.writer.is_closing())
+            assert len(upstream.sent("notifications/cancelled")) == 1
+
+    with_server(handler, story)
+
+
+def test_the_get_stream_of_a_handshake_server_brings_its_changes() -> None:
+    tools = [tool("work")]
+
+    async def handler(request: Request) -> None:
+        if request.method == "GET":
+            tools.append(tool("more"))
+            await request.events(note("notifications/tools/list_changed"), end=False)
+        else:
+            await handshake(request, *tools)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            watching = asyncio.create_task(made.source.watch())
+            await until(lambda: len(made.source.tools.definitions) >= 2)
+            watching.cancel()
+
+    with_server(handler, story)
+
+
+def test_a_server_that_goes_away_ends_the_watch() -> None:
+    async def story() -> None:
+        async def handler(request: Request) -> None:
+            if not await discovery(request, tools={"listChanged": True}):
+                await request.events(end=False)
+
+        async with scripted(handler) as upstream, connected(url=upstream.url) as made:
+            watching = asyncio.create_task(made.source.watch())
+            await until(lambda: upstream.sent("subscriptions/listen"))
+            upstream.stop()
+            with pytest.raises(DependencyUnavailable):
+                await watching
+
+    run(story())
+
+
+def test_the_older_sse_transport_carries_calls_on_its_one_stream() -> None:
+    streams: list[Request] = []
+
+    async def handler(request: Request) -> None:
+        if request.method == "GET":
+            streams.append(request)
+            await request.events(b"event: endpoint\ndata: /messages?session=1\n\n", end=False)
+        elif request.path != "/messages?session=1":
+            await request.send(405)
+        else:
+            await request.send(202)
+            await answer(request, streams[-1])
+
+    async def answer(request: Request, stream: Request) -> None:
+        answers = {
+            "initialize": {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {}},
+            "tools/list": {"tools": [tool("work")]},
+            "tools/call": text("over sse"),
+        }
+        if request.rpc in answers:
+            event = b"event: message\r\ndata: " + msgspec.json.encode(reply(request, answers[request.rpc]))
+            await stream.more(event + b"\r\n\r\n")
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert made.source.connections.main.welcome.era == "2024-11-05"
+            assert await made.text("work") == "over sse"
+        async with connected(url=upstream.url, transport="sse") as made:
+            assert await made.text("work") == "over sse"
+            watching = asyncio.create_task(made.source.watch())
+            streams[-1].writer.transport.abort()
+            with pytest.raises(DependencyUnavailable):
+                await watching
+
+    with_server(handler, story)
+
+
+def test_an_sse_server_cannot_send_our_requests_to_another_origin() -> None:
+    async def handler(request: Request) -> None:
+        await request.events(b"event: endpoint\ndata: http://127.0.0.1:1/steal\n\n", end=False)
+
+    async def story(upstream: Scripted) -> None:
+        async with bench(url=upstream.url, transport="sse") as made:
+            with pytest.raises(DependencyUnavailable, match="another origin"):
+                await made.source.connect()
+
+    with_server(handler, story)
