@@ -113,6 +113,7 @@ class Gateway:
         return (self.folder / "stderr.txt").read_text()
 
     def stop(self, number=signal.SIGTERM):
+        """End it by a signal, if it still runs; its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(20)

@@ -1,0 +1,329 @@
+"""The process as its operator knows it: start, reload, crash, restart, stop."""
+
+import http.client
+import os
+import signal
+import socket
+import sqlite3
+import ssl
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+
+from agent_gate.net.tls import fingerprint_der
+
+CONFIG = """
+gateway: {{id: t, port: 0}}
+admin: {{port: 0, socket: ./data/admin.sock}}
+agent: {{token: {token}}}
+services: {{home: {{url: "{url}", tools: tools.yaml}}}}
+permissions: permissions.yaml
+"""
+TOOLS = """
+tools:
+  read: {args: {n: {type: integer}}, request: {method: GET, path: /read}}
+  write: {args: {n: {type: integer}}, request: {method: POST, path: /write}}
+"""
+PERMISSIONS = 'rules: [{pattern: "read", action: allow}]'
+
+
+@pytest.fixture
+def api():
+    made = Api()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def files(api):
+    return {
+        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
+        "tools.yaml": TOOLS,
+        "permissions.yaml": PERMISSIONS,
+    }
+
+
+def eventually(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+    return value
+
+
+def failed_start(folder, *options, env=None):
+    """Run `serve` where it must fail; its exit code and what it said."""
+    done = subprocess.run(
+        [COMMAND, "serve", *options],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def test_tls_is_the_default_and_the_announced_fingerprint_is_the_servers(tmp_path, files):
+    with running(tmp_path, files) as gateway:
+        assert gateway.url.startswith("https://127.0.0.1:")
+        port = int(gateway.url.rpartition(":")[2])
+        context = ssl.create_default_context(cafile=str(next((tmp_path / "data" / "tls").glob("*.crt"))))
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=10)
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 200
+        assert (
+            fingerprint_der(connection.sock.getpeercert(binary_form=True)) == gateway.announced["fingerprint"]
+        )
+        connection.close()
+        first = gateway.announced["fingerprint"]
+    with running(tmp_path, files) as again:
+        assert again.announced["fingerprint"] == first
+
+
+def test_what_is_private_can_be_read_by_nobody_else(tmp_path, files):
+    with running(tmp_path, files):
+        data = tmp_path / "data"
+        for path in [
+            data / "agent-gate.db",
+            data / "audit.key",
+            data / "admin.sock",
+            *(data / "tls").glob("*.key"),
+        ]:
+            assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_it_starts_without_any_file_and_makes_a_token(tmp_path):
+    process = subprocess.Popen(
+        [COMMAND, "serve", "--port", "0", "--insecure"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline().startswith("{")
+        token = (tmp_path / "data" / "agent.token").read_text().strip()
+        assert len(token) > 40
+        assert (tmp_path / "data" / "agent.token").stat().st_mode & 0o077 == 0
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+        process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"config.yaml": "gatewya: {}"}, 'did you mean "gateway"'),
+        ({"config.yaml": 'agent: {token: "${UNSET_TOKEN_OF_THE_TEST}"}'}, "UNSET_TOKEN_OF_THE_TEST"),
+        ({"config.yaml": "services: {home: {url: 'http://x', tools: missing.yaml}}"}, "missing.yaml"),
+        ({"permissions.yaml": "rules: [{pattern: x, action: maybe}]"}, "permissions.yaml:1"),
+        ({"config.yaml": "agent: {token: a}\nagent: {token: b}"}, "config.yaml:2"),
+    ],
+)
+def test_a_wrong_file_is_exit_8_and_names_the_place(tmp_path, files, change, says):
+    for name, text in (files | change).items():
+        (tmp_path / name).write_text(text)
+    code, said = failed_start(tmp_path, "--config", "config.yaml", "--permissions", "permissions.yaml")
+    assert code == 8
+    assert says in said
+    assert "Traceback" not in said
+
+
+def test_a_named_file_that_does_not_exist_is_an_error(tmp_path):
+    code, said = failed_start(tmp_path, "--config", "nowhere.yaml")
+    assert code == 8
+    assert "nowhere.yaml" in said
+
+
+def test_a_taken_port_is_an_exit_that_names_it(tmp_path, files):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+        code, said = failed_start(tmp_path, "--config", "config.yaml", "--port", str(port))
+    assert code != 0
+    assert f"127.0.0.1:{port}" in said
+
+
+def test_a_second_gateway_on_the_same_store_exits_naming_the_first(tmp_path, files):
+    with running(tmp_path, files, "--insecure") as first:
+        code, said = failed_start(tmp_path, "--config", "config.yaml", "--insecure")
+        assert code != 0
+        assert str(first.process.pid) in said
+        assert first.call("read").status == 200
+
+
+def test_a_dead_gateways_socket_and_lock_are_taken_over(tmp_path, files):
+    gateway = Gateway(tmp_path, "--insecure")
+    with running(tmp_path, files, "--insecure") as first:
+        first.kill()
+        gateway.start()
+        try:
+            assert gateway.call("read").status == 200
+        finally:
+            gateway.stop()
+
+
+def test_a_good_reload_takes_effect_and_a_bad_one_keeps_the_old_rules(tmp_path, files):
+    with running(tmp_path, files, "--insecure") as gateway:
+        assert gateway.call("write", wait=0).status == 202
+        (tmp_path / "permissions.yaml").write_text('rules: [{pattern: "write", action: allow}]')
+        gateway.process.send_signal(signal.SIGHUP)
+        eventually(lambda: gateway.call("write", {"n": 1}, wait=0).status == 200)
+        (tmp_path / "permissions.yaml").write_text("rules: [{pattern: write, action: perhaps}]")
+        fault = eventually(lambda: gateway.admin.get("/api/status")["reload_fault"])
+        assert "permissions.yaml:1" in fault
+        assert gateway.call("write", {"n": 2}, wait=0).status == 200
+        (tmp_path / "permissions.yaml").write_text('rules: [{pattern: "write", action: deny}]')
+        eventually(lambda: gateway.call("write", {"n": 3}, wait=0).status == 403)
+        assert gateway.admin.get("/api/status")["reload_fault"] is None
+
+
+def test_a_question_survives_the_kill_and_the_same_answer_then_works(tmp_path, files, api):
+    gateway = Gateway(tmp_path, "--insecure")
+    with running(tmp_path, files, "--insecure") as first:
+        call = first.call("write", {"n": 7}, wait=0).json["call"]
+        [before] = first.admin.get("/api/approvals")
+        first.kill()
+    gateway.start()
+    try:
+        [after] = gateway.admin.get("/api/approvals")
+        assert (after["id"], after["expires_at"], after["arguments"]) == (
+            before["id"],
+            before["expires_at"],
+            {"n": 7},
+        )
+        gateway.answer("approve")
+        done = gateway.request("GET", f"/api/calls/{call}?wait=10")
+        assert done.json["status"] == "executed"
+        assert len(api.requests) == 1
+        assert gateway.story(call) == ["pending", "approved", "dispatching", "completed"]
+    finally:
+        gateway.stop()
+
+
+def test_a_call_that_ran_when_the_gateway_died_is_unknown_and_is_not_run_again(tmp_path, files, api):
+    arrived = threading.Event()
+
+    def hang(handler, body):
+        arrived.set()
+        time.sleep(0.5)
+
+    api.replies["/read"] = hang
+    gateway = Gateway(tmp_path, "--insecure")
+    with running(tmp_path, files, "--insecure") as first:
+        calling = threading.Thread(target=_ignore, args=(first,))
+        calling.start()
+        assert arrived.wait(10)
+        first.kill()
+        calling.join(10)
+    gateway.start()
+    try:
+        rows = gateway.admin.get("/api/calls?limit=10")["rows"]
+        assert [row["state"] for row in rows] == ["unknown", "dispatching"]
+        assert (
+            gateway.request("GET", f"/api/calls/{rows[0]['call']}").json["error"]["code"] == "OUTCOME_UNKNOWN"
+        )
+        assert len(api.requests) == 1
+    finally:
+        gateway.stop()
+
+
+def _ignore(gateway):
+    try:
+        gateway.call("read")
+    except (OSError, http.client.HTTPException):
+        return
+
+
+def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path, files, api):
+    arrived = threading.Event()
+
+    def slow(handler, body):
+        arrived.set()
+        time.sleep(0.3)
+
+    api.replies["/read"] = slow
+    box = []
+    with running(tmp_path, files, "--insecure") as gateway:
+        calling = threading.Thread(target=lambda: box.append(gateway.call("read")))
+        calling.start()
+        assert arrived.wait(10)
+        assert gateway.stop() == 0
+        calling.join(10)
+        assert box[0].status == 200
+
+
+def test_nothing_runs_while_the_record_cannot_be_written_and_it_heals_by_itself(tmp_path, files, api):
+    with running(tmp_path, files, "--insecure") as gateway:
+        blocker = sqlite3.connect(tmp_path / "data" / "agent-gate.db", isolation_level=None, timeout=10)
+        blocker.execute("BEGIN IMMEDIATE")
+        reply = gateway.call("read", timeout=40)
+        assert (reply.status, reply.json["error"]["code"], reply.json["error"]["retryable"]) == (
+            503,
+            "DEPENDENCY_UNAVAILABLE",
+            True,
+        )
+        assert api.requests == []
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        eventually(lambda: gateway.call("read").status == 200)
+
+
+def test_an_approval_nobody_answers_expires(tmp_path, files, api):
+    files["config.yaml"] += "approval_timeout: 1\n"
+    with running(tmp_path, files, "--insecure") as gateway:
+        reply = gateway.call("write", {"n": 1}, wait=20)
+        assert (reply.status, reply.json["error"]["code"], reply.json["error"]["message"]) == (
+            504,
+            "APPROVAL_TIMEOUT",
+            "Approval timed out",
+        )
+        assert api.requests == []
+
+
+def test_a_changed_tool_voids_what_was_approved_and_granted(tmp_path, files, api):
+    with running(tmp_path, files, "--insecure") as gateway:
+        call = gateway.call("write", {"n": 1}, wait=0).json["call"]
+        gateway.answer("approve", lifetime="always")
+        gateway.request("GET", f"/api/calls/{call}?wait=10")
+        assert gateway.call("write", {"n": 1}, wait=0).status == 200
+        (tmp_path / "tools.yaml").write_text(
+            TOOLS.replace("write: {args:", "write: {description: now it does something else, args:")
+        )
+        eventually(lambda: gateway.call("write", {"n": 1}, wait=0).status == 202)
+
+
+def test_the_examples_are_complete_and_load():
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [
+            COMMAND,
+            "check",
+            "--config",
+            str(root / "config.example.yaml"),
+            "--permissions",
+            str(root / "permissions.example.yaml"),
+            "--json",
+        ],
+        env={
+            "PATH": os.environ["PATH"],
+            "AGENT_TOKEN": "x" * 40,
+            "HA_TOKEN": "y",
+            "PI_TOKEN": "p" * 40,
+            "CODER_TOKEN": "c" * 40,
+            "BOT_TOKEN": "b",
+            "GUARDIAN_BOT_TOKEN": "g",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
