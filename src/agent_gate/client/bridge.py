@@ -25,6 +25,7 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 LISTS = ("tools", "prompts", "resources")
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 LINGER_SECONDS = 1.5
+READY_SECONDS = 15.0
 
 
 class Gone(Exception):
@@ -222,8 +223,21 @@ class Bridge:
         return True
 
     async def _rest(self, pause: float) -> float:
+        """Wait a little longer than last time, then for a gateway that is up but not ready yet."""
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+        with suppress(NotReached, Broken, TimeoutError):
+            async with asyncio.timeout(READY_SECONDS):
+                await self._ready()
         return min(pause * 2, LONGEST_PAUSE)
+
+    async def _ready(self) -> None:
+        """Return once its sources are connected: until then a tool may seem unknown."""
+        while True:
+            answer = await self._http.send("GET", self._common, path=self._http.address.ready)
+            await self._finish(answer)
+            if answer.status != 503:
+                return
+            await asyncio.sleep(FIRST_PAUSE)
 
     async def _relay(self, answer: Answer, message: Message) -> bool:
         """Pass a stream's messages on; True once the request's own answer was among them."""
@@ -325,6 +339,7 @@ class Bridge:
             except Gone:
                 with suppress(NotReached, Broken):
                     await self._renew(session)
+                    continue
             except (NotReached, Broken):
                 pass
             pause = await self._rest(pause)

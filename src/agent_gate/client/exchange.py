@@ -60,6 +60,11 @@ class Address(NamedTuple):
     def origin(self) -> str:
         return f"{self.scheme}://{self.authority}"
 
+    @property
+    def ready(self) -> str:
+        """Where the gateway says whether its sources are connected."""
+        return self.path.partition("/mcp")[0] + "/ready"
+
 
 def trust(ca: Path | None, fingerprint: str | None) -> ssl.SSLContext:
     """A context for the system's authorities, only `ca`, or (checked later) one fingerprint."""
@@ -178,11 +183,13 @@ class Http:
         self._fingerprint = plain_fingerprint(fingerprint) if fingerprint else None
         self._idle: list[Line] = []
 
-    async def send(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
-        """Send one request and read the head of its reply."""
+    async def send(
+        self, method: str, headers: Mapping[str, str], body: bytes = b"", path: str | None = None
+    ) -> Answer:
+        """Send one request, to the MCP endpoint unless `path` says otherwise, and read the head of its reply."""
         line = self._reuse() or await self._connect()
         try:
-            line.writer.write(self._encode(method, headers, body))
+            line.writer.write(self._encode(method, path or self.address.path, headers, body))
             await line.writer.drain()
             return await self._head(line)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
@@ -192,8 +199,8 @@ class Http:
             line.writer.close()
             raise
 
-    def _encode(self, method: str, headers: Mapping[str, str], body: bytes) -> bytes:
-        lines = [f"{method} {self.address.path} HTTP/1.1", f"Host: {self.address.authority}"]
+    def _encode(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {self.address.authority}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if method == "POST":
             lines.append(f"Content-Length: {len(body)}")
