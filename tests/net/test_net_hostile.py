@@ -27,6 +27,7 @@ SMUGGLING = {
     "an empty length": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: \r\n\r\n",
     "an overflowing length": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 99999999999999999999\r\n\r\n",
     "an unknown transfer coding": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a coding before chunked": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "identity as transfer coding": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: identity\r\n\r\nabc",
     "a second transfer coding": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
     "chunked not last": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked, x\r\n\r\n0\r\n\r\n",

@@ -382,6 +382,27 @@ def test_more_bytes_than_were_asked_for_never_reach_the_next_request(run: Run) -
     run(main())
 
 
+def test_bytes_nobody_asked_for_end_an_idle_connection(run: Run) -> None:
+    async def main() -> None:
+        answered = asyncio.Event()
+
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await upstream.read_request(reader)
+            writer.write(OK)
+            await answered.wait()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+            await reader.read()
+
+        async with scripted(script) as (upstream, pool, target):
+            assert (await call(pool, target)).body == b"ok"
+            answered.set()
+            await eventually(lambda: not pool._wires)
+            assert (await call(pool, target)).body == b"ok"
+            assert upstream.connections == 2
+
+    run(main())
+
+
 def test_cancelling_the_caller_closes_the_connection(run: Run) -> None:
     async def main() -> None:
         left = asyncio.Event()
@@ -392,7 +413,7 @@ def test_cancelling_the_caller_closes_the_connection(run: Run) -> None:
             left.set()
 
         async with scripted(script) as (upstream, pool, target):
-            task = asyncio.create_task(call(pool, target))
+            task = asyncio.create_task(call(pool, target, deadline=time.monotonic() + 60))
             await eventually(lambda: len(upstream.requests) == 1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
