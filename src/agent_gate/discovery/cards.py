@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from agent_gate.core.tool import Tool
-from agent_gate.discovery.tokens import LONGEST, count, prefix
+from agent_gate.discovery.tokens import LONGEST, count
 from agent_gate.errors import CatalogError
 
 AIM, CAP, PREAMBLE = 60, 80, 32
@@ -134,11 +134,12 @@ def truncate(text: str, budget: int) -> str:
     fitting = bisect_right(ends, budget, key=lambda end: count(window[:end], budget))
     if fitting:
         return window[: ends[fitting - 1]]
-    for tokens in range(budget - 1, -1, -1):
-        cut = prefix(window, tokens).rstrip() + ELLIPSIS
-        if count(cut, budget) <= budget:
-            return cut
-    return ""
+    size = bisect_right(
+        range(1, len(window) + 1), budget - 1, key=lambda size: count(window[:size], budget - 1)
+    )
+    while size and count(window[:size].rstrip() + ELLIPSIS, budget) > budget:
+        size -= 1
+    return window[:size].rstrip() + ELLIPSIS
 
 
 def one_line(text: str) -> str:

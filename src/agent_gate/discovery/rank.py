@@ -311,7 +311,7 @@ def split(query: str) -> list[str]:
             parts.append(text[start : joint.start()])
             start = joint.end()
     parts.append(text[start:])
-    useful = [part for part in parts if len(terms(part)) > 1 or _begins_action(part)]
+    useful = [part for part in parts if terms(part)]
     return useful[:6] if len(useful) > 1 else []
 
 

@@ -49,18 +49,6 @@ def fits(text: str, budget: int) -> bool:
     return count(text, budget) <= budget
 
 
-def prefix(text: str, tokens: int) -> str:
-    """The text of the first `tokens` tokens, without a character that the cut would split."""
-    ranks, taken, left = _ranks(), bytearray(), tokens
-    for piece in _pieces(text):
-        if left <= 0:
-            break
-        parts = [piece] if piece in ranks else _merge(piece[: left * LONGEST * 2])
-        taken += b"".join(parts[:left])
-        left -= len(parts)
-    return taken.decode("utf-8", "ignore")
-
-
 def _pieces(text: str) -> Iterator[bytes]:
     pattern = _ASCII if text.isascii() else _pattern()
     for match in pattern.finditer(text):
