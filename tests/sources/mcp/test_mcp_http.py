@@ -51,7 +51,16 @@ def note(method: str, **params: object) -> dict:
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
-def test_a_forgotten_session_is_begun_again_and_the_refused_call_sent_once_more() -> None:
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (404, b""),
+        (400, b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID"}}'),
+    ],
+)
+def test_a_forgotten_session_is_begun_again_and_the_refused_call_sent_once_more(
+    status: int, words: bytes
+) -> None:
     sessions = iter(["one", "two", "three"])
     ran: list[str] = []
 
@@ -61,7 +70,7 @@ def test_a_forgotten_session_is_begun_again_and_the_refused_call_sent_once_more(
             offered = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}}
             await request.result(offered, mcp_session_id=next(sessions))
         elif request.rpc == "tools/call" and session == "two":
-            await request.send(404)
+            await request.send(status, words)
         elif request.rpc == "tools/call":
             ran.append(session)
             await request.result(text("ran"))

@@ -197,13 +197,16 @@ class HttpLink:
         return path.encode() if location and path != url and path.startswith("/") else None
 
     async def refusal(self, reply: StreamReply, used: bytes) -> Exception:
-        """What a status says about the request: who refused it, and whether it can have run."""
+        """What a status says about the request: who refused it, and whether it can have run.
+
+        Many servers answer 400 where the protocol has 404 for a session they do not know.
+        """
         try:
             text = await reply.read(MAX_ERROR)
         except (Lost, BadReply):
             text = b""
         status = reply.status
-        if status == 404 and used:
+        if used and (status == 404 or (status == 400 and b"session" in text.lower())):
             return StaleSession(lambda: self.session_id == used)
         if status == 429 or (status == 503 and reply.header(b"retry-after")):
             return Throttled(retry_after(reply))

@@ -1,0 +1,216 @@
+"""The pure parts of the MCP source: text, headers, events, results, lists and rates."""
+
+import asyncio
+import base64
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from upstreams import run, tool
+
+from agent_gate.config.servers import ServerSettings, TraitSettings
+from agent_gate.core.tool import Traits
+from agent_gate.errors import RateLimited
+from agent_gate.sources.mcp.bucket import Bucket
+from agent_gate.sources.mcp.clean import MAX_DESCRIPTION, clean, clean_schema
+from agent_gate.sources.mcp.events import EventParser
+from agent_gate.sources.mcp.headers import header_map, header_value, param_headers
+from agent_gate.sources.mcp.listing import usable_tools
+from agent_gate.sources.mcp.mux import Mux
+from agent_gate.sources.mcp.shape import shape_of, without_reserved
+from agent_gate.sources.mcp.wire import RpcError, decode, encode_request, result_of
+
+SETTINGS = ServerSettings(key="up")
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("plain", "plain"),
+        ("line\nand\ttab", "line\nand\ttab"),
+        ("a\u202eb\u200bc", "abc"),
+        ("tag\U000e0041\U000e0042", "tag"),
+        ("bell\x07\x9b", "bell"),
+        ("\ufeffbom", "bom"),
+        (7, ""),
+        (None, ""),
+    ],
+)
+def test_hidden_characters_are_taken_out_of_texts(written: object, shown: str) -> None:
+    assert clean(written) == shown
+
+
+@given(st.text(), st.integers(8, 64))
+def test_cleaned_text_fits_its_limit_and_is_stable(text: str, limit: int) -> None:
+    cleaned = clean(text, limit)
+    assert len(cleaned.encode()) <= limit
+    assert clean(cleaned, limit) == cleaned
+
+
+def test_a_schemas_texts_are_cleaned_and_its_structure_kept() -> None:
+    schema = {"type": "object", "properties": {"a": {"description": "x\u200by", "enum": ["p", "q\u202e"]}}}
+    cleaned = clean_schema(schema)
+    assert cleaned == {"type": "object", "properties": {"a": {"description": "xy", "enum": ["p", "q"]}}}
+    long = clean_schema({"description": "d" * 10_000})["description"]
+    assert len(long.encode()) <= MAX_DESCRIPTION
+
+
+@given(st.text())
+def test_a_header_value_can_be_read_back(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return
+    value = header_value(text)
+    assert value.isascii()
+    assert value.isprintable()
+    if value != text:
+        assert base64.b64decode(value.removeprefix("=?base64?").removesuffix("?=")).decode() == text
+
+
+def test_headers_are_made_of_nested_arguments_that_are_there() -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "boolean", "x-mcp-header": "Flag"}}}
+    schema = {"type": "object", "properties": {"a": inner, "n": {"type": "integer", "x-mcp-header": "Num"}}}
+    wanted = header_map(schema)
+    assert param_headers(wanted, {"a": {"b": True}, "n": 5}) == {
+        "Mcp-Param-Flag": "true",
+        "Mcp-Param-Num": "5",
+    }
+    assert param_headers(wanted, {"a": 3}) == {}
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.data())
+def test_events_are_the_same_wherever_the_stream_is_cut(payloads, end: bytes, data) -> None:
+    lines = [payload.replace(b"\r", b"").replace(b"\n", b"") for payload in payloads]
+    stream = (
+        b"".join(b"id: %d%bdata: %b%b%b" % (n, end, line, end, end) for n, line in enumerate(lines)) + b":end"
+    )
+    whole = [event.data for event in EventParser().feed(stream)]
+    cut = data.draw(st.integers(0, len(stream)))
+    parser = EventParser()
+    parts = [event.data for chunk in (stream[:cut], stream[cut:]) if chunk for event in parser.feed(chunk)]
+    assert parts == whole == lines
+
+
+def test_an_event_knows_its_kind_id_and_retry() -> None:
+    (event,) = EventParser().feed(b"event: endpoint\nid: 7\nretry: 250\ndata: a\ndata: b\n\n")
+    assert (event.kind, event.id, event.retry, event.data) == (b"endpoint", b"7", 0.25, b"a\nb")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_message_or_noise(data: bytes) -> None:
+    async def feed() -> None:
+        async def nowhere(sent: bytes) -> None:
+            del sent
+
+        mux = Mux(nowhere)
+        mux.feed(data)
+        assert mux.pending == {}
+        await mux.stop()
+
+    run(feed())
+
+
+@given(json_values)
+def test_a_result_survives_as_the_bytes_it_came_in(value: object) -> None:
+    raw = msgspec.json.encode(value)
+    message = decode(b'{"jsonrpc":"2.0","id":1,"result":' + raw + b"}")[0]
+    assert result_of(message) == raw
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=4))
+def test_a_request_is_one_line(params: dict) -> None:
+    data = encode_request(1, "tools/call", params)
+    assert b"\n" not in data
+    assert msgspec.json.decode(data)["params"] == params
+
+
+@given(
+    st.dictionaries(st.text(), json_values, max_size=3), st.dictionaries(st.text(), json_values, max_size=3)
+)
+def test_reserved_meta_is_dropped_and_everything_else_stays(meta: dict, rest: dict) -> None:
+    reserved = {"io.modelcontextprotocol/serverInfo": {"name": "x"}}
+    kept = {name: value for name, value in meta.items() if not name.startswith("io.modelcontextprotocol/")}
+    rest = {name: value for name, value in rest.items() if name not in ("_meta", "isError", "resultType")}
+    body = msgspec.json.encode(
+        {"content": [{"_meta": {**meta, **reserved}}], **rest, "_meta": {**meta, **reserved}}
+    )
+    cleaned = msgspec.json.decode(without_reserved(body, shape_of(body)))
+    assert cleaned == {"content": [{"_meta": {**meta, **reserved}}], **rest, "_meta": kept}
+
+
+@pytest.mark.parametrize("body", [b"[]", b"1", b'{"isError":"no"}', b'{"a":"\xff"}', b"{"])
+def test_a_result_that_is_no_object_of_the_protocol_is_an_error(body: bytes) -> None:
+    with pytest.raises(RpcError):
+        shape_of(body)
+
+
+def traits(annotations: dict, **settings: object) -> Traits:
+    made = usable_tools(
+        [tool("t", annotations=annotations)], ServerSettings(key="up", **settings), modern=False
+    )
+    return made.definitions[0].traits
+
+
+CLAIMS = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": True, "openWorldHint": True}
+
+
+def test_an_untrusted_server_is_believed_only_the_worst() -> None:
+    assert traits(CLAIMS) == Traits(destructive=True, open_world=True)
+    assert traits({"destructiveHint": "yes"}) == Traits()
+
+
+def test_a_trusted_server_is_believed_and_the_operator_has_the_last_word() -> None:
+    every = Traits(read_only=True, destructive=True, idempotent=True, open_world=True, trusted=True)
+    assert traits(CLAIMS, trust_annotations=True) == every
+    said = TraitSettings(read_only=True, destructive=False)
+    assert traits(CLAIMS, traits=said) == Traits(read_only=True, open_world=True, trusted=True)
+
+
+@given(
+    st.lists(json_values | st.fixed_dictionaries({"name": st.text(), "inputSchema": json_values}), max_size=5)
+)
+def test_any_list_of_tools_yields_definitions_or_reasons(entries: list) -> None:
+    made = usable_tools(entries, SETTINGS, modern=True)
+    assert len(made.definitions) + len(made.excluded) == len(entries)
+    assert {definition.name for definition in made.definitions} == set(made.routes)
+
+
+def test_two_tools_of_one_name_keep_the_first() -> None:
+    made = usable_tools([tool("a", description="1"), tool("a", description="2")], SETTINGS, modern=False)
+    assert [definition.description for definition in made.definitions] == ["1"]
+    assert made.excluded[0].reason == "another tool of this server has the same name"
+
+
+class Hand:
+    """A clock that moves when told to."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+def test_a_bucket_lets_a_burst_go_and_then_one_at_a_time() -> None:
+    async def story() -> None:
+        clock = Hand()
+        bucket = Bucket(60, clock, "up")
+        for _ in range(6):
+            await bucket.take(clock.time + 0.1)
+        with pytest.raises(RateLimited) as caught:
+            await bucket.take(clock.time + 0.1)
+        assert caught.value.retry_after == pytest.approx(1)
+        clock.time += 1
+        await asyncio.wait_for(bucket.take(clock.time + 0.1), 1)
+
+    run(story())
