@@ -23,13 +23,15 @@ def tool_help(tool: Mapping[str, Any]) -> str:
     if properties:
         width = max(map(len, properties))
         lines += ["", "Arguments:"]
-        lines += [f"  {name:{width}}  {facts(schema, name)}".rstrip() for name in [*required, *optional]]
+        lines += [f"  {name:{width}}  {facts(tool, name)}" for name in [*required, *optional]]
     example = [f"{name}={value_for(schema, name)}" for name in required]
     lines += ["", "Example:", f"  agent-gate request {' '.join([tool['name'], *example])}"]
     return "\n".join(lines)
 
 
-def facts(schema: Mapping[str, Any], name: str) -> str:
+def facts(tool: Mapping[str, Any], name: str) -> str:
+    """Everything the schema says of one argument, on one line."""
+    schema = tool["input_schema"]
     declared = schema["properties"][name]
     declared = declared if isinstance(declared, Mapping) else {}
     found = [" or ".join(sorted(types_of(schema, name))) or "any"]
@@ -39,8 +41,8 @@ def facts(schema: Mapping[str, Any], name: str) -> str:
         found.append("one of " + ", ".join(map(shown, declared["enum"])))
     if "default" in declared:
         found.append(f"default {shown(declared['default'])}")
-    if "pattern" in declared:
-        found.append(f"matches {declared['pattern']}")
+    if pattern := tool["args"].get(name, {}).get("validate"):
+        found.append(f"matches {pattern}")
     text = ", ".join(found)
     description = visible(str(declared.get("description", "")))
     return f"{text}: {description}" if description else text

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import logging
+import os
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -210,7 +211,8 @@ async def dial(place: Place, headers: Mapping[str, str], heard: Heard, lost: Los
     except ssl.SSLCertVerificationError as error:
         raise Unreachable(f"{error.verify_message or error}\n{TRUST_ADVICE}") from None
     except OSError as error:
-        raise Unreachable(f"{place.shown}: {error.strerror or error}") from None
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise Unreachable(f"{place.shown}: {why}") from None
     finally:
         if link is not None and not (link.opened.done() and link.opened.exception() is None):
             link.opened.cancel()

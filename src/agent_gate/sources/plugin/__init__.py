@@ -1,11 +1,6 @@
-"""Python plugins as sources."""
+"""Services answered by a Python class: the way out for protocols that are not HTTP."""
 
+from agent_gate.sources.plugin.handler import ServiceHandler
+from agent_gate.sources.plugin.source import SOURCE, PluginSource
 
-class PluginKind:
-    name = "plugin"
-
-    def make(self, settings, toolbox):
-        return []
-
-
-SOURCE = PluginKind()
+__all__ = ["SOURCE", "PluginSource", "ServiceHandler"]

@@ -1,0 +1,192 @@
+"""The plugin source: a service answered by a Python class, behind its own thread and a bounded number of calls."""
+
+import asyncio
+import copy
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from agent_gate.config.definition import to_definition
+from agent_gate.config.services import ServiceConfig
+from agent_gate.core.call import Result
+from agent_gate.core.ids import fold_namespace
+from agent_gate.core.ports import Clock, Job, Plan, Toolbox
+from agent_gate.core.tool import Definition
+from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, UpstreamError
+from agent_gate.observe.redact import Redactor
+from agent_gate.sources.plugin.handler import ServiceHandler
+from agent_gate.sources.plugin.loading import load_handler
+from agent_gate.sources.plugin.worker import Worker
+
+log = logging.getLogger("agent_gate.sources.plugin")
+CONCURRENCY = 8
+START_SECONDS = 30.0
+CLOSE_SECONDS = 5.0
+HEALTH_SECONDS = 30.0
+HEALTH_TIMEOUT = 5.0
+LONGEST_QUEUEING = 5.0
+
+
+class PluginSource:
+    """Answers calls by a handler's `execute`. At most `options.concurrency` run at once."""
+
+    kind = "plugin"
+    unwell: str | None = None
+
+    def __init__(
+        self, config: ServiceConfig, handler: type[ServiceHandler], clock: Clock, max_bytes: int
+    ) -> None:
+        self.config, self._class, self._clock, self._max_bytes = config, handler, clock, max_bytes
+        self.key, self.namespace, self.title = config.name, fold_namespace(config.name), config.name
+        self._slots = asyncio.Semaphore(concurrency(config))
+        self._redactor = Redactor((config.auth.token, config.auth.password))
+        self._tools = {tool.name: tool for tool in config.tools}
+        self._worker: Worker | None = None
+        self._handler: ServiceHandler | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        worker, handler = self._worker, self._handler
+        self._worker = self._handler = None
+        if worker is None:
+            return
+        if handler is not None:
+            await self._quietly(worker, handler.close, CLOSE_SECONDS)
+        await asyncio.to_thread(worker.stop)
+
+    async def connect(self) -> Sequence[Definition]:
+        """Make and start the handler, in its own thread; the tools are those of the file."""
+        if self._worker is None:
+            self._worker = Worker(self.key)
+        if self._handler is None:
+            handler = await self._made(self._worker)
+            await self._during(self._worker, START_SECONDS, "start", handler.start)
+            self._handler = handler
+        return [to_definition(self.config, tool) for tool in self.config.tools]
+
+    async def _made(self, worker: Worker) -> ServiceHandler:
+        made = await self._during(
+            worker, START_SECONDS, "start", self._class, self.config, list(self.config.tools)
+        )
+        assert isinstance(made, ServiceHandler)
+        return made
+
+    async def watch(self) -> None:
+        """Ask the handler how it is, now and then; a handler that is not well still gets calls."""
+        while True:
+            await asyncio.sleep(HEALTH_SECONDS)
+            if self._worker is None or self._handler is None:
+                return
+            well = await self._quietly(self._worker, self._handler.health_check, HEALTH_TIMEOUT)
+            self.unwell = None if well else "its own health check fails"
+
+    async def answer(self, job: Job) -> Result:
+        worker, handler = self._worker, self._handler
+        if worker is None or handler is None:
+            raise DependencyUnavailable(f"{self.key} is not started. Nothing was sent")
+        await self._slot(job.deadline)
+        tool = job.case.tool.upstream
+        outcome = worker.submit(handler.execute, tool, copy.deepcopy(dict(job.arguments)))
+        loop = asyncio.get_running_loop()
+        outcome.add_done_callback(lambda _: loop.call_soon_threadsafe(self._slots.release))
+        try:
+            value = await asyncio.shield(asyncio.wrap_future(outcome))
+        except asyncio.CancelledError:
+            worker.cancel(outcome)
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary to a stranger's code
+            raise self._failure(tool, error) from None
+        return self._result(tool, value)
+
+    async def _slot(self, deadline: float) -> None:
+        """Wait a moment for a free place; a plugin whose places are all stuck answers nobody, and says so."""
+        left = min(LONGEST_QUEUEING, deadline - self._clock.monotonic() - 0.1)
+        try:
+            await asyncio.wait_for(self._slots.acquire(), max(0.0, left))
+        except TimeoutError:
+            busy = concurrency(self.config)
+            raise DependencyUnavailable(
+                f"{self.key} is busy: {busy} calls are running and none ended. Nothing was sent",
+                retry_after=5,
+            ) from None
+
+    def _failure(self, tool: str, error: Exception) -> GatewayError:
+        """What the agent may read: an error that the plugin meant for it, else only the kind of the exception."""
+        if isinstance(error, GatewayError):
+            error.message = self._redactor.text(error.message)
+            return error
+        log.error("A plugin failed", extra={"source": self.key, "tool": tool}, exc_info=error)
+        return UpstreamError(f"{self.key} failed ({type(error).__name__}); the gateway's log says more")
+
+    def _result(self, tool: str, value: Any) -> Result:
+        definition = self._tools[tool]
+        if definition.response is not None and definition.response.wrap is not None:
+            value = {definition.response.wrap: value}
+        try:
+            body = msgspec.json.encode(value)
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+            raise UpstreamError(f"{self.key} answered something that is not JSON") from None
+        if len(body) > self._max_bytes:
+            raise UpstreamError(f"{self.key} answered {len(body)} bytes; at most {self._max_bytes} are taken")
+        return Result(body)
+
+    async def _during(
+        self, worker: Worker, seconds: float, phase: str, function: Callable[..., Any], *args: Any
+    ) -> Any:
+        """A step of the handler's life, under a deadline; the reason shown never has an exception's text."""
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(worker.submit(function, *args)), seconds)
+        except TimeoutError:
+            raise DependencyUnavailable(f"{self.key} did not {phase} within {seconds:g} s") from None
+        except GatewayError:
+            raise
+        except Exception as error:  # the boundary to a stranger's code
+            log.error("A plugin failed", extra={"source": self.key, "phase": phase}, exc_info=error)
+            raise DependencyUnavailable(
+                f"{self.key} did not {phase} ({type(error).__name__}); the gateway's log says more"
+            ) from None
+
+    async def _quietly(self, worker: Worker, function: Callable[[], Any], seconds: float) -> bool:
+        """Whether a step of the handler's life went well."""
+        try:
+            return bool(await self._during(worker, seconds, "answer", function))
+        except GatewayError:
+            return False
+
+
+def concurrency(config: ServiceConfig) -> int:
+    wanted = config.options.get("concurrency", CONCURRENCY)
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= 1000:
+        raise ConfigError(
+            f"service {config.name}: options.concurrency must be a whole number from 1 to 1000",
+            where=config.where or None,
+        )
+    return wanted
+
+
+class PluginKind:
+    """Registers the services with `handler: python`."""
+
+    name = "plugin"
+
+    def make(self, settings: Any, toolbox: Toolbox) -> list[Plan]:
+        return [
+            self._plan(config, settings.plugins.paths, toolbox)
+            for config in settings.services.values()
+            if config.handler == "python"
+        ]
+
+    def _plan(self, config: ServiceConfig, paths: Sequence[Path], toolbox: Toolbox) -> Plan:
+        handler = load_handler(config, paths)
+        return Plan(source=PluginSource(config, handler, toolbox.clock, toolbox.max_bytes), settings=config)
+
+
+SOURCE = PluginKind()

@@ -1,0 +1,99 @@
+"""A thread with an event loop for one plugin, so that whatever the plugin does happens away from the gateway's loop."""
+
+import asyncio
+import concurrent.futures
+import inspect
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+Outcome = concurrent.futures.Future[Any]
+STOP_SECONDS = 1.0
+
+
+class Crashed(Exception):
+    """The plugin tried to end the thread or the process; `str` names how."""
+
+
+async def guarded(work: Any) -> Any:
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        raise Crashed(type(error).__name__) from error
+
+
+class Worker:
+    """Runs functions of a plugin: coroutine functions on its loop, others in a thread each."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._tasks: dict[Outcome, asyncio.Task[Any]] = {}
+        self._thread = threading.Thread(target=self._run, name=f"plugin {name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Outcome:
+        """Start `function(*args)`; the future ends when the work has ended, even if nobody waits any more."""
+        outcome: Outcome = concurrent.futures.Future()
+        self._loop.call_soon_threadsafe(self._begin, outcome, function, args)
+        return outcome
+
+    def cancel(self, outcome: Outcome) -> None:
+        """Pass a cancellation on to a coroutine; a function in a thread cannot be stopped and goes on."""
+        self._loop.call_soon_threadsafe(self._cancel, outcome)
+
+    def stop(self) -> None:
+        """End the thread; one that is stuck in the plugin is left behind and dies with the process."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(STOP_SECONDS)
+
+    def _begin(self, outcome: Outcome, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        if inspect.iscoroutinefunction(function):
+            task = self._loop.create_task(guarded(function(*args)))
+            self._tasks[outcome] = task
+        else:
+            task = self._loop.create_task(guarded(self._threaded(function, args)))
+        task.add_done_callback(partial(self._finish, outcome))
+
+    def _cancel(self, outcome: Outcome) -> None:
+        task = self._tasks.get(outcome)
+        if task is not None:
+            task.cancel()
+
+    def _finish(self, outcome: Outcome, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(outcome, None)
+        if task.cancelled():
+            outcome.set_exception(Crashed("cancelled"))
+        elif (error := task.exception()) is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(task.result())
+
+    async def _threaded(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        ended: asyncio.Future[Any] = self._loop.create_future()
+        work = partial(self._work, ended, function, args)
+        threading.Thread(target=work, name=self._thread.name, daemon=True).start()
+        value = await ended
+        return await value if inspect.isawaitable(value) else value
+
+    def _work(self, ended: asyncio.Future[Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        try:
+            value = function(*args)
+        except BaseException as error:  # noqa: BLE001 - the boundary: nothing a plugin raises may end the process
+            failure = error if isinstance(error, Exception) else Crashed(type(error).__name__)
+            self._tell(ended.set_exception, failure)
+        else:
+            self._tell(ended.set_result, value)
+
+    def _tell(self, tell: Callable[[Any], None], value: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(tell, value)
+        except RuntimeError:
+            return
