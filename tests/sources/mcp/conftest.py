@@ -11,6 +11,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
 from upstreams import Upstream, http_process  # noqa: E402
 
+from agent_gate.sources.mcp import child  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that do not end by themselves are given less time than in earnest."""
+    monkeypatch.setattr(child, "EOF_SECONDS", 0.3)
+    monkeypatch.setattr(child, "TERM_SECONDS", 0.3)
+
 
 @pytest.fixture(scope="session")
 def both_eras() -> Iterator[Upstream]:
