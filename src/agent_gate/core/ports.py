@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from agent_gate.core.approval import Approval
 from agent_gate.core.call import Case, Result
 from agent_gate.core.tool import Definition, Json
 
@@ -160,10 +161,21 @@ class Plan:
 
 
 class Channel(Protocol):
-    """Something that pushes approvals to a person and brings the answer back."""
+    """Something that pushes approvals to a person and brings the answer back.
+
+    `asked` and `resolved` raise a `GatewayError` where the message did not get through; they are tried again.
+    """
 
     name: str
 
-    async def asked(self, approval: Any) -> None: ...
-    async def resolved(self, approval: Any) -> None: ...
-    async def run(self) -> None: ...
+    async def asked(self, approval: Approval) -> str:
+        """Show a question; returns what finds its message again."""
+        ...
+
+    async def resolved(self, approval: Approval, message: str) -> None:
+        """Show on that message how the question ended."""
+        ...
+
+    async def run(self) -> None:
+        """Bring answers back; returns only where there is nothing to wait for."""
+        ...

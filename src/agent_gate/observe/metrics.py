@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+WAITS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 86_400.0)
 MOST_SERIES = 2_000
 OTHER = "other"
 
@@ -65,8 +66,10 @@ class Histogram:
 
     kind = "histogram"
 
-    def __init__(self, name: str, help_text: str, labels: Iterable[str] = ()) -> None:
-        self.name, self.help, self.labels = name, help_text, tuple(labels)
+    def __init__(
+        self, name: str, help_text: str, labels: Iterable[str] = (), buckets: tuple[float, ...] = BUCKETS
+    ) -> None:
+        self.name, self.help, self.labels, self.buckets = name, help_text, tuple(labels), buckets
         self.values: dict[Labels, list[float]] = {}
 
     def observe(self, seconds: float, *labels: str) -> None:
@@ -74,15 +77,15 @@ class Histogram:
         if row is None:
             if len(self.values) >= MOST_SERIES:
                 labels = (OTHER,) * len(self.labels)
-            row = self.values.setdefault(labels, [0.0] * (len(BUCKETS) + 2))
-        row[bisect_left(BUCKETS, seconds)] += 1
+            row = self.values.setdefault(labels, [0.0] * (len(self.buckets) + 2))
+        row[bisect_left(self.buckets, seconds)] += 1
         row[-1] += seconds
 
     def lines(self) -> Iterable[str]:
         names = (*self.labels, "le")
         for values, row in sorted(self.values.items()):
             total = 0.0
-            for bound, number in zip((*map(str, BUCKETS), "+Inf"), row, strict=False):
+            for bound, number in zip((*map(str, self.buckets), "+Inf"), row, strict=False):
                 total += number
                 yield f"{self.name}_bucket{label_text(names, (*values, bound))} {total:g}"
             yield f"{self.name}_sum{label_text(self.labels, values)} {row[-1]:g}"
@@ -131,8 +134,17 @@ class Metrics:
         )
         self.waits = self.add(
             Histogram(
-                "agent_gate_approval_wait_seconds", "How long people take to answer.", ("channel", "verdict")
+                "agent_gate_approval_wait_seconds",
+                "How long people take to answer.",
+                ("channel", "verdict"),
+                WAITS,
             )
+        )
+        self.deliveries = self.add(
+            Counter("agent_gate_deliveries_total", "Messages to people by channel.", ("channel", "result"))
+        )
+        self.answers_refused = self.add(
+            Counter("agent_gate_answers_refused_total", "Answers that did not count.", ("channel", "why"))
         )
 
     def add(self, series: Series) -> Series:

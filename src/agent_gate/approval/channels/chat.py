@@ -1,0 +1,99 @@
+"""A card as a chat message: HTML with everything escaped, or the same as plain text, within the message limit."""
+
+import html
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from agent_gate.approval.render import Argument, Card, argument_lines, clock, span
+
+LIMIT = 3900
+ROOMS = (400, 120, 40)
+SIGNATURE_ROOM = 600
+SENTENCE_ROOM = 400
+
+
+class Part(NamedTuple):
+    """A piece of the message and how it looks."""
+
+    look: Literal["plain", "bold", "code"]
+    text: str
+
+    def as_html(self) -> str:
+        text = html.escape(self.text, quote=False)
+        return {"plain": text, "bold": f"<b>{text}</b>", "code": f"<pre>{text}</pre>"}[self.look]
+
+
+def units(text: str) -> int:
+    """Length as the platform counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def fold(text: str, room: int) -> str:
+    return Argument("", text).folded(room)
+
+
+def fitting(shown: Card, budget: int) -> tuple[str, bool]:
+    """All arguments within `budget`, and whether anything had to be left out or folded."""
+    for room in ROOMS:
+        text = "\n".join(argument_lines(shown, room))
+        if units(text) <= budget:
+            return text, shown.folds(room)
+    digest = sha256("\n".join(argument_lines(shown, 1 << 30)).encode("utf-8", "surrogatepass")).hexdigest()
+    out: list[str] = []
+    for line in argument_lines(shown, ROOMS[-1]):
+        short = fold(line, 200)
+        if units("\n".join([*out, short])) > budget - 120:
+            break
+        out.append(short)
+    left = len(shown.arguments) - len(out)
+    return "\n".join([*out, f"… and {left} more arguments, all together sha256 {digest[:16]}"]), True
+
+
+def parts(shown: Card, now: float) -> tuple[list[Part], bool]:
+    """The message, and whether the whole arguments should be offered beside it."""
+    head = [
+        Part(
+            "bold",
+            f"{shown.agent} asks: {fold(shown.sentence, SENTENCE_ROOM)}"
+            if shown.sentence
+            else f"{shown.agent} asks to call",
+        ),
+        Part("code", fold(shown.signature, SIGNATURE_ROOM)),
+    ]
+    tail = [Part("plain", f"Rule: {fold(shown.because(), 300)}")]
+    if shown.approvers:
+        tail.append(Part("plain", f"Only {', '.join(shown.approvers)} may answer"))
+    if shown.open:
+        tail.append(Part("plain", f"Time left: {shown.left(now)}"))
+        tail.append(
+            Part(
+                "plain",
+                f"“One hour” and “Always for this” let {shown.agent} repeat exactly this call unasked.",
+            )
+        )
+    else:
+        tail.append(Part("bold", fold(shown.outcome(), 600)))
+    tail.append(Part("plain", f"#{shown.short}"))
+    used = sum(units(part.text) + 1 for part in [*head, *tail])
+    text, cut = fitting(shown, LIMIT - used - 20)
+    return [*head, Part("plain", "Arguments:"), Part("code", text), *tail], cut
+
+
+def as_html(message: Iterable[Part]) -> str:
+    return "\n".join(part.as_html() for part in message)
+
+
+def as_text(message: Iterable[Part]) -> str:
+    return "\n".join(part.text for part in message)
+
+
+def pending_list(cards: Iterable[Card], now: float) -> str:
+    """What is open, one line each."""
+    rows = [
+        f"#{shown.short} {shown.agent}: {fold(shown.signature, 150)} ({span(shown.expires_at - now)} left, asked {clock(shown.asked_at)})"
+        for shown in cards
+    ]
+    text = "\n".join(rows[:12])
+    more = f"\n… and {len(rows) - 12} more" if len(rows) > 12 else ""
+    return f"{text}{more}" if rows else "Nothing waits for you."

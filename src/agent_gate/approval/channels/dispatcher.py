@@ -1,0 +1,193 @@
+"""The dispatcher: every open question reaches every channel once, and every message shows how its question ended.
+
+What was sent where is in the table `deliveries`, so that a restart neither forgets nor repeats. Each question has
+one short story per channel: wait until it is due, send until it is through, wait for the end, show the end.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_gate.approval.channels.quiet import Quiet
+from agent_gate.approval.inbox import Inbox
+from agent_gate.core.approval import Approval
+from agent_gate.core.call import State
+from agent_gate.core.ports import Channel, Clock
+from agent_gate.errors import GatewayError
+from agent_gate.observe.metrics import Metrics
+from agent_gate.store.statement import Statement, Store
+
+log = logging.getLogger("agent_gate.channels")
+UPSERT = (
+    "INSERT INTO deliveries (approval, channel, message, state, at) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT (approval, channel) DO UPDATE SET message = excluded.message, state = excluded.state, at = excluded.at"
+)
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+MOST_UPDATES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A channel, and when it is told: `after` seconds without an answer, and not in the quiet hours."""
+
+    channel: Channel
+    after: float = 0.0
+    quiet: Quiet | None = None
+
+    def due(self, approval: Approval, now: float) -> float:
+        """When this channel may show the question."""
+        at = max(approval.asked_at + self.after, now)
+        return (self.quiet.until(at) or at) if self.quiet is not None else at
+
+
+def pause(tries: int, error: GatewayError) -> float:
+    """Exponential with jitter, and never shorter than what the other side asked for."""
+    grown = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 10))
+    return max(error.retry_after or 0.0, grown * random.uniform(0.5, 1.0))
+
+
+class Dispatcher:
+    """Keeps the stories running, and the channels' own loops."""
+
+    def __init__(self, store: Store, inbox: Inbox, clock: Clock, metrics: Metrics) -> None:
+        self._store, self._inbox, self._clock, self._metrics = store, inbox, clock, metrics
+        self._places: Sequence[Place] = ()
+        self._ends: dict[str, asyncio.Future[Approval]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._undo: Callable[[], None] = lambda: None
+
+    async def start(self, places: Sequence[Place]) -> None:
+        """Take up what is open and what still has to be said, then listen for more."""
+        self._places = places
+        self._undo = self._inbox.subscribe(self._heard)
+        for place in places:
+            self._spawn(self._keep_running(place.channel))
+            known = await self._known(place.channel.name)
+            for approval_id, message in known.items():
+                approval = await self._inbox.get(approval_id)
+                if approval is not None:
+                    self._tell(place, approval, message)
+            for approval in self._inbox.open():
+                if approval.id not in known:
+                    self._tell(place, approval, None)
+
+    async def stop(self) -> None:
+        self._undo()
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._ends.clear()
+
+    async def _known(self, channel: str) -> dict[str, str | None]:
+        """The stories of this channel that had not ended."""
+        rows = await self._store.read(
+            "SELECT approval, message FROM deliveries WHERE channel = ? AND state <> 'closed'", (channel,)
+        )
+        return dict(rows)
+
+    def _heard(self, approval: Approval) -> None:
+        if approval.state is State.PENDING:
+            for place in self._places:
+                self._tell(place, approval, None)
+            return
+        ends = self._ends.pop(approval.id, None)
+        if ends is not None and not ends.done():
+            ends.set_result(approval)
+
+    def _tell(self, place: Place, approval: Approval, message: str | None) -> None:
+        ends = self._ends.get(approval.id)
+        if ends is None:
+            ends = asyncio.get_running_loop().create_future()
+            if approval.state is State.PENDING:
+                self._ends[approval.id] = ends
+            else:
+                ends.set_result(approval)
+        self._spawn(self._story(place, approval, message, ends))
+
+    async def _story(
+        self, place: Place, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
+    ) -> None:
+        channel = place.channel
+        if message is None:
+            self._mark(channel, approval, None, "due")
+            message = await self._ask(place, approval, ends)
+        if message is not None:
+            ended = await asyncio.shield(ends)
+            await self._show_end(channel, ended, message)
+        self._mark(channel, approval, message, "closed")
+
+    async def _ask(self, place: Place, approval: Approval, ends: asyncio.Future[Approval]) -> str | None:
+        """Send the question until it is through; None when it ended before."""
+        channel, tries = place.channel, 0
+        wait = place.due(approval, self._clock.now()) - self._clock.now()
+        while not await ended_within(ends, wait):
+            try:
+                message = await channel.asked(approval)
+            except GatewayError as error:
+                wait, tries = pause(tries, error), tries + 1
+                self._failed(channel, approval, error)
+                continue
+            self._mark(channel, approval, message, "sent")
+            self._metrics.deliveries.add(channel.name, "sent")
+            return message
+        return None
+
+    async def _show_end(self, channel: Channel, ended: Approval, message: str) -> None:
+        for tries in range(MOST_UPDATES):
+            try:
+                await channel.resolved(ended, message)
+            except GatewayError as error:
+                self._failed(channel, ended, error)
+                await asyncio.sleep(pause(tries, error))
+            else:
+                self._metrics.deliveries.add(channel.name, "updated")
+                return
+
+    def _failed(self, channel: Channel, approval: Approval, error: GatewayError) -> None:
+        self._metrics.deliveries.add(channel.name, "failed")
+        log.warning(
+            "A channel did not take a message; it is tried again",
+            extra={"channel": channel.name, "approval": approval.id, "why": error.message},
+        )
+
+    def _mark(self, channel: Channel, approval: Approval, message: str | None, state: str) -> None:
+        params = (approval.id, channel.name, message, state, self._clock.now())
+        self._store.post(Statement(UPSERT, params))
+
+    async def _keep_running(self, channel: Channel) -> None:
+        """A channel's own loop, started again when it falls over."""
+        tries = 0
+        while True:
+            try:
+                await channel.run()
+                return
+            except GatewayError as error:
+                log.warning("A channel is down", extra={"channel": channel.name, "why": error.message})
+                await asyncio.sleep(pause(tries, error))
+            except Exception:  # the others go on while this one starts again
+                log.exception("A channel's loop failed", extra={"channel": channel.name})
+                await asyncio.sleep(LONGEST_PAUSE)
+            tries += 1
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("A delivery's task failed", exc_info=task.exception())
+
+
+async def ended_within(ends: asyncio.Future[Approval], seconds: float) -> bool:
+    """Whether the question ended before `seconds` passed."""
+    try:
+        await asyncio.wait_for(asyncio.shield(ends), max(0.0, seconds))
+    except TimeoutError:
+        return False
+    return True

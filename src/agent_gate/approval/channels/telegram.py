@@ -1,0 +1,200 @@
+"""The Telegram channel: questions with buttons in a chat, answers by long polling, no public address needed.
+
+Who pressed is taken from the platform's update, never from text. A button carries the approval's id under a seal,
+so that it still works after a restart and cannot be made up.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from agent_gate.approval.channels import chat
+from agent_gate.approval.channels.bot import Bot, CallbackQuery, Message, Refused, Update, User
+from agent_gate.approval.channels.buttons import LABELS, Action, answer_of
+from agent_gate.approval.channels.desk import Desk
+from agent_gate.core.approval import Approval
+from agent_gate.core.call import State
+from agent_gate.core.tool import Json
+from agent_gate.errors import GatewayError
+from agent_gate.observe.redact import mask_arguments
+
+log = logging.getLogger("agent_gate.channels.telegram")
+POLL_SECONDS = 50
+ROWS: tuple[tuple[Action, ...], ...] = (("once", "hour"), ("always", "deny"))
+NOT_YOURS = "Only the people this gateway knows may answer."
+NOT_OURS = "This button is not valid."
+NOTED = "Noted. It goes along as the reason when you press a button."
+CLOSED = "This question is closed."
+MOST_REASONS = 200
+
+
+class Settings(Protocol):
+    """What the configuration says about this channel."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def token(self) -> str: ...
+    @property
+    def chat_id(self) -> int | str: ...
+    @property
+    def allowed_users(self) -> Sequence[int]: ...
+    @property
+    def base_url(self) -> str: ...
+
+
+class Telegram:
+    """One bot in one chat. `people` are the names of Telegram ids."""
+
+    def __init__(self, settings: Settings, desk: Desk, people: Mapping[int, str]) -> None:
+        self.name = settings.name
+        self._chat, self._allowed = settings.chat_id, frozenset(settings.allowed_users)
+        self._people, self._desk = people, desk
+        self._bot = Bot(desk.pool, desk.clock, settings.base_url, settings.token)
+        self._reasons: dict[tuple[str, int], str] = {}
+        self._offset = 0
+
+    async def asked(self, approval: Approval) -> str:
+        message, cut = chat.parts(self._desk.card(approval), self._desk.clock.now())
+        markup = {"reply_markup": {"inline_keyboard": self._keyboard(approval, cut=cut)}}
+        return str(await self._show("sendMessage", message, markup))
+
+    async def resolved(self, approval: Approval, message: str) -> None:
+        """Show the end on the message and take its buttons away."""
+        text, _ = chat.parts(self._desk.card(approval), self._desk.clock.now())
+        try:
+            await self._show("editMessageText", text, {"message_id": int(message)})
+        except Refused as refused:
+            gone = refused.says("message to edit not found") or refused.says("message can't be edited")
+            if not gone and not refused.says("message is not modified"):
+                raise
+
+    async def _show(self, method: str, message: Sequence[chat.Part], more: Mapping[str, Json]) -> int:
+        """Send or edit with markup; where the platform does not like the markup, as plain text."""
+        base = {"chat_id": self._chat, "link_preview_options": {"is_disabled": True}, **more}
+        try:
+            return await self._bot.message(
+                method, base | {"text": chat.as_html(message), "parse_mode": "HTML"}
+            )
+        except Refused as refused:
+            if not refused.says("can't parse entities"):
+                raise
+        return await self._bot.message(method, base | {"text": chat.as_text(message)})
+
+    def _keyboard(self, approval: Approval, *, cut: bool) -> list[list[dict[str, str]]]:
+        rows = [[self._button(approval, action, LABELS[action]) for action in row] for row in ROWS]
+        return [*rows, [self._button(approval, "full", "Show all arguments")]] if cut else rows
+
+    def _button(self, approval: Approval, action: Action, label: str) -> dict[str, str]:
+        return {"text": label, "callback_data": self._desk.buttons.make(self.name, approval.id, action)}
+
+    async def run(self) -> None:
+        """Read what happens in the chat for ever. An update is confirmed by asking for the next one."""
+        while True:
+            for raw in await self._bot.updates(self._offset, POLL_SECONDS):
+                await self._handle(raw)
+                self._offset = msgspec.json.decode(raw, type=Numbered).update_id + 1
+
+    async def _handle(self, raw: msgspec.Raw) -> None:
+        try:
+            update = msgspec.json.decode(raw, type=Update)
+        except msgspec.ValidationError as error:
+            log.warning("An update cannot be read and is skipped", extra={"why": str(error)})
+            return
+        try:
+            if update.callback_query is not None:
+                await self._pressed(update.callback_query)
+            elif update.message is not None:
+                await self._said(update.message)
+        except GatewayError as error:
+            log.warning("An update could not be answered", extra={"channel": self.name, "why": error.message})
+
+    def _person(self, user: User | None) -> str | None:
+        """The name of somebody whose press counts; None for everybody else."""
+        if user is None or user.id not in self._allowed:
+            return None
+        return self._people.get(user.id) or ("operator" if len(self._allowed) == 1 else f"telegram:{user.id}")
+
+    async def _pressed(self, query: CallbackQuery) -> None:
+        person = self._person(query.sender)
+        pressed = self._desk.buttons.read(self.name, query.data or "")
+        if person is None or pressed is None or not self._here(query.message):
+            self._refused("stranger" if person is None else "forged", query.sender)
+            said = NOT_YOURS if person is None else NOT_OURS
+        elif pressed.action == "full":
+            said = await self._send_all(pressed.approval_id)
+        else:
+            said = await self._take(pressed.approval_id, pressed.action, person, query.sender)
+        await self._bot.call("answerCallbackQuery", {"callback_query_id": query.id, "text": said[:200]})
+
+    async def _take(self, approval_id: str, action: str, person: str, user: User) -> str:
+        reason = self._reasons.pop((approval_id, user.id), "")
+        try:
+            approval = await self._desk.answer(approval_id, answer_of(action, person, self.name, reason))
+        except GatewayError as error:
+            self._refused("late" if error.code == "INVALID_ARGS" else "not_allowed", user)
+            return error.message
+        return self._desk.card(approval).outcome()
+
+    async def _send_all(self, approval_id: str) -> str:
+        """The arguments as they will run, secrets masked, as a file."""
+        approval = await self._desk.inbox.get(approval_id)
+        if approval is None:
+            return CLOSED
+        shown = msgspec.json.format(msgspec.json.encode(mask_arguments(approval.arguments, approval.secret)))
+        content = self._desk.redactor.known(shown.decode()).encode()
+        fields = {
+            "chat_id": str(self._chat),
+            "caption": f"#{approval.id[-8:]}: the hash that was asked about is {approval.arguments_hash}",
+        }
+        await self._bot.document(fields, f"arguments-{approval.id[-8:]}.json", content)
+        return "Here they are."
+
+    async def _said(self, message: Message) -> None:
+        """`/pending`, or a reply to a question: its text is the reason of the press that follows."""
+        if self._person(message.sender) is None or not self._here(message) or message.text is None:
+            return
+        if message.text.split("@")[0].strip() == "/pending":
+            await self._reply(message, self._pending())
+        elif message.reply_to_message is not None:
+            await self._note(message, message.reply_to_message)
+
+    async def _note(self, message: Message, about: Message) -> None:
+        approval = await self._desk.about(self.name, str(about.message_id))
+        if approval is None or message.sender is None:
+            return
+        if approval.state is not State.PENDING:
+            await self._reply(message, CLOSED)
+            return
+        while len(self._reasons) >= MOST_REASONS:
+            self._reasons.pop(next(iter(self._reasons)))
+        self._reasons[approval.id, message.sender.id] = (message.text or "")[:500]
+        await self._reply(message, NOTED)
+
+    def _pending(self) -> str:
+        return chat.pending_list(map(self._desk.card, self._desk.inbox.open()), self._desk.clock.now())
+
+    async def _reply(self, message: Message, text: str) -> None:
+        params = {
+            "chat_id": message.chat.id,
+            "text": text,
+            "reply_parameters": {"message_id": message.message_id, "allow_sending_without_reply": True},
+            "link_preview_options": {"is_disabled": True},
+        }
+        await self._bot.call("sendMessage", params)
+
+    def _here(self, message: Message | None) -> bool:
+        """Whether this happened in the chat that is asked; a chat given by name cannot be compared."""
+        return message is not None and (isinstance(self._chat, str) or message.chat.id == self._chat)
+
+    def _refused(self, why: str, user: User) -> None:
+        self._desk.metrics.answers_refused.add(self.name, why)
+        log.warning("An answer was refused", extra={"channel": self.name, "why": why, "user": user.id})
+
+
+class Numbered(msgspec.Struct):
+    """The part that every update has."""
+
+    update_id: int

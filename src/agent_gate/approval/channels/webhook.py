@@ -1,0 +1,210 @@
+"""The webhook channel: each question, and how it ended, posted as signed JSON with links that answer it.
+
+The signature follows the Standard Webhooks convention, so that existing libraries verify it. A repeated delivery
+carries the same `webhook-id`. A link answers only after its page was confirmed, because previews follow links too.
+"""
+
+import hmac
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
+
+import msgspec
+
+from agent_gate.approval.channels.buttons import LABELS, Action
+from agent_gate.approval.channels.desk import Desk
+from agent_gate.approval.render import Card, lines
+from agent_gate.core.approval import Approval
+from agent_gate.core.tool import Json
+from agent_gate.errors import UpstreamError
+from agent_gate.net.pool import Target
+from agent_gate.observe.redact import mask_arguments
+
+SECONDS = 15.0
+MAX_REPLY = 1 << 20
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+OFFERED: tuple[Action, ...] = ("once", "hour", "always", "deny")
+SLACK_TEXT = 2900
+NTFY_TEXT = 3500
+
+
+class Settings(Protocol):
+    """What the configuration says about this channel."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def secret(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def format(self) -> Literal["json", "ntfy", "slack"]: ...
+    @property
+    def template(self) -> Mapping[str, Json]: ...
+
+
+Values = Mapping[str, Json]
+
+
+def key_of(secret: str) -> bytes:
+    """The signing key: `whsec_` and base64 as the convention writes it, or the text itself."""
+    if secret.startswith("whsec_"):
+        try:
+            return b64decode(secret[6:], validate=True)
+        except ValueError:
+            return secret.encode()
+    return secret.encode()
+
+
+def sign(secret: str, message_id: str, at: int, body: bytes) -> str:
+    signed = f"{message_id}.{at}.".encode() + body
+    return "v1," + b64encode(hmac.digest(key_of(secret), signed, "sha256")).decode()
+
+
+def filled(template: Json, values: Values) -> Json:
+    """A template with its `{names}` replaced; a text that is one name alone keeps the value's type."""
+    if isinstance(template, Mapping):
+        return {key: filled(item, values) for key, item in template.items()}
+    if isinstance(template, list | tuple):
+        return [filled(item, values) for item in template]
+    if not isinstance(template, str):
+        return template
+    whole = PLACEHOLDER.fullmatch(template)
+    if whole:
+        return values.get(whole[1], template)
+    return PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), template)
+
+
+def ntfy(values: Values, topic: str) -> Json:
+    """What ntfy takes as JSON; three actions are its limit."""
+    links = values["answer"]
+    view = {"action": "view", "clear": True}
+    actions = [
+        {**view, "label": LABELS[action], "url": links[action]}
+        for action in ("once", "deny")
+        if action in links
+    ]
+    if "choose" in links:
+        actions.append({**view, "label": "More…", "url": links["choose"]})
+    return {
+        "topic": topic,
+        "title": values["title"],
+        "message": values["text"][:NTFY_TEXT],
+        "actions": actions,
+    }
+
+
+def slack(values: Values) -> Json:
+    """Blocks with plain text only, so that nothing in an argument is read as markup."""
+    text = {"type": "plain_text", "text": values["text"][:SLACK_TEXT], "emoji": False}
+    buttons = [
+        {"type": "button", "text": {"type": "plain_text", "text": LABELS[action]}, "url": link}
+        for action, link in values["answer"].items()
+        if action in LABELS
+    ]
+    blocks: list[Json] = [{"type": "section", "text": text}]
+    return {
+        "text": values["plain_title"],
+        "blocks": [*blocks, {"type": "actions", "elements": buttons}] if buttons else blocks,
+    }
+
+
+class Webhook:
+    """One URL. `base` says where people reach the answer page; without one, no links are sent."""
+
+    def __init__(self, settings: Settings, desk: Desk, base: Callable[[], str | None]) -> None:
+        self.name = settings.name
+        self._settings, self._desk, self._base = settings, desk, base
+        url, topic = settings.url, ""
+        if settings.format == "ntfy":
+            url, _, topic = settings.url.rstrip("/").rpartition("/")
+        self._topic, self._target = topic, Target.parse(url)
+        own = {name.lower(): value for name, value in settings.headers.items()}
+        self._headers = tuple((name.encode("ascii"), value.encode("latin-1")) for name, value in own.items())
+
+    async def asked(self, approval: Approval) -> str:
+        message = f"{approval.id}.asked"
+        await self._post(message, approval)
+        return message
+
+    async def resolved(self, approval: Approval, message: str) -> None:
+        await self._post(f"{message.partition('.')[0]}.resolved", approval)
+
+    async def run(self) -> None:
+        """Answers come in through the admin listener; there is nothing to wait for."""
+
+    def links(self, approval: Approval) -> dict[str, str]:
+        base = self._base()
+        if base is None or approval.state != "pending":
+            return {}
+        make = self._desk.buttons.make
+        actions: tuple[Action, ...] = (*OFFERED, "choose")
+        return {action: f"{base}/answer/{make(self.name, approval.id, action)}" for action in actions}
+
+    def _values(self, approval: Approval) -> dict[str, Json]:
+        shown: Card = self._desk.card(approval)
+        text = "\n".join(lines(shown, self._desk.clock.now()))
+        links = self.links(approval)
+        arguments = msgspec.json.encode(mask_arguments(approval.arguments, approval.secret)).decode()
+        return {
+            "event": "asked" if shown.open else "resolved",
+            "id": approval.id,
+            "call": approval.call_id,
+            "state": shown.state,
+            "title": shown.title()[:200] if shown.open else shown.outcome()[:200],
+            "plain_title": f"{shown.agent} asks" if shown.open else f"Question {shown.short} is closed",
+            "sentence": shown.sentence,
+            "signature": shown.signature,
+            "arguments": msgspec.json.decode(self._desk.redactor.known(arguments)),
+            "arguments_hash": approval.arguments_hash,
+            "agent": shown.agent,
+            "rule": shown.rule,
+            "where": shown.where,
+            "expires_at": approval.expires_at,
+            "answered_by": shown.answered_by,
+            "answered_on": shown.answered_on,
+            "answer_reason": shown.answer_reason,
+            "text": text,
+            "answer": links,
+            "answer_url": links.get("choose", ""),
+        }
+
+    def _body(self, values: Values) -> bytes:
+        if self._settings.template:
+            return msgspec.json.encode(filled(self._settings.template, values))
+        if self._settings.format == "ntfy":
+            return msgspec.json.encode(ntfy(values, self._topic))
+        if self._settings.format == "slack":
+            return msgspec.json.encode(slack(values))
+        return msgspec.json.encode(
+            {name: value for name, value in values.items() if name not in ("plain_title", "answer_url")}
+        )
+
+    async def _post(self, message_id: str, approval: Approval) -> None:
+        body = self._body(self._values(approval))
+        at = int(self._desk.clock.now())
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"webhook-id", message_id.encode()),
+            (b"webhook-timestamp", str(at).encode()),
+            *self._headers,
+        ]
+        if self._settings.secret:
+            headers.append((b"webhook-signature", sign(self._settings.secret, message_id, at, body).encode()))
+        reply = await self._desk.pool.request(
+            "POST",
+            self._target,
+            b"",
+            headers,
+            body,
+            deadline=self._desk.clock.monotonic() + SECONDS,
+            max_bytes=MAX_REPLY,
+            idempotent=True,
+        )
+        if not 200 <= reply.status < 300:
+            after = (reply.header(b"retry-after") or b"").decode("latin-1")
+            wait = float(after) if after.isdecimal() else None
+            raise UpstreamError(f"{self._target.origin} answered {reply.status}", retry_after=wait)

@@ -1,0 +1,210 @@
+"""A question as a person sees it: `Approval` (or its JSON form) into a `Card`, and a card into plain lines.
+
+Pure. Every channel shows the same card: nothing hidden, nothing that can pretend to be something else, secrets
+masked, long values folded with their length and digest.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from agent_gate.core.approval import Approval
+from agent_gate.observe.redact import mask_arguments
+
+FOLD = 400
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+STATES = {
+    "approved": "Approved",
+    "denied": "Denied",
+    "expired": "Expired: nobody answered in time",
+    "withdrawn": "Withdrawn by the agent",
+}
+SPANS = {"once": "once", "session": "for this session", "hour": "for one hour", "always": "always for this"}
+
+
+def escaped(character: str) -> str:
+    """A character as JSON writes it when it must not appear itself."""
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+
+
+def visible(text: str) -> str:
+    """Control, bidirectional and other characters without a shape of their own as escapes."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() and not INVISIBLE.match(c) else escaped(c) for c in text)
+
+
+def whole(value: Any) -> str:
+    """A value as JSON on one line, so that a text can look neither like a number nor like two arguments."""
+    return visible(json.dumps(value, ensure_ascii=False, default=str))
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument: its name and its whole value, both made visible."""
+
+    name: str
+    value: str
+
+    def folded(self, room: int = FOLD) -> str:
+        """The value, or its beginning with what is needed to recognise the whole."""
+        if len(self.value) <= room:
+            return self.value
+        digest = sha256(self.value.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return f"{self.value[:room]}… ({len(self.value)} characters, sha256 {digest})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """Everything a person needs to judge one question, as text that can be shown as it is."""
+
+    id: str
+    state: str
+    sentence: str
+    signature: str
+    arguments: tuple[Argument, ...]
+    agent: str
+    surface: str
+    rule: str
+    where: str
+    approvers: tuple[str, ...]
+    asked_at: float
+    expires_at: float
+    answered_by: str = ""
+    answered_on: str = ""
+    answered_at: float | None = None
+    answer_reason: str = ""
+    lifetime: str = "once"
+
+    @property
+    def short(self) -> str:
+        return self.id[-8:]
+
+    @property
+    def open(self) -> bool:
+        return self.state == "pending"
+
+    def title(self) -> str:
+        return f"{self.agent} asks: {self.sentence or self.signature}"
+
+    def folds(self, room: int = FOLD) -> bool:
+        return any(len(argument.value) > room for argument in self.arguments)
+
+    def because(self) -> str:
+        return f"{self.rule or 'no rule, so a person is asked'} ({self.where or 'built in'})"
+
+    def left(self, now: float) -> str:
+        return f"{span(self.expires_at - now)}, until {clock(self.expires_at)}"
+
+    def outcome(self) -> str:
+        """How the question ended: what, by whom, where and when; empty while it is open."""
+        if self.open:
+            return ""
+        said = STATES.get(self.state, self.state.capitalize())
+        if self.state in ("approved", "denied"):
+            covered = f" {SPANS.get(self.lifetime, self.lifetime)}" if self.state == "approved" else ""
+            said += f"{covered} by {self.answered_by} on {self.answered_on}"
+        at = f" at {clock(self.answered_at)}" if self.answered_at is not None else ""
+        return f"{said}{at}" + (f": {self.answer_reason}" if self.answer_reason else "")
+
+
+Redact = Callable[[str], str]
+
+
+def keep(text: str) -> str:
+    return text
+
+
+def card(approval: Approval, redact: Redact = keep) -> Card:
+    """The card of a question. `redact` takes out secrets that were passed where nobody declared one."""
+    return card_of(
+        {
+            "id": approval.id,
+            "state": str(approval.state),
+            "sentence": approval.sentence,
+            "signature": approval.signature,
+            "arguments": mask_arguments(approval.arguments, approval.secret),
+            "agent": approval.caller.name,
+            "surface": approval.surface,
+            "rule": approval.decision.rule,
+            "where": approval.decision.where,
+            "approvers": approval.decision.approvers,
+            "asked_at": approval.asked_at,
+            "expires_at": approval.expires_at,
+            "answered_by": approval.answered_by,
+            "answered_on": approval.channel,
+            "answered_at": approval.answered_at,
+            "answer_reason": approval.reason,
+            "lifetime": approval.lifetime,
+        },
+        redact,
+    )
+
+
+TEXTS = (
+    "sentence",
+    "signature",
+    "agent",
+    "surface",
+    "rule",
+    "where",
+    "answered_by",
+    "answered_on",
+    "answer_reason",
+)
+
+
+def card_of(data: Mapping[str, Any], redact: Redact = keep) -> Card:
+    """The card of a question as the admin API gives it."""
+    arguments = tuple(
+        Argument(visible(redact(name)), redact(whole(value))) for name, value in data["arguments"].items()
+    )
+    texts = {name: visible(redact(str(data.get(name) or ""))) for name in TEXTS}
+    return Card(
+        id=str(data["id"]),
+        state=str(data["state"]),
+        arguments=arguments,
+        approvers=tuple(map(visible, data.get("approvers") or ())),
+        asked_at=data["asked_at"],
+        expires_at=data["expires_at"],
+        answered_at=data.get("answered_at"),
+        lifetime=str(data.get("lifetime") or "once"),
+        **texts,
+    )
+
+
+def argument_lines(shown: Card, room: int = FOLD) -> list[str]:
+    """Every argument, also those that the signature does not show."""
+    return [f"{argument.name} = {argument.folded(room)}" for argument in shown.arguments] or ["(none)"]
+
+
+def lines(shown: Card, now: float, room: int = FOLD) -> list[str]:
+    """The card as plain text, without the choices, which each channel offers in its own way."""
+    out = [shown.signature]
+    if shown.sentence:
+        out.append(f"  {shown.sentence}")
+    out += ["  arguments:", *(f"    {line}" for line in argument_lines(shown, room))]
+    out.append(f"  asked by {shown.agent} over {shown.surface or 'a call'} at {clock(shown.asked_at)}")
+    out.append(f"  because of {shown.because()}")
+    if shown.approvers:
+        out.append(f"  only {', '.join(shown.approvers)} may answer")
+    out.append(f"  time left: {shown.left(now)}" if shown.open else f"  {shown.outcome()}")
+    return out
+
+
+def span(seconds: float) -> str:
+    """A duration in the largest unit that says enough."""
+    left = max(0, round(seconds))
+    if left < 120:
+        return f"{left} s"
+    return f"{left // 60} min" if left < 7200 else f"{left // 3600} h"
+
+
+def clock(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
