@@ -244,8 +244,15 @@ def test_the_inspector_starts_the_bridge(gateway, tmp_path):
 TYPESCRIPT_HOST = """
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-const [command, ...args] = JSON.parse(process.argv[2]);
 const client = new Client({ name: "host", version: "1" });
+"""
+MODERN_TYPESCRIPT_HOST = """
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+const client = new Client({ name: "host", version: "1" }, { versionNegotiation: { mode: { pin: "2026-07-28" } } });
+"""
+CALLING = """
+const [command, ...args] = JSON.parse(process.argv[2]);
 await client.connect(new StdioClientTransport({ command, args }));
 const { tools } = await client.listTools();
 const result = await client.callTool({ name: "echo", arguments: { text: "hi" } });
@@ -254,11 +261,13 @@ await client.close();
 """
 
 
-def test_the_typescript_library_starts_the_bridge(gateway, tmp_path):
+@pytest.mark.parametrize("library", [TYPESCRIPT_HOST, MODERN_TYPESCRIPT_HOST], ids=["handshake", "modern"])
+def test_the_typescript_libraries_start_the_bridge(gateway, tmp_path, library):
     (tmp_path / "node_modules").symlink_to(installed())
-    (tmp_path / "host.mjs").write_text(TYPESCRIPT_HOST)
+    (tmp_path / "host.mjs").write_text(library + CALLING)
     done = subprocess.run(
         [node(), "host.mjs", json.dumps([*BRIDGE, gateway.url])],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, env=quiet_environment(tmp_path),
     )  # fmt: skip
-    assert json.loads(done.stdout)["text"] == "echo: {'text': 'hi'}", done.stderr
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["text"] == "echo: {'text': 'hi'}"

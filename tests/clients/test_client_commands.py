@@ -211,6 +211,13 @@ def test_a_dry_run_of_connect_prints_the_file_and_leaves_it(home):
     assert not Path("config.yaml").exists()
 
 
+def test_a_dry_run_keeps_no_token(home, monkeypatch):
+    monkeypatch.setenv("AGENT_TOKEN", "token-of-the-agent")
+    out = run(connect, "claude-desktop", "--url", "http://127.0.0.1:8443", "--dry-run").output
+    assert "/path/to/token" in out
+    assert not (home / ".local").exists()
+
+
 def test_the_project_file_is_written_where_it_is_asked_for(home):
     run(connect, "claude-code", "--project", "--url", "http://127.0.0.1:8443")
     said = json.loads(Path(".mcp.json").read_text())

@@ -152,8 +152,6 @@ class Bridge:
         finally:
             answer.close()
 
-    # -- one request
-
     async def _answer(self, message: Message) -> None:
         """Forward a request until its answer has gone to the host, whatever happens to the gateway meanwhile."""
         raw = with_key(message, uuid.uuid4().hex) if message.method == "tools/call" else message.raw
@@ -289,8 +287,6 @@ class Bridge:
             self._capabilities = result.get("capabilities", {})
         elif message.method == "tools/list" and b"x-mcp-header" in body:
             self._mirrors |= mirrors(json.loads(body).get("result", {}).get("tools"))
-
-    # -- the session of the handshake revisions
 
     async def _renew(self, old: str | None) -> None:
         """Open a session again with the host's own greeting, once for everyone who finds the old one gone."""

@@ -12,6 +12,7 @@ NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
 SPACE = re.compile(rb"[ \t\r\n]*")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 SKIPPED = re.compile(rb'[^"{}\[\]]+')
+BRACKET = re.compile(rb"[{}\[\]]")
 SCALAR = re.compile(rb"[^,}\]\s]+")
 PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 WRAPPED = re.compile(r"=\?base64\?.*\?=")
@@ -119,9 +120,9 @@ def skip_value(raw: bytes, at: int) -> int:
         if opening == b'"':
             found = STRING.match(raw, at)
         elif opening in (b"{", b"["):
-            depth, found = depth + 1, re.compile(rb"[{\[]").match(raw, at)
+            depth, found = depth + 1, BRACKET.match(raw, at)
         elif opening in (b"}", b"]"):
-            depth, found = depth - 1, re.compile(rb"[}\]]").match(raw, at)
+            depth, found = depth - 1, BRACKET.match(raw, at)
         else:
             found = (SKIPPED if depth else SCALAR).match(raw, at)
         if found is None:

@@ -91,7 +91,7 @@ def cards(gateway: Gateway, place: Place) -> str:
 
 
 def with_placeholder(program_: Client, gateway: Gateway) -> Gateway:
-    """Cards make no files: a client that needs a token file is shown where one would stand."""
+    """Showing makes no files: a client that needs a token file is shown where one would stand."""
     if program_.expands or gateway.token_file:
         return gateway
     file = str(MADE_TOKEN.absolute()) if MADE_TOKEN.is_file() else "/path/to/token"
@@ -215,7 +215,8 @@ def write_one(
 ) -> None:
     program_ = client(name)
     file = target(name, place, project=project)
-    entry = program_.write(described(program_, gateway, place))
+    told = with_placeholder(program_, gateway) if dry_run else described(program_, gateway, place)
+    entry = program_.write(told)
     names = take_over(file, place, config, dry_run) if config else []
     if dry_run:
         text = connect(file, read(file.path) if file.path.is_file() else "", entry, names)
