@@ -52,7 +52,7 @@ class AgentLimits:
     auth_seconds: float = 10.0
     strangers: int = 256
     first_message: int = 64 * 1024
-    messages_per_second: int = 100
+    messages_per_second: int = 500
     in_flight: int = 256
 
 
