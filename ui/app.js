@@ -1,0 +1,97 @@
+// The frame around the pages: navigation, who is logged in, whether the line is up.
+import { get, logOut } from "./api.js";
+import { button, h, show } from "./dom.js";
+import { inbox, listen, start } from "./inbox.js";
+import { help, keys } from "./keyboard.js";
+import { me } from "./me.js";
+import { agents } from "./pages/agents.js";
+import { approvals } from "./pages/approvals.js";
+import { calls } from "./pages/calls.js";
+import { connect } from "./pages/connect.js";
+import { health } from "./pages/health.js";
+import { now } from "./pages/now.js";
+import { policy } from "./pages/policy.js";
+import { sources } from "./pages/sources.js";
+import { tools } from "./pages/tools.js";
+
+const PAGES = {
+  now: ["Now", now],
+  approvals: ["Approvals", approvals],
+  calls: ["Calls", calls],
+  tools: ["Tools", tools],
+  sources: ["Sources", sources],
+  policy: ["Policy", policy],
+  agents: ["Agents", agents],
+  connect: ["Connect", connect],
+  health: ["Health", health],
+};
+const main = document.getElementById("main");
+const nav = document.getElementById("nav");
+const top_ = document.getElementById("top");
+let leave = () => {};
+
+function frame() {
+  show(
+    nav,
+    Object.entries(PAGES).map(([name, [title]]) =>
+      h("a", { href: `#/${name}`, "data-page": name }, title, name === "approvals" ? h("b.badge", { hidden: true }) : null)),
+  );
+  show(
+    top_,
+    h("a.name", { href: "#/now" }, "agent-gate"),
+    h("span.line", { role: "status" }),
+    h("span.who"),
+    button("Keys", help, { kind: "quiet", key: "?" }),
+    button("Log out", logOut, { kind: "quiet" }),
+  );
+}
+
+function status() {
+  const badge = nav.querySelector(".badge");
+  const number = inbox.open.size;
+  badge.hidden = number === 0;
+  badge.textContent = number;
+  badge.setAttribute("aria-label", `${number} waiting`);
+  document.title = `${number ? `(${number}) ` : ""}${PAGES[here()[0]][0]} · agent-gate`;
+  const line = top_.querySelector(".line");
+  line.textContent = inbox.online ? "" : "Reconnecting to the gateway…";
+}
+
+function here() {
+  const [page, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  return [PAGES[page] ? page : "now", ...rest.map(decodeURIComponent)];
+}
+
+function open() {
+  const [page, ...rest] = here();
+  leave();
+  keys({});
+  for (const link of nav.children) link.toggleAttribute("aria-current", link.dataset.page === page);
+  nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  main.className = `page ${page}`;
+  main.replaceChildren();
+  leave = PAGES[page][1](main, rest) ?? (() => {});
+  status();
+}
+
+function loggedOut() {
+  leave();
+  show(
+    document.body,
+    h("main.welcome", h("h1", "You are logged out"), h("p", "On the gateway's machine, run"), h("pre", h("code", "agent-gate login")), h("p.quiet", "and open the link it prints.")),
+  );
+}
+
+addEventListener("logged-out", loggedOut, { once: true });
+addEventListener("hashchange", open);
+frame();
+listen(status);
+open();
+start();
+get("/api/me").then(
+  (who) => {
+    Object.assign(me, who);
+    top_.querySelector(".who").textContent = who.person;
+  },
+  () => {},
+);

@@ -1,0 +1,112 @@
+// Elements from data. Strings only ever become text, and what a reader could not see is written out.
+const HIDDEN =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{1d173}-\u{1d17a}]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff]/gu;
+const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]$/u;
+const JOINS = new Set(["\ufe0f", "\u200d"]);
+const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0" };
+
+function escaped(character) {
+  if (SHORT[character]) return SHORT[character];
+  const code = character.codePointAt(0);
+  return code > 0xffff ? `\\u{${code.toString(16).toUpperCase()}}` : `\\u${code.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+// `text` as nodes: control, bidirectional and invisible characters appear as marked escapes.
+export function visible(text, { lines = false } = {}) {
+  const out = [];
+  let from = 0;
+  for (const { 0: character, index } of text.matchAll(HIDDEN)) {
+    if (lines && (character === "\n" || character === "\t")) continue;
+    if (JOINS.has(character) && PICTURE.test(text.slice(0, index))) continue;
+    if (index > from) out.push(text.slice(from, index));
+    const mark = document.createElement("span");
+    mark.className = "escape";
+    mark.title = "a character that would not be visible";
+    mark.textContent = escaped(character);
+    out.push(mark);
+    from = index + character.length;
+  }
+  out.push(text.slice(from));
+  return out;
+}
+
+function add(node, child, lines) {
+  if (child === null || child === undefined || child === false) return;
+  if (Array.isArray(child)) child.forEach((one) => add(node, one, lines));
+  else if (child instanceof Node) node.append(child);
+  else node.append(...visible(String(child), { lines }));
+}
+
+// h("button.quiet", {onclick}, "Deny"): a tag with classes, properties or attributes, and children.
+export function h(name, props, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const node = document.createElement(tag || "div");
+  if (classes.length) node.className = classes.join(" ");
+  if (props instanceof Node || typeof props !== "object" || props === null || Array.isArray(props)) {
+    children.unshift(props);
+    props = {};
+  }
+  for (const [key, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key in node && !key.startsWith("aria") && key !== "list") node[key] = value;
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  add(node, children, tag === "pre" || tag === "textarea");
+  return node;
+}
+
+export function show(parent, ...children) {
+  const fresh = document.createDocumentFragment();
+  add(fresh, children, false);
+  parent.replaceChildren(fresh);
+  return parent;
+}
+
+export const mono = (text) => h("code", text);
+
+export function say(text, { fault = false } = {}) {
+  const toast = h(fault ? "p.toast.fault" : "p.toast", text);
+  document.getElementById("toasts").append(toast);
+  setTimeout(() => toast.remove(), fault ? 9000 : 4000);
+}
+
+// Runs what a button does: busy while it runs, its failure said in words.
+export async function act(button, work) {
+  button.disabled = true;
+  try {
+    return await work();
+  } catch (error) {
+    say(error.message, { fault: true });
+    return undefined;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+export function button(label, work, { kind = "", key, ...props } = {}) {
+  const node = h(`button${kind ? `.${kind}` : ""}`, { type: "button", ...props }, label, key ? h("kbd", key) : null);
+  node.addEventListener("click", () => act(node, work));
+  return node;
+}
+
+export function copyButton(label, give) {
+  return button(label, async () => {
+    await navigator.clipboard.writeText(give());
+    say(`Copied: ${label.toLowerCase()}`);
+  }, { kind: "quiet" });
+}
+
+export function empty(title, ...advice) {
+  return h("div.state", h("h2", title), ...advice.map((line) => h("p", line)));
+}
+
+export function fault(error, again) {
+  return h(
+    "div.state.fault",
+    { role: "alert" },
+    h("h2", "This could not be loaded"),
+    h("p", error.message),
+    again ? button("Try again", again) : null,
+  );
+}

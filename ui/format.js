@@ -1,0 +1,53 @@
+// Numbers and times for people.
+const two = (number) => String(number).padStart(2, "0");
+
+export function clock(at) {
+  const date = new Date(at * 1000);
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+export function moment(at) {
+  const date = new Date(at * 1000);
+  const today = new Date().toDateString() === date.toDateString();
+  return today ? clock(at) : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${clock(at)}`;
+}
+
+export function span(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
+  if (seconds < 1) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+export const left = (until) => {
+  const seconds = until - Date.now() / 1000;
+  return seconds > 0 ? `${span(Math.ceil(seconds))} left` : "time is over";
+};
+export const ago = (at) => `${span(Math.max(0, Math.floor(Date.now() / 1000 - at)))} ago`;
+export const count = (number) => Math.round(number).toLocaleString("en");
+export const many = (number, one, more = `${one}s`) => `${count(number)} ${number === 1 ? one : more}`;
+
+export function bytes(size) {
+  if (size === null || size === undefined) return "–";
+  if (size < 1024) return `${size} B`;
+  return size < 1 << 20 ? `${(size / 1024).toFixed(1)} KB` : `${(size / (1 << 20)).toFixed(1)} MB`;
+}
+
+const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+export const shell = (words) => words.map(quoted).join(" ");
+
+// One call in the three forms people paste: terminal, HTTP, script.
+export function copies(tool, args, url) {
+  const pairs = Object.entries(args).map(([name, value]) =>
+    typeof value === "string" ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`);
+  const body = JSON.stringify(args);
+  return {
+    CLI: shell(["agent-gate", "request", tool, ...pairs]),
+    curl: `${shell(["curl", "-sS", "-X", "POST", `${url}/api/tools/${encodeURIComponent(tool)}`])} -H "Authorization: Bearer $AGENT_TOKEN" ${shell(["-H", "Content-Type: application/json", "-d", body])}`,
+    TypeScript: `import { callTool } from "./tools.ts";\n\nconst result = await callTool(${JSON.stringify(tool)}, ${JSON.stringify(args, null, 2)});\n`,
+  };
+}

@@ -1,0 +1,47 @@
+// One place for keys: pages bring their own, `g` and a letter changes the page, `?` shows them all.
+import { h } from "./dom.js";
+
+const PAGES = { n: "now", a: "approvals", c: "calls", t: "tools", s: "sources", p: "policy", e: "agents", o: "connect", h: "health" };
+let own = {};
+let waitingForPage = false;
+
+export function keys(map) {
+  own = map;
+}
+
+const typing = (target) => target.matches("input, textarea, select, [contenteditable]");
+
+export function help() {
+  const rows = [
+    ...Object.entries(PAGES).map(([key, page]) => [`g ${key}`, `the page ${page}`]),
+    ...Object.entries(own).filter(([, entry]) => entry.says).map(([key, entry]) => [key, entry.says]),
+    ["/", "search"],
+    ["Esc", "leave a field, close this"],
+  ];
+  const dialog = h("dialog", h("h2", "Keys"), h("dl.keys", rows.map(([key, says]) => [h("dt", h("kbd", key)), h("dd", says)])));
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", () => dialog.close());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (typing(event.target)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (waitingForPage) {
+    waitingForPage = false;
+    if (PAGES[event.key]) location.hash = `#/${PAGES[event.key]}`;
+    return;
+  }
+  if (event.key === "g") waitingForPage = true;
+  else if (event.key === "?") help();
+  else if (event.key === "/") document.querySelector("main input[type=search]")?.focus();
+  else if (own[event.key]) own[event.key].does(event);
+  else return;
+  event.preventDefault();
+}
+
+addEventListener("keydown", press);

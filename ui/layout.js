@@ -1,0 +1,61 @@
+// Two panes: a list and what is selected in it. On a phone the second covers the first until it is closed.
+import { get } from "./api.js";
+import { button, fault, h, show } from "./dom.js";
+
+export function panes(main, { bar, list, nothing, hint }) {
+  const detail = h("section.detail", { "aria-label": "Details", tabIndex: -1 }, h("p.hint", hint));
+  const back = button("Back to the list", () => main.removeAttribute("data-open"), { kind: "quiet back" });
+  show(main, h("section.side", bar, list, nothing), h("div.over", back, detail));
+  main.removeAttribute("data-open");
+  return {
+    detail,
+    open: (...children) => {
+      main.setAttribute("data-open", "");
+      show(detail, ...children);
+    },
+    fill: (...children) => show(detail, ...children),
+    clear: () => {
+      main.removeAttribute("data-open");
+      show(detail, h("p.hint", hint));
+    },
+  };
+}
+
+// Loads and draws; what fails is said in place, with a way to try again.
+export function loader(place, path, draw) {
+  let round = 0;
+  const load = async () => {
+    const mine = (round += 1);
+    try {
+      const value = await (typeof path === "function" ? path() : get(path));
+      if (mine === round) draw(value);
+    } catch (error) {
+      if (mine === round) show(place, fault(error, load));
+    }
+  };
+  return load;
+}
+
+export const field = (label, ...value) => [h("dt", label), h("dd", ...value)];
+
+export function every(milliseconds, work) {
+  const timer = setInterval(() => document.hidden || work(), milliseconds);
+  return () => clearInterval(timer);
+}
+
+export function chosen(options, value, onchange, label) {
+  return h("select", { onchange: (event) => onchange(event.target.value), "aria-label": label },
+    options.map(([key, title]) => h("option", { value: key, selected: key === value }, title)));
+}
+
+// A JSON object from a text area, or an error that says what is wrong.
+export function jsonOf(area) {
+  let value;
+  try {
+    value = JSON.parse(area.value.trim() || "{}");
+  } catch (error) {
+    throw new Error(`The arguments are not JSON: ${error.message}`);
+  }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error("The arguments must be a JSON object, such as {\"name\": \"value\"}");
+  return value;
+}

@@ -1,0 +1,115 @@
+// A list that draws only the rows in view, so that ten thousand cost what thirty do.
+import { h } from "./dom.js";
+
+const SPARE = 8;
+
+export class List {
+  constructor({ row, key, onSelect = () => {}, label, onEnd = () => {}, height = "--row" }) {
+    Object.assign(this, { row, key, onSelect, onEnd, height, items: [], selected: null });
+    this.sheet = h("div.sheet");
+    this.node = h("div.list", { role: "listbox", tabIndex: 0, "aria-label": label }, this.sheet);
+    this.drawn = new Map();
+    this.node.addEventListener("scroll", () => this.later(), { passive: true });
+    this.node.addEventListener("click", (event) => this.clicked(event));
+    this.watch = new ResizeObserver(() => this.later());
+    this.watch.observe(this.node);
+  }
+
+  close() {
+    this.watch.disconnect();
+  }
+
+  clicked(event) {
+    const found = event.target.closest("[data-key]");
+    if (found && !event.target.closest("input, button, a")) this.select(found.dataset.key, true);
+  }
+
+  set(items) {
+    this.items = items;
+    this.places = new Map(items.map((item, index) => [this.key(item), index]));
+    this.stale = true;
+    this.later();
+  }
+
+  later() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => {
+      this.waiting = 0;
+      this.draw();
+    });
+  }
+
+  rowHeight() {
+    return parseFloat(getComputedStyle(this.node).getPropertyValue(this.height)) || 44;
+  }
+
+  draw() {
+    const tall = this.rowHeight();
+    if (this.stale || tall !== this.tall) for (const node of this.drawn.values()) node.remove();
+    if (this.stale || tall !== this.tall) this.drawn.clear();
+    this.stale = false;
+    this.tall = tall;
+    this.sheet.style.height = `${this.items.length * tall}px`;
+    const first = Math.max(0, Math.floor(this.node.scrollTop / tall) - SPARE);
+    const last = Math.min(this.items.length, Math.ceil((this.node.scrollTop + this.node.clientHeight) / tall) + SPARE);
+    for (const [index, node] of this.drawn) {
+      if (index < first || index >= last) {
+        node.remove();
+        this.drawn.delete(index);
+      }
+    }
+    for (let index = first; index < last; index += 1) if (!this.drawn.has(index)) this.place(index);
+    if (last >= this.items.length - SPARE && this.items.length) this.onEnd();
+  }
+
+  place(index) {
+    const item = this.items[index];
+    const node = this.row(item);
+    const key = this.key(item);
+    node.classList.add("row");
+    node.dataset.key = key;
+    node.id = `row-${key}`;
+    node.setAttribute("role", "option");
+    node.setAttribute("aria-setsize", this.items.length);
+    node.setAttribute("aria-posinset", index + 1);
+    node.setAttribute("aria-selected", key === this.selected);
+    node.style.transform = `translateY(${index * this.tall}px)`;
+    this.sheet.append(node);
+    this.drawn.set(index, node);
+  }
+
+  refresh() {
+    this.stale = true;
+    this.later();
+  }
+
+  select(key, byHand = false) {
+    this.selected = key;
+    for (const node of this.drawn.values()) node.setAttribute("aria-selected", node.dataset.key === key);
+    this.node.setAttribute("aria-activedescendant", key === null ? "" : `row-${key}`);
+    if (key !== null) this.onSelect(this.items[this.places.get(key)], byHand);
+  }
+
+  move(by) {
+    if (!this.items.length) return;
+    const here = this.places.get(this.selected) ?? (by > 0 ? -1 : this.items.length);
+    const there = Math.max(0, Math.min(this.items.length - 1, here + by));
+    this.reveal(there);
+    this.select(this.key(this.items[there]), true);
+  }
+
+  reveal(index) {
+    const tall = this.rowHeight();
+    const [top, bottom] = [index * tall, (index + 1) * tall];
+    if (top < this.node.scrollTop) this.node.scrollTop = top;
+    else if (bottom > this.node.scrollTop + this.node.clientHeight) this.node.scrollTop = bottom - this.node.clientHeight;
+    this.draw();
+  }
+}
+
+// A scroll area that holds a list, or words where there is nothing to list.
+export function listOrEmpty(list, items, nothing) {
+  list.set(items);
+  list.node.hidden = !items.length;
+  nothing.hidden = Boolean(items.length);
+}

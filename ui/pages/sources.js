@@ -1,0 +1,61 @@
+// Sources: where tools come from, how each is, and definitions that changed since a person looked.
+import { get, post, segment } from "../api.js";
+import { button, empty, h, say, show } from "../dom.js";
+import { ago, left, many } from "../format.js";
+import { listen } from "../inbox.js";
+import { every, loader } from "../layout.js";
+import { List } from "../list.js";
+import { sourceWord } from "../words.js";
+
+function diff(text) {
+  const kind = (line) => (line.startsWith("+") ? "span.plus" : line.startsWith("-") ? "span.minus" : "span");
+  return h("pre.diff", text.split("\n").slice(2, 1000).map((line) => h(kind(line), line)));
+}
+
+export function sources(main) {
+  const [changed, all] = [h("div"), h("div")];
+  const changes = h("section", { hidden: true }, h("h2", "Changed definitions"), changed);
+  show(main, changes, h("section", h("h2", "Sources"), all));
+  const list = new List({ row, key: (source) => source.key, label: "Sources" });
+
+  function row(source) {
+    const again = ["failed", "degraded", "needs_auth"].includes(source.status) ? button("Try now", () => reconnect(source.key)) : null;
+    const when = source.next_try ? ` · next try: ${left(source.next_try)}` : "";
+    return h("div.two",
+      h("span.lead", source.title && source.title !== source.key ? `${source.key} (${source.title})` : source.key),
+      h("span.end", again ?? sourceWord(source.status)),
+      h("span.rest", { title: source.reason }, source.reason ? `${source.reason}${when}` : `${source.kind} · ${many(source.tools, "tool")}${source.since ? ` · since ${ago(source.since)}` : ""}${when}`),
+      h("span.end", again ? sourceWord(source.status) : ""));
+  }
+
+  async function reconnect(key) {
+    await post(`/api/sources/${segment(key)}/connect`);
+    say(`Connecting ${key}…`);
+    setTimeout(load, 600);
+  }
+
+  const load = loader(all, "/api/sources", (found) => {
+    if (!found.length) return show(all, empty("No source is configured", "Add services, servers or mcpServers to the configuration; docs/configuration.md shows how."));
+    if (!all.contains(list.node)) show(all, h("div.boxed", list.node));
+    list.node.style.height = `min(70vh, calc(${found.length} * var(--row)))`;
+    return list.set(found);
+  });
+
+  const loadChanges = loader(changed, "/api/changes", (found) => {
+    changes.hidden = !found.length;
+    show(changed, found.slice(0, 100).map((change) => h("div.card",
+      h("header", h("h2", h("code", change.tool), ` of ${change.source}`), h("span.word.you", change.held ? "held until you accept" : "served already")),
+      h("p.soft", `changed ${ago(change.changed_at)}`),
+      diff(change.diff),
+      h("div.buttons", button("Accept the new definition", async () => {
+        await post("/api/changes/accept", { source: change.source, tool: change.tool });
+        say(`Accepted ${change.tool}`);
+        loadChanges();
+      }, { kind: "strong" })))));
+  });
+
+  load();
+  loadChanges();
+  const stop = [every(3000, load), listen((kind) => { if (kind === "catalog" || kind === "online") { load(); loadChanges(); } }), () => list.close()];
+  return () => stop.forEach((end) => end());
+}

@@ -1,0 +1,41 @@
+// States and effects in words; only what waits for a person has the colour.
+import { h } from "./dom.js";
+
+const STATES = {
+  pending: ["waits for you", "you"],
+  approved: ["approved", ""],
+  denied: ["denied", "bad"],
+  expired: ["nobody answered", "bad"],
+  withdrawn: ["withdrawn", ""],
+  dispatching: ["running", ""],
+  completed: ["done", "good"],
+  failed: ["failed", "bad"],
+  unknown: ["outcome unknown", "bad"],
+  refused: ["refused", "bad"],
+};
+const SOURCES = {
+  ready: ["ready", "good"],
+  connecting: ["connecting", ""],
+  idle: ["idle until called", ""],
+  disabled: ["disabled", ""],
+  degraded: ["unwell", "you"],
+  failed: ["cannot be reached", "you"],
+  needs_auth: ["needs a login", "you"],
+};
+const EFFECTS = {
+  allow: ["allowed", "good"],
+  ask: ["a person is asked", "you"],
+  deny: ["denied", "bad"],
+  depends: ["depends on the arguments", ""],
+  unseen: ["not seen", ""],
+};
+
+const word = (table) => (name) => {
+  const [text, kind] = table[name] ?? [name, ""];
+  return h(`span.word${kind ? `.${kind}` : ""}`, text);
+};
+
+export const stateWord = word(STATES);
+export const sourceWord = word(SOURCES);
+export const effectWord = word(EFFECTS);
+export const STATE_NAMES = Object.keys(STATES);
