@@ -88,8 +88,8 @@ def test_what_two_parsers_could_read_differently_is_refused_and_the_connection_e
 @pytest.mark.parametrize(
     ("request_line", "status"),
     [
-        (b"CONNECT a:80 HTTP/1.1", 501),
-        (b"TRACE / HTTP/1.1", 501),
+        (b"CONNECT a:80 HTTP/1.1", 405),
+        (b"TRACE / HTTP/1.1", 405),
         (b"GET / HTTP/2.0", 505),
         (b"GET / HTTP/1.2", 400),
     ],

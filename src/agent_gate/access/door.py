@@ -18,11 +18,13 @@ class Door:
         self.backoff = Backoff()
 
     def enter(self, request: Request) -> Caller:
-        """Raises `Unauthorized`, or `RateLimited` for an address that failed too often."""
+        """Raises `Unauthorized`, or `RateLimited` for an address that guessed wrong too often."""
+        header = request.header(b"authorization")
         try:
-            return self.tokens.from_header(request.header(b"authorization"))
+            return self.tokens.from_header(header)
         except Unauthorized:
-            self.failed(request.peer)
+            if header is not None:
+                self.failed(request.peer)
             raise
 
     def failed(self, peer: str) -> None:

@@ -4,6 +4,8 @@ The parser below already refuses bare line breaks, folded headers, odd or repeat
 beside a transfer coding. What it lets through and must not pass is refused by these functions.
 """
 
+from collections.abc import Sequence
+
 from agent_gate.net.http import Header, Response, refusal
 
 METHODS = {
@@ -31,8 +33,8 @@ class RefusedError(Exception):
         self.response = response
 
 
-def refuse(status: int, code: str, message: str) -> RefusedError:
-    return RefusedError(refusal(status, code, message))
+def refuse(status: int, code: str, message: str, headers: Sequence[Header] = ()) -> RefusedError:
+    return RefusedError(refusal(status, code, message, headers))
 
 
 def bad(message: str) -> RefusedError:

@@ -44,6 +44,9 @@ class Reading(IntEnum):
     ENDED = 3
 
 
+ALLOW = (b"allow", b", ".join(METHODS))
+
+
 class RequestReader(asyncio.Protocol):
     """The reading half of a connection."""
 
@@ -134,7 +137,7 @@ class RequestReader(asyncio.Protocol):
             fields = merged(headers)
         method = METHODS.get(parser.get_method())
         if method is None:
-            raise refuse(501, "INVALID_ARGS", "this request method is not known here")
+            raise refuse(405, "INVALID_ARGS", "this request method is not known here", (ALLOW,))
         check_target(method, target)
         version = parser.get_http_version()
         check_version(version, fields)

@@ -5,8 +5,9 @@ import threading
 import time
 
 import pytest
-
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, running
+
+from agent_gate.errors import GatewayError, InvalidArgs
 
 CONFIG = """
 gateway: {{id: t, port: 0}}
@@ -313,7 +314,6 @@ def test_a_second_late_or_wrong_answer_changes_nothing(gateway, api):
     call = gateway.call("act", {"what": "twice"}, wait=0).json["call"]
     first = gateway.answer("approve")
     gateway.request("GET", f"/api/calls/{call}?wait=10")
-    from agent_gate.errors import InvalidArgs
 
     with pytest.raises(InvalidArgs, match="already approved by operator"):
         gateway.admin.request("POST", f"/api/approvals/{first['id']}", {"verdict": "deny"})
@@ -331,7 +331,7 @@ def test_two_people_racing_resolve_once(gateway, api):
             return gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": verdict})[
                 "state"
             ]
-        except Exception as error:
+        except GatewayError as error:
             return type(error).__name__
 
     answers = [in_background(answer, verdict) for verdict in ("approve", "deny") * 4]

@@ -9,6 +9,7 @@ from agent_gate.core.tool import Tool
 from agent_gate.errors import GatewayError, leaves
 
 JSON = "application/json"
+LONGEST_WAIT = 300.0
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["error"],
@@ -39,7 +40,7 @@ WAIT = {
     "name": "wait",
     "in": "query",
     "description": "Seconds to wait for the outcome.",
-    "schema": {"type": "number", "minimum": 0, "maximum": 300},
+    "schema": {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
 }
 
 
@@ -94,7 +95,10 @@ def operation(tool: Tool) -> dict[str, Any]:
         "summary": (tool.description.partition("\n")[0] or tool.wire)[:120],
         "description": tool.description,
         "tags": [tool.namespace],
-        "requestBody": {"required": True, "content": {JSON: {"schema": embedded(tool.input_schema)}}},
+        "requestBody": {
+            "required": bool(tool.input_schema.get("required")),
+            "content": {JSON: {"schema": embedded(tool.input_schema)}},
+        },
         "responses": responses(executed_schema(tool)),
     }
 

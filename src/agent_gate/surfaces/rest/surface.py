@@ -17,12 +17,11 @@ from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound, Unauthori
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
 from agent_gate.observe import failpoint
 from agent_gate.surfaces.rest.encode import outcome_response, tool_details, tool_summary
-from agent_gate.surfaces.rest.openapi import document
+from agent_gate.surfaces.rest.openapi import LONGEST_WAIT, document
 
 TOOLS = "/api/tools"
 TOOL = "/api/tools/"
 CALLS = "/api/calls/"
-LONGEST_WAIT = 300.0
 DEFAULT_WAIT = 50.0
 PREFER = re.compile(rb"(?:^|[,;\s])wait=(\d+(?:\.\d+)?)")
 CALL_ID = re.compile(r"[0-9a-f]{32}")
@@ -33,6 +32,17 @@ def wait_of(request: Request) -> float:
     prefer = request.header(b"prefer")
     found = PREFER.search(prefer) if prefer is not None else None
     return min(LONGEST_WAIT, float(found[1])) if found else DEFAULT_WAIT
+
+
+def seconds_of(text: str) -> float:
+    """A number of seconds within the documented bounds."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= LONGEST_WAIT:
+        raise InvalidArgs(f"wait must be a number of seconds from 0 to {LONGEST_WAIT:.0f}")
+    return seconds
 
 
 def arguments_of(body: bytes) -> Mapping[str, Any]:
@@ -129,11 +139,7 @@ class RestSurface:
                 if withdrawn
                 else refusal(404, "VIEW_FAILED", "There is no such call waiting for a person")
             )
-        wait = request.params().get("wait", "0")
-        try:
-            seconds = min(LONGEST_WAIT, max(0.0, float(wait)))
-        except ValueError:
-            raise InvalidArgs("wait must be a number of seconds") from None
+        seconds = seconds_of(request.params().get("wait", "0"))
         return outcome_response(await self._calls.outcome(call_id, caller, wait=seconds))
 
     def _openapi(self, caller: Caller) -> bytes:
