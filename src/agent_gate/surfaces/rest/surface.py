@@ -62,6 +62,15 @@ def asked(body: bytes) -> tuple[str, Mapping[str, Any]]:
     return (f"{server}:{tool}" if server else tool), arguments
 
 
+def offered(path: str) -> bytes:
+    """The methods of a path that exists; nothing for one that does not."""
+    if path.startswith(CALLS):
+        return b"DELETE, GET"
+    if path.startswith(TOOL):
+        return b"GET, POST"
+    return {TOOLS: b"GET", "/openapi.json": b"GET", "/api/call": b"POST"}.get(path, b"")
+
+
 class RestSurface:
     """Serves `/api/*` and `/openapi.json` to callers with an agent token."""
 
@@ -95,11 +104,9 @@ class RestSurface:
         return self._nothing_here(path, method)
 
     def _nothing_here(self, path: str, method: str) -> Response:
-        known = path in (TOOLS, "/api/call", "/openapi.json") or path.startswith((TOOL, CALLS))
-        if known:
-            return refusal(
-                405, "INVALID_ARGS", f"{method} is not offered here", ((b"allow", b"GET, POST, DELETE"),)
-            )
+        allowed = offered(path)
+        if allowed:
+            return refusal(405, "INVALID_ARGS", f"{method} is not offered here", ((b"allow", allowed),))
         return refusal(404, "INVALID_ARGS", "There is nothing here. See /openapi.json")
 
     async def _call(
