@@ -108,7 +108,7 @@ def test_a_refused_call_says_what_the_tool_takes():
     }
     error = with_usage(InvalidArgs("Missing title", details={"at": "title"}), tool(input_schema=schema))
     assert error.details is not None
-    assert list(error.details["takes"])[0] == "title"
+    assert next(iter(error.details["takes"])) == "title"
 
 
 @pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": {"a": True}, "required": "a"}])

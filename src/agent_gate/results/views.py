@@ -4,7 +4,8 @@ A selector is an object with a `type`: `head`, `lines`, `rows`, `json_keys`, `gr
 from 0 and ends are exclusive. No view is larger than its budget; `next` is the selector of the part after it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -40,20 +41,22 @@ def view(reading: Reading, selector: Selector, fits: Fits, budget: int = VIEW_BU
 
 
 class Frame:
-    """How much a view may hold. Lines are taken while they fit; at least a piece of the first always does."""
+    """How much a view may hold."""
 
     def __init__(self, fits: Fits, budget: int) -> None:
         self.fits, self.budget = fits, budget
 
     def take(self, lines: Iterable[str]) -> list[str]:
-        taken: list[str] = []
-        size = 0
-        for line in lines:
-            size += len(line) + 1
-            if size > self.budget and not self.fits("\n".join([*taken, line]), self.budget):
-                break
-            taken.append(line)
-        return taken
+        """The most lines from the beginning that fit together; of a first line that is too long, what fits."""
+        pool = list(islice(lines, self.budget * 4))
+        enough, over = 0, len(pool) + 1
+        while over - enough > 1:
+            middle = (enough + over) // 2
+            if self.fits("\n".join(pool[:middle]), self.budget):
+                enough = middle
+            else:
+                over = middle
+        return pool[:enough] if enough else [self.cut(line) for line in pool[:1]]
 
     def cut(self, text: str) -> str:
         """The longest of a few shorter and shorter prefixes that fits."""
@@ -106,21 +109,20 @@ def rows(reading: Reading, selector: Selector, frame: Frame) -> View:
     if table is None:
         return lines(reading, selector, frame)
     start, stop = span(selector, len(table.rows))
-    header = " | ".join(table.columns)
+    header = _short(" | ".join(table.columns))
     shown = (_short(" | ".join(map(_cell, row))) for row in table.rows[start:stop])
-    found = _slice("rows", shown, start, len(table.rows), frame)
-    return msgspec.structs.replace(found, text=f"{_short(header)}\n{found.text}")
+    return _slice("rows", shown, start, len(table.rows), frame, [header])
 
 
-def _slice(kind: str, shown: Iterable[str], start: int, size: int, frame: Frame) -> View:
-    taken = frame.take(shown)
-    stop = start + len(taken)
+def _slice(
+    kind: str, shown: Iterable[str], start: int, size: int, frame: Frame, header: Sequence[str] = ()
+) -> View:
+    taken = frame.take(chain(header, shown))
+    stop = start + len(taken) - len(header)
+    text = "\n".join(taken)
     if stop >= size:
-        return View(
-            text="\n".join(taken), left=f"these are {kind} {start} to {stop} of {size}" if start else ""
-        )
-    left = f"{size - stop} of {size} {kind} follow"
-    return View(text="\n".join(taken), left=left, next={"type": kind, "start": stop} if taken else None)
+        return View(text=text, left=f"these are {kind} {start} to {stop} of {size}" if start else "")
+    return View(text=text, left=f"{size - stop} of {size} {kind} follow", next={"type": kind, "start": stop})
 
 
 def json_keys(reading: Reading, selector: Selector, frame: Frame) -> View:

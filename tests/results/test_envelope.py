@@ -1,0 +1,150 @@
+import json
+import time
+
+import jsonschema_rs
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_gate.core.call import Caller, Result
+from agent_gate.core.catalog import Listing, build
+from agent_gate.core.tool import Definition
+from agent_gate.discovery.tokens import count, fits
+from agent_gate.results.budget import DEFAULT_BUDGET, budget_for, wants_envelope
+from agent_gate.results.envelope import (
+    ENVELOPE_SCHEMA,
+    ERROR_BUDGET,
+    SUMMARY_BUDGET,
+    Artifact,
+    summarise,
+    whole,
+)
+
+KEPT = Artifact(handle="result:" + "0" * 32, media_type="application/json", size=1, digest="d")
+
+
+def result(value, kind="json", is_error=False):
+    return Result(json.dumps(value).encode(), kind, is_error)
+
+
+def text_result(text, is_error=False):
+    return result({"content": [{"type": "text", "text": text}], "isError": is_error}, "mcp", is_error)
+
+
+def check(envelope):
+    jsonschema_rs.validator_for(ENVELOPE_SCHEMA).validate(msgspec.json.decode(envelope.encode()))
+
+
+def tool_with(budget):
+    definition = Definition(name="t", budget=budget)
+    return build([Listing(key="lab", namespace="lab", definitions=[definition])]).tools[0]
+
+
+@pytest.mark.parametrize(
+    ("tool", "caller", "expected"),
+    [(None, None, DEFAULT_BUDGET), (10, None, 10), (None, 20, 20), (10, 20, 10), (0, 20, 0)],
+)
+def test_the_smaller_budget_of_tool_and_caller_holds(tool, caller, expected):
+    assert budget_for(tool_with(tool), Caller(name="pi", budget=caller)) == expected
+
+
+def test_gateway_callers_always_get_an_envelope_and_others_above_the_budget():
+    small, large = result("hi"), result("word " * 5000)
+    assert wants_envelope("gateway", small, 100, fits)
+    assert not wants_envelope("full", small, 100, fits)
+    assert not wants_envelope("proxy", small, 100, fits)
+    assert wants_envelope("full", large, 100, fits)
+
+
+def test_a_small_result_is_its_own_summary():
+    envelope = whole(text_result("It is 12:00."))
+    assert (envelope.status, envelope.summary, envelope.artifacts) == ("ok", "It is 12:00.", ())
+    check(envelope)
+    assert whole(result({"a": [1, 2]})).summary == '{"a":[1,2]}'
+
+
+def test_a_small_error_keeps_its_words_and_its_status():
+    envelope = whole(text_result("No such city", is_error=True))
+    assert (envelope.status, envelope.summary) == ("error", "No such city")
+
+
+def test_large_json_is_described_by_counts_key_paths_and_the_head_of_its_table():
+    rows = [{"id": n, "name": f"name {n}", "geo": {"lat": 1.5}} for n in range(400)]
+    envelope = summarise(result({"total": 400, "next": "p2", "items": rows}), KEPT, fits)
+    assert envelope.status == "partial"
+    assert "400 items of {id, name, geo}" in envelope.summary
+    assert "A table of 400 rows: id | name | geo" in envelope.summary
+    assert "$.items[*].geo.lat: 1.5" in envelope.summary
+    assert envelope.facts == ("total: 400", "next: p2")
+    assert envelope.artifacts == (KEPT,)
+    assert {"type": "rows", "start": 0, "end": 50} in envelope.views
+    check(envelope)
+
+
+def test_json_inside_a_text_part_is_read_as_json():
+    envelope = summarise(text_result(json.dumps([{"a": 1}] * 900)), KEPT, fits)
+    assert "900 items of {a}" in envelope.summary
+
+
+def test_structured_content_wins_over_the_text_that_repeats_it():
+    value = {"content": [{"type": "text", "text": "…"}], "structuredContent": {"rows": [1] * 5000}}
+    assert "5000 items" in summarise(result(value, "mcp"), KEPT, fits).summary
+
+
+def test_a_long_text_shows_both_ends_and_its_errors_word_for_word():
+    lines = [f"step {n} fine" for n in range(3000)]
+    lines[1700] = "FATAL: disk /dev/sda1 is full (code 28)"
+    envelope = summarise(text_result("\n".join(lines)), KEPT, fits)
+    assert "Text of 3000 lines" in envelope.summary
+    assert "line 1700: FATAL: disk /dev/sda1 is full (code 28)" in envelope.summary
+    assert "step 0 fine" in envelope.summary
+    assert "step 2999 fine" in envelope.summary
+
+
+def test_a_table_in_text_shows_its_head():
+    text = "city;people\n" + "\n".join(f"town{n};{n}" for n in range(2000))
+    assert (
+        "A table of 2000 rows: city | people\ntown0 | 0" in summarise(text_result(text), KEPT, fits).summary
+    )
+
+
+def test_a_long_error_keeps_both_ends_verbatim():
+    text = "\n".join(
+        ["Traceback (most recent call last):", *[f"  frame {n}" for n in range(500)], "ValueError: bad zip"]
+    )
+    envelope = summarise(text_result(text, is_error=True), KEPT, fits)
+    assert envelope.status == "error"
+    assert envelope.summary.startswith("Traceback (most recent call last):")
+    assert envelope.summary.endswith("ValueError: bad zip")
+
+
+def test_parts_that_are_no_text_are_named():
+    value = {"content": [{"type": "image", "mimeType": "image/png", "data": "A" * 16000}]}
+    assert whole(result(value, "mcp")).facts == ("image image/png, about 12 kB",)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=100),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=12), inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(value=values, is_error=st.booleans())
+def test_any_result_has_a_bounded_valid_envelope(value, is_error):
+    envelope = summarise(result(value, is_error=is_error), KEPT, fits)
+    check(envelope)
+    assert count(envelope.summary) <= (ERROR_BUDGET if is_error else SUMMARY_BUDGET)
+    assert count("\n".join(envelope.facts)) <= SUMMARY_BUDGET
+    assert summarise(result(value, is_error=is_error), KEPT, fits) == envelope
+
+
+def test_twenty_megabytes_are_summarised_in_seconds():
+    rows = [{"id": n, "text": "word " * 20} for n in range(150_000)]
+    big = result(rows)
+    start = time.process_time()
+    envelope = summarise(big, KEPT, fits)
+    assert "150000 items" in envelope.summary
+    assert time.process_time() - start < 5
