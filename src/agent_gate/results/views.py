@@ -18,7 +18,7 @@ from agent_gate.results.pattern import Pattern
 from agent_gate.results.reading import Reading, compact
 
 VIEW_BUDGET = 2000
-MAX_MATCHES, MAX_KEYS, LONG_LINE = 200, 400, 2000
+MAX_MATCHES, MAX_KEYS, LONG_LINE = 200, 400, 480
 
 Selector = Mapping[str, Any]
 
