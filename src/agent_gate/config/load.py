@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_gate.config.clientfiles import read_client_file
 from agent_gate.config.decode import Reading, convert, decode
+from agent_gate.config.dotenv import environment
 from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
 from agent_gate.config.serverfiles import read_servers
@@ -49,7 +50,11 @@ def load(
     env: Mapping[str, str] | None = None,
 ) -> Loaded:
     """Read the named files and those they name. No file at all gives the defaults."""
-    reading = Reading(Variables(os.environ if env is None else env))
+    warnings: list[str] = []
+    given, dotenv = environment(config_path, os.environ if env is None else env, warnings)
+    reading = Reading(Variables(given))
+    reading.warnings.extend(warnings)
+    reading.files.extend(dotenv)
     root = open_file(config_path, reading) if config_path else empty(Mark("config.yaml"))
     settings = read_settings(root, reading)
     permissions = permissions_path or find_permissions(root, config_path)

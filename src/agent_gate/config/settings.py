@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from agent_gate.config.servers import ServerSettings
 from agent_gate.config.services import ServiceConfig
@@ -134,6 +134,17 @@ class WebhookSettings:
     )
     after: Annotated[float, "Seconds without an answer before this channel is told.", AtLeast(0)] = 0.0
     quiet: Annotated[QuietHours | None, "When it does not push."] = None
+    format: Annotated[
+        Literal["json", "ntfy", "slack"], "What is posted: everything as JSON, or what ntfy or Slack take."
+    ] = "json"
+    template: Annotated[
+        Mapping[str, Any],
+        "The JSON to post instead; `{text}`, `{signature}`, `{answer_url}` and so on are filled in.",
+    ] = field(default_factory=dict)
+    person: Annotated[str, "Whose answer it is when somebody follows one of its links."] = "operator"
+    answer_url: Annotated[
+        str | None, "Address under which people reach the admin listener; null: where it listens."
+    ] = None
     name: Annotated[str, "Name in records and logs."] = "webhook"
     type: Annotated[Literal["webhook"], "Kind of channel.", GIVEN] = "webhook"
 

@@ -146,10 +146,14 @@ class SourceKind(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How the supervisor should keep one source. `settings` decides on reload whether it is still the same."""
+    """How the supervisor should keep one source. `settings` decides on reload whether it is still the same.
+
+    `known` are tools that need no connection to be known; `pinned` ones are remembered from the last run.
+    """
 
     source: Source
     settings: Any
+    known: Sequence[Definition] | None = None
     enabled: bool = True
     on_demand: bool = False
     counts_for_ready: bool = True

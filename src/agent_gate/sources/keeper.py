@@ -143,19 +143,22 @@ class Keeper:
         self._status, self._reason, self._since = status, reason, self._clock.now()
 
     def check(self) -> None:
-        """Raise where a call cannot be sent now."""
-        if self._status in (Status.READY, Status.DEGRADED) or (
-            self.plan.on_demand and self._status in (Status.IDLE, Status.CONNECTING)
-        ):
-            wait = self._circuit.wait(self._clock.monotonic())
-            if wait:
-                raise DependencyUnavailable(
-                    f"{self.key} failed too often; it is tried again in {wait:.0f} s", retry_after=wait
-                )
-            return
-        why = f": {self._reason}" if self._reason else ""
-        after = max(1.0, (self._next_try or 0) - self._clock.now())
-        raise DependencyUnavailable(f"{self.key} is {self._status}{why}. Nothing was sent", retry_after=after)
+        """Raise where a call cannot be sent now. A first connection under way is worth waiting for."""
+        if self._status is not Status.READY and not self._worth_waiting():
+            why = f": {self._reason}" if self._reason else ""
+            after = max(1.0, (self._next_try or 0) - self._clock.now())
+            raise DependencyUnavailable(
+                f"{self.key} is {self._status}{why}. Nothing was sent", retry_after=after
+            )
+        wait = self._circuit.wait(self._clock.monotonic())
+        if wait:
+            raise DependencyUnavailable(
+                f"{self.key} failed too often; it is tried again in {wait:.0f} s", retry_after=wait
+            )
+
+    def _worth_waiting(self) -> bool:
+        waiting = self._status in (Status.IDLE, Status.CONNECTING)
+        return waiting and (self.plan.on_demand or not self._failures)
 
     async def answer(self, job: Job) -> Result:
         """Let the source execute, connecting first where it connects on demand."""

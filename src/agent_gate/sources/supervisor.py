@@ -57,7 +57,7 @@ class Supervisor:
 
     def _add(self, plan: Plan) -> None:
         source = plan.source
-        known = self.pins.last_listing(source.key) if plan.pinned else None
+        known = self.pins.last_listing(source.key) if plan.pinned else plan.known
         shown = plan.enabled and known is not None
         self._keepers[source.key] = Keeper(plan, self._clock, self.publish, known=known is not None)
         self._listings[source.key] = Listing(

@@ -55,6 +55,9 @@ class HttpSource:
 
     async def connect(self) -> Sequence[Definition]:
         """The tools are known from the file; a service that is not well is only warned about."""
+        return self.definitions()
+
+    def definitions(self) -> list[Definition]:
         return [to_definition(self.config, tool) for tool in self.config.tools]
 
     async def watch(self) -> None:
@@ -142,7 +145,7 @@ class HttpKind:
     def _plan(self, config: ServiceConfig, toolbox: Toolbox) -> Plan:
         pool = Pool(client_context(config.ca)) if config.ca else toolbox.pool
         source = HttpSource(config, pool, toolbox.clock, toolbox.max_bytes)
-        return Plan(source=source, settings=config)
+        return Plan(source=source, settings=config, known=source.definitions())
 
 
 SOURCE = HttpKind()

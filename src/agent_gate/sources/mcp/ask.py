@@ -1,5 +1,6 @@
 """`Ask`: one request of a caller on its way upstream, and the two ways back to that caller."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ from agent_gate.sources.mcp.wire import (
     MODERN,
     RpcError,
 )
+
+log = logging.getLogger("agent_gate.sources.mcp")
 
 INPUTS = ("inputResponses", "requestState")
 OURS = frozenset({*INPUTS, "progressToken"})
@@ -79,7 +82,7 @@ class Direct:
         self.conversation = conversation
 
     async def notify(self, method: str, params: Mapping[str, Json]) -> None:
-        await self.conversation.notify(method, params)
+        await tell(self.conversation, method, params)
 
     async def ask(self, method: str, params: Mapping[str, Json]) -> Json:
         check_askable(method, self.conversation.capabilities)
@@ -87,6 +90,16 @@ class Direct:
             return await self.conversation.request(method, params)
         except GatewayError as error:
             raise RpcError(INVALID_REQUEST, error.message) from None
+        except (TimeoutError, ConnectionError):
+            raise RpcError(INVALID_REQUEST, "the caller's client did not answer") from None
+
+
+async def tell(conversation: Conversation, method: str, params: Mapping[str, Json]) -> None:
+    """Pass on a note; a caller that is gone misses it, and the call goes on."""
+    try:
+        await conversation.notify(method, params)
+    except (GatewayError, TimeoutError, ConnectionError) as error:
+        log.debug("a note did not reach its caller: %s", error)
 
 
 def check_askable(method: str, capabilities: Mapping[str, Json]) -> None:

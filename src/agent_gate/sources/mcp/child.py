@@ -113,18 +113,26 @@ class Child:
     def watch_exit(self) -> None:
         """Learn of the exit without reaping, so that the group's number cannot be reused before it is killed."""
         loop = asyncio.get_running_loop()
+        if not hasattr(os, "pidfd_open"):
+            waiting = loop.run_in_executor(None, os.waitid, os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            waiting.add_done_callback(lambda _: self.reap())
+            return
         handle = os.pidfd_open(self.pid)
 
         def ended() -> None:
             loop.remove_reader(handle)
             os.close(handle)
-            self.signal_group(signal.SIGKILL)
-            os.close(self.guard)
-            code = self.process.wait()
-            if not self.exited.done():
-                self.exited.set_result(code)
+            self.reap()
 
         loop.add_reader(handle, ended)
+
+    def reap(self) -> None:
+        """The program has ended: end what it left behind, then let go of its number."""
+        self.signal_group(signal.SIGKILL)
+        os.close(self.guard)
+        code = self.process.wait()
+        if not self.exited.done():
+            self.exited.set_result(code)
 
     def signal_group(self, number: signal.Signals) -> None:
         try:

@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 from agent_gate.core.tool import Json
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply, Target
-from agent_gate.sources.mcp.events import Event, read_events
+from agent_gate.sources.mcp.events import Event, EventParser, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
 from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
 from agent_gate.sources.mcp.mux import hashable, spawn
@@ -111,7 +111,7 @@ class HttpLink:
 
     @era.setter
     def era(self, era: str) -> None:
-        self.set_era(era, self.session_id if era else b"")
+        self.set_era(era, b"" if not era or is_modern(era) else self.session_id)
 
     def set_era(self, era: str, session_id: bytes) -> None:
         self.revision = era
@@ -133,6 +133,7 @@ class HttpLink:
             raise
         finally:
             del self.running[number]
+            order.end()
 
     async def exchange(self, order: Order, number: int, body: bytes) -> bytes:
         used = self.session_id
@@ -242,18 +243,25 @@ class HttpLink:
 
     async def follow(self, reply: StreamReply, order: Order, number: int, place: "Place") -> Message | None:
         """Read one stream until the answer; None where it ends before."""
+        parser = EventParser()
         try:
-            async for event in read_events(reply):
-                place.note(event)
-                for message in messages_in(event.data):
-                    if not message.method and message.id == number:
-                        spawn(self.tasks, drain(reply))
-                        return message
-                    await self.during(message, order)
+            async for chunk in reply:
+                for event in parser.feed(chunk):
+                    place.note(event)
+                    for message in messages_in(event.data):
+                        if not message.method and message.id == number:
+                            self.let_end(reply)
+                            return message
+                        await self.during(message, order)
         except BaseException:
             await reply.aclose()
             raise
         return None
+
+    def let_end(self, reply: StreamReply) -> None:
+        """Have the rest of an answered stream read, unless it is over, when it has no deadline any more."""
+        if reply.deadline != math.inf:
+            spawn(self.tasks, drain(reply))
 
     async def resume(self, last: bytes, deadline: float) -> StreamReply:
         try:
@@ -280,7 +288,7 @@ class HttpLink:
     async def during(self, message: Message, order: Order) -> None:
         """Something that came on a request's own stream, before its answer."""
         if message.method and message.id is not None:
-            spawn(self.tasks, self.respond(message, order.talk))
+            order.questions.append(spawn(self.tasks, self.respond(message, order.talk)))
         elif message.method == "notifications/progress" and order.talk is not None:
             if order.progress is not None:
                 await order.talk.notify(message.method, order.told(params_of(message)))
@@ -342,8 +350,10 @@ class HttpLink:
             return
         params = params_of(message)
         order = self.running.get(hashable(params.get("progressToken"))) or self.only_order()
-        if message.id is not None:
-            spawn(self.tasks, self.respond(message, order.talk if order is not None else None))
+        if message.id is not None and order is not None:
+            await self.during(message, order)
+        elif message.id is not None:
+            spawn(self.tasks, self.respond(message, None))
         elif message.method in ("notifications/progress", "notifications/message"):
             if order is not None:
                 await self.during(message, order)

@@ -25,6 +25,7 @@ def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
         on_demand=server.connect == "on-demand",
         prefix=server.prefix,
         hold_changes=server.pin == "hold",
+        pinned=True,
         needs_auth=missing_credential(server),
     )
 

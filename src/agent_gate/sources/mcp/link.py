@@ -6,7 +6,7 @@ callers or eras' bridging; whatever the server says while a request runs goes to
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent_gate.core.tool import Json
@@ -54,7 +54,8 @@ class Order:
     """One request to send before `deadline` (monotonic).
 
     `talk` None marks a request of our own. `progress` is the caller's progress token; the wire carries
-    the request's number instead, because two callers may choose the same token.
+    the request's number instead, because two callers may choose the same token. `questions` are the tasks
+    that put the server's questions to the caller.
     """
 
     method: str
@@ -64,6 +65,13 @@ class Order:
     progress: Json = None
     headers: Mapping[str, str] | None = None
     idempotent: bool = False
+    questions: list["asyncio.Task[None]"] = field(default_factory=list)
+
+    def end(self) -> None:
+        """Nobody waits for it any more, so nobody is asked anything for it."""
+        for question in self.questions:
+            question.cancel()
+        self.questions.clear()
 
     def numbered(self, number: int) -> dict[str, Json]:
         """The parameters as sent under `number`."""

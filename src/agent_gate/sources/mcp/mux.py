@@ -34,7 +34,7 @@ MAX_QUESTIONS = 32
 class Exchange:
     """One request in flight, with the notes its caller has not been told yet."""
 
-    __slots__ = ("future", "notes", "order", "pump", "questions", "reply")
+    __slots__ = ("future", "notes", "order", "pump", "reply")
 
     def __init__(self, order: Order, future: "asyncio.Future[bytes]") -> None:
         self.order = order
@@ -42,14 +42,12 @@ class Exchange:
         self.notes: deque[tuple[str, dict[str, Json]]] | None = None
         self.pump: asyncio.Task[None] | None = None
         self.reply: Message | None = None
-        self.questions: list[asyncio.Task[None]] = []
 
     def close(self) -> None:
         """Nobody waits any more: end what still talks to the caller."""
         if self.pump is not None:
             self.pump.cancel()
-        for question in self.questions:
-            question.cancel()
+        self.order.end()
         if not self.future.cancel() and not self.future.cancelled():
             self.future.exception()
 
@@ -190,7 +188,7 @@ class Mux:
             only = None
         task = spawn(self.tasks, self.respond(message, only.order.talk if only is not None else None))
         if only is not None:
-            only.questions.append(task)
+            only.order.questions.append(task)
         self.questions[message.id] = task
         task.add_done_callback(lambda done: self.forget(message.id, done))
 

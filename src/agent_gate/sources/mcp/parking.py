@@ -12,7 +12,7 @@ from time import monotonic
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
-from agent_gate.sources.mcp.ask import Ask, check_askable
+from agent_gate.sources.mcp.ask import Ask, check_askable, tell
 from agent_gate.sources.mcp.link import Talk
 from agent_gate.sources.mcp.wire import INVALID_REQUEST, Broken, RpcError, encode
 
@@ -27,8 +27,7 @@ class Parked:
     """One open call: the `Talk` of its upstream request, and the questions its caller has not answered."""
 
     def __init__(self, ask: Ask, conversation: Conversation) -> None:
-        self.caller = ask.caller
-        self.subject = encode([ask.method, ask.params])
+        self.first = ask
         self.conversation = conversation
         self.open: dict[str, tuple[str, Mapping[str, Json], asyncio.Future[Json]]] = {}
         self.asked = 0
@@ -36,8 +35,13 @@ class Parked:
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.timer: asyncio.TimerHandle | None = None
 
+    def is_about(self, ask: Ask) -> bool:
+        """Whether `ask` is the same call by the same caller."""
+        first = self.first
+        return (ask.caller, ask.method, ask.params) == (first.caller, first.method, first.params)
+
     async def notify(self, method: str, params: Mapping[str, Json]) -> None:
-        await self.conversation.notify(method, params)
+        await tell(self.conversation, method, params)
 
     async def ask(self, method: str, params: Mapping[str, Json]) -> Json:
         check_askable(method, self.conversation.capabilities)
@@ -54,6 +58,10 @@ class Parked:
     def wake(self) -> None:
         if not self.turn.done():
             self.turn.set_result(None)
+
+    def expire(self) -> None:
+        if not self.turn.done():
+            self.turn.set_exception(TimeoutError())
 
     def take(self, responses: Json) -> None:
         """Hand the caller's answers to the waiting questions."""
@@ -93,11 +101,7 @@ class Parking:
 
     def resume(self, ask: Ask, conversation: Conversation, state: Json) -> Parked:
         parked = self.waiting.get(state) if isinstance(state, str) else None
-        if (
-            parked is None
-            or parked.caller != ask.caller
-            or parked.subject != encode([ask.method, ask.params])
-        ):
+        if parked is None or not parked.is_about(ask):
             raise InvalidArgs(GONE)
         del self.waiting[state]
         if parked.timer is not None:
@@ -113,13 +117,15 @@ class Parking:
         task = parked.task
         if task is None:
             raise RpcError(INVALID_REQUEST, GONE)
+        timer = asyncio.get_running_loop().call_later(deadline - monotonic(), parked.expire)
         try:
-            async with asyncio.timeout(deadline - monotonic()):
-                await parked.turn
+            await parked.turn
         except (asyncio.CancelledError, TimeoutError):
             parked.end()
             await asyncio.wait([task])
             raise
+        finally:
+            timer.cancel()
         if task.done():
             return task.result()
         return self.park(parked)
