@@ -35,10 +35,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "operators": "Who may use the admin API from programs.",
         "explain": "Why a call would be allowed, asked or denied.",
         "policy": "Try changed rules on recorded calls.",
-        "peers": "Paired gateways and tool hosts.",
-        "pair": "Pair a gateway or tool host.",
-        "auth": "Log in to services that need it.",
-        "secrets": "Credentials in the vault.",
     },
     "To set up": {
         "init": "Write a configuration to start from.",

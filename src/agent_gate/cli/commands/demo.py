@@ -10,37 +10,46 @@ import uvloop
 from agent_gate.app import Options
 from agent_gate.cli.commands.serve import run
 from agent_gate.cli.demo.home import Home
-from agent_gate.cli.demo.starter import read_secrets, write_starter
-from agent_gate.errors import GatewayError
+from agent_gate.cli.demo.starter import ensure_secrets, write_starter
+from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.server import Server
+
+HOME_PORT = 8124
 
 
 def introduction(folder: Path, url: str) -> str:
     """What to do next, in another terminal."""
-    secrets = folder / "data" / "secrets.env"
     return f"""
 agent-gate is up at {url} (plain HTTP, on this machine only)
-Tokens are in {secrets}; configuration and rules are in {folder}/
+Tokens are in {folder}/.env; configuration and rules are in {folder}/
 
 Try this in another terminal:
-  set -a; . {secrets}; export AGENT_GATE_URL={url}
-  agent-gate request ha_get_state entity_id=sensor.living_room_temperature                            # allowed
-  agent-gate request ha_call_service domain=light service=turn_on entity_id=light.bedroom             # asked: answer with
-  agent-gate approvals --config {folder}/config.yaml approve --last                                   #   this in a third terminal
-  agent-gate request ha_call_service domain=lock service=unlock entity_id=lock.front_door             # denied
+  set -a; . {folder}/.env; AGENT_GATE_URL={url}; PATH=$PWD/.venv/bin:$PATH
+  agent-gate request ha_get_state entity_id=sensor.living_room_temperature                  # allowed
+  agent-gate request ha_call_service domain=lock service=unlock entity_id=lock.front_door   # denied
+  agent-gate request ha_call_service domain=light service=turn_on entity_id=light.bedroom   # asked
+
+The last one waits for you. Answer it in a third terminal, or on the page:
+  agent-gate approvals --config {folder}/config.yaml approve
 
 Ctrl-C stops everything.
 """
 
 
+async def start_home(token: str) -> Server:
+    """The home on its usual port, or on any other one when that is taken."""
+    home = Server(Home(token).handle)
+    try:
+        await home.start("127.0.0.1", HOME_PORT)
+    except ConfigError:
+        await home.start("127.0.0.1", 0)
+    return home
+
+
 async def play(folder: Path, port: int | None) -> None:
     """Start the home, then the gateway in front of it; both end together."""
-    secrets = read_secrets(folder / "data" / "secrets.env")
-    home = Server(Home(secrets["HOME_TOKEN"]).handle)
-    await home.start("127.0.0.1", 0)
+    home = await start_home(ensure_secrets(folder / ".env")["HOME_TOKEN"])
     os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
-    for name, value in secrets.items():
-        os.environ.setdefault(name, value)
     options = Options(config=folder / "config.yaml", port=port, insecure=True)
     try:
         await run(options, ready=lambda gateway: click.echo(introduction(folder, gateway.url()), err=True))

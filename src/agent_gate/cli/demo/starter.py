@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from agent_gate.access.tokens import new_token
+from agent_gate.config.dotenv import read_dotenv
 
 CONFIG = """\
 # The configuration of your gateway. Every key is explained in docs/configuration.md.
@@ -18,7 +19,7 @@ agents:
 services:
   # A small home that runs beside the gateway. For a real Home Assistant, change url and token.
   homeassistant:
-    url: "${HOME_URL}"
+    url: "${HOME_URL:-http://127.0.0.1:8124}"
     auth: {type: bearer, token: "${HOME_TOKEN}"}
     health: {method: GET, path: /api/, expect_status: 200}
     tools: tools/homeassistant.yaml
@@ -59,17 +60,17 @@ def write_starter(folder: Path) -> bool:
     return True
 
 
-def read_secrets(path: Path) -> dict[str, str]:
-    """`NAME=value` lines, made once with mode 0600: the agent's token and the home's."""
-    if not path.exists():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(
-            f"AGENT_TOKEN={new_token()}\nHOME_TOKEN={secrets.token_urlsafe(32)}\n", encoding="utf-8"
-        )
-    pairs = (
-        line.partition("=")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if "=" in line and not line.startswith("#")
-    )
-    return {name.strip(): value.strip() for name, _, value in pairs}
+def write_secrets(path: Path, secrets: dict[str, str]) -> None:
+    """A `.env` file that nobody else can read."""
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text("".join(f"{name}={value}\n" for name, value in secrets.items()), encoding="utf-8")
+
+
+def ensure_secrets(path: Path) -> dict[str, str]:
+    """The agent's token and the home's, made once; what is there already stays."""
+    known = read_dotenv(path) if path.exists() else {}
+    made = {"AGENT_TOKEN": new_token(), "HOME_TOKEN": secrets.token_urlsafe(32), **known}
+    if made != known:
+        write_secrets(path, made)
+    return made

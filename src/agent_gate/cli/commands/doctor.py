@@ -1,0 +1,32 @@
+"""`agent-gate doctor`: look for problems, say why they matter, and fix what can be fixed."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from agent_gate.cli.diagnosis import diagnose
+from agent_gate.cli.operator import AdminClient, admin_options, reporting, socket_of
+from agent_gate.cli.output import print_json
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Do what can be done without you.")
+@admin_options
+def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
+    """Look for problems with this installation."""
+    with reporting():
+        chosen = config or (Path("config.yaml") if Path("config.yaml").exists() else None)
+        findings = list(diagnose(chosen, AdminClient(socket_of(admin_socket, chosen))))
+        repaired = [finding for finding in findings if fix and finding.repair is not None]
+        for finding in repaired:
+            assert finding.repair is not None
+            finding.repair()
+        if as_json:
+            print_json([finding.shown() | {"fixed": finding in repaired} for finding in findings])
+        for finding in [] if as_json else findings:
+            mark = "fixed" if finding in repaired else "problem" if finding.serious else "note"
+            click.echo(f"{mark}: {finding.what}\n  why: {finding.why}\n  fix: {finding.fix}")
+        if not findings and not as_json:
+            click.echo("Everything looks well.")
+        sys.exit(1 if any(finding.serious and finding not in repaired for finding in findings) else 0)

@@ -1,0 +1,154 @@
+"""`agent-gate init`: at most four questions, a configuration, and a first call that works."""
+
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_gate.access.tokens import new_token
+from agent_gate.cli.demo.starter import write_secrets, write_starter
+from agent_gate.cli.operator import reporting
+from agent_gate.config.dotenv import read_dotenv
+from agent_gate.errors import ConfigError, GatewayError, Unreachable
+
+HOME, ASSISTANT, NOTHING = "home", "homeassistant", "nothing"
+EMPTY = """\
+# yaml-language-server: $schema=./agent-gate.schema.json
+gateway: {id: home, host: 127.0.0.1, port: 8443}
+admin:   {socket: ./data/admin.sock}
+agents:
+  {agent}: {token: "${AGENT_TOKEN}"}
+storage: {type: sqlite, path: ./data/agent-gate.db}
+permissions: permissions.yaml
+
+# MCP servers, as they stand in your client's file, or taken over with `agent-gate import`:
+mcpServers: {}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The answers to the questions."""
+
+    behind: str
+    agent: str
+    url: str = ""
+    token: str = ""
+
+
+def ask() -> Wanted:
+    behind = click.prompt(
+        "What should the gateway have behind it",
+        type=click.Choice([HOME, ASSISTANT, NOTHING]),
+        default=HOME,
+        err=True,
+    )
+    url = token = ""
+    if behind == ASSISTANT:
+        url = click.prompt(
+            "Address of your Home Assistant", default="http://homeassistant.local:8123", err=True
+        )
+        token = click.prompt("Its long-lived access token", hide_input=True, err=True)
+    agent = click.prompt("Name of your first agent", default="me", err=True)
+    return Wanted(behind, agent, url, token)
+
+
+def write(folder: Path, wanted: Wanted) -> None:
+    """Write the files; the secrets go into `.env`, which nobody else can read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if wanted.behind == NOTHING:
+        if (folder / "config.yaml").exists():
+            raise ConfigError(f"{folder / 'config.yaml'} is already there; nothing was changed")
+        (folder / "config.yaml").write_text(EMPTY.replace("{agent}", wanted.agent), encoding="utf-8")
+        (folder / "permissions.yaml").write_text(
+            'defaults:\n  - {pattern: "*", action: ask}\nrules: []\n', encoding="utf-8"
+        )
+    elif not write_starter(folder):
+        raise ConfigError(f"{folder / 'config.yaml'} is already there; nothing was changed")
+    config = folder / "config.yaml"
+    config.write_text(
+        config.read_text(encoding="utf-8").replace("  me: {token:", f"  {wanted.agent}: {{token:"),
+        encoding="utf-8",
+    )
+    given = {"HOME_URL": wanted.url, "HOME_TOKEN": wanted.token} if wanted.behind == ASSISTANT else {}
+    write_secrets(folder / ".env", {"AGENT_TOKEN": new_token(), **given})
+
+
+def first_call(folder: Path, wanted: Wanted) -> dict[str, Any]:
+    """Start the gateway for a moment and let it answer one call."""
+    program = [sys.executable, "-m", "agent_gate"]
+    command = (
+        ["demo", "--folder", str(folder)]
+        if wanted.behind == HOME
+        else ["serve", "--config", str(folder / "config.yaml"), "--insecure"]
+    )
+    process = subprocess.Popen(
+        [*program, *command, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        if not line:
+            raise ConfigError((process.communicate()[1] or "the gateway did not start").strip())
+        return called(json.loads(line)["url"], token_of(folder))
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def token_of(folder: Path) -> str:
+    return read_dotenv(folder / ".env")["AGENT_TOKEN"]
+
+
+def called(url: str, token: str) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"{url}/api/tools/ha_get_states",
+        data=b"{}",
+        headers={"Authorization": f"Bearer {token}"},
+        method="POST",
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            found: dict[str, Any] = json.load(reply)
+    except urllib.error.HTTPError as error:
+        raise Unreachable(json.load(error)["error"]["message"]) from None
+    return found
+
+
+@click.command()
+@click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Where to write the files.")
+@click.option(
+    "--behind",
+    type=click.Choice([HOME, ASSISTANT, NOTHING]),
+    help="Answer the first question here; ask nothing.",
+)
+def command(folder: Path, behind: str | None) -> None:
+    """Write a configuration and prove that it works."""
+    with reporting():
+        wanted = Wanted(behind, "me") if behind is not None and behind != ASSISTANT else ask()
+        write(folder, wanted)
+        click.echo(f"Wrote {folder / 'config.yaml'} and {folder / 'permissions.yaml'}.")
+        if wanted.behind != NOTHING:
+            try:
+                states = first_call(folder, wanted)["data"]["states"]
+            except GatewayError as error:
+                raise ConfigError(
+                    f"The files are written, but the first call failed: {error.message}"
+                ) from None
+            click.echo(
+                f"A first call went through: {len(states)} entities, such as {states[0]['entity_id']}."
+            )
+        start = (
+            f"agent-gate demo --folder {folder}"
+            if wanted.behind == HOME
+            else f"agent-gate serve --config {folder / 'config.yaml'}"
+        )
+        click.echo(
+            f"\nNext:\n  {start}\n  agent-gate connect        # put it into Claude, Cursor, VS Code, …\n  agent-gate approvals      # answer what waits for you"
+        )

@@ -1,0 +1,194 @@
+"""What can be wrong with an installation: each finding says what, why it matters, and the command that fixes it."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+
+from agent_gate.cli.commands.check import check
+from agent_gate.cli.operator import AdminClient
+from agent_gate.config.load import Loaded, load
+from agent_gate.errors import GatewayError, Unreachable
+
+LOW_DISK = 200 * 1024 * 1024
+SOON = 30 * 24 * 3600
+SKEW = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One problem. `repair` does what `fix` says, where it can be done without a person."""
+
+    what: str
+    why: str
+    fix: str
+    repair: Callable[[], None] | None = field(default=None, compare=False)
+    serious: bool = True
+
+    def shown(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "why": self.why,
+            "fix": self.fix,
+            "serious": self.serious,
+            "fixable": self.repair is not None,
+        }
+
+
+def diagnose(config: Path | None, client: AdminClient) -> Iterator[Finding]:
+    """Everything that can be found from the files, the machine and the running gateway."""
+    yield from of_files(config)
+    loaded = readable(config)
+    if loaded is not None:
+        folder = loaded.settings.storage.path.absolute().parent
+        yield from of_private_files(folder, config)
+        yield from of_certificate(folder)
+        yield from of_disk(folder)
+        yield from of_agents(loaded)
+    yield from of_running(client)
+
+
+def readable(config: Path | None) -> Loaded | None:
+    try:
+        return load(config, None)
+    except GatewayError:
+        return None
+
+
+def of_files(config: Path | None) -> Iterable[Finding]:
+    if config is None:
+        yield Finding(
+            what="There is no config.yaml here",
+            why="The gateway starts, but it has no tools",
+            fix="agent-gate init",
+            serious=False,
+        )
+        return
+    faults, warnings = check(config, None)
+    for fault in faults:
+        yield Finding(
+            what=fault.message,
+            why="The gateway does not start with this file, or a rule does not do what it says",
+            fix=f"Edit {fault.where}",
+        )
+    for warning in warnings:
+        yield Finding(
+            what=warning,
+            why="It works, but not as well or as safely as it could",
+            fix=f"See docs/configuration.md, then edit {config}",
+            serious=False,
+        )
+
+
+def of_private_files(folder: Path, config: Path | None) -> Iterable[Finding]:
+    """Files with secrets that others on this machine could read."""
+    beside = [config.parent / ".env"] if config is not None else []
+    for path in [
+        folder,
+        *beside,
+        *folder.glob("*.db*"),
+        *folder.glob("*.key"),
+        *folder.glob("*.token"),
+        *folder.glob("*.env"),
+    ]:
+        if path.exists() and path.stat().st_mode & 0o077:
+            mode = 0o700 if path.is_dir() else 0o600
+            yield Finding(
+                what=f"{path} can be read by others on this machine",
+                why="It holds tokens, keys or the record of calls",
+                fix=f"chmod {mode:o} {path}",
+                repair=lambda path=path, mode=mode: path.chmod(mode),  # type: ignore[misc]
+            )
+
+
+def of_certificate(folder: Path) -> Iterable[Finding]:
+    path = folder / "tls" / "gateway.crt"
+    if not path.is_file():
+        return
+    left = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc.timestamp() - time.time()
+    if left < SOON:
+        yield Finding(
+            what=f"The certificate ends in {max(0, round(left / 86400))} days",
+            why="Clients that check it will refuse to connect",
+            fix=f"rm {path}  # a new one is made at the next start",
+            repair=path.unlink,
+            serious=left <= 0,
+        )
+
+
+def of_disk(folder: Path) -> Iterable[Finding]:
+    place = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if free < LOW_DISK:
+        yield Finding(
+            what=f"Only {free >> 20} MiB are free at {place}",
+            why="Calls are refused while the record cannot be written",
+            fix="Free some space",
+        )
+
+
+def of_agents(loaded: Loaded) -> Iterable[Finding]:
+    for agent in loaded.settings.agents.values():
+        if agent.token and len(agent.token) < 16:
+            yield Finding(
+                what=f"The token of {agent.name} has only {len(agent.token)} characters",
+                why="It can be guessed",
+                fix=f"agent-gate agents new {agent.name}",
+                serious=False,
+            )
+
+
+def of_running(client: AdminClient) -> Iterable[Finding]:
+    try:
+        status = client.get("/api/status")
+        rows = client.get("/api/calls?limit=1")["rows"]
+    except Unreachable:
+        yield Finding(
+            what="No gateway runs here",
+            why="Agents cannot reach their tools",
+            fix="agent-gate serve",
+            serious=False,
+        )
+        return
+    if status["store_fault"]:
+        yield Finding(
+            what=f"The record cannot be written: {status['store_fault']}",
+            why="Every call is refused",
+            fix="Look at the disk, then restart the gateway",
+        )
+    if status["reload_fault"]:
+        yield Finding(
+            what=f"The changed configuration is not used: {status['reload_fault']}",
+            why="The gateway still runs with the old one",
+            fix="agent-gate check",
+        )
+    for source in status["sources"]:
+        if source["state"] in ("failed", "needs_auth", "degraded"):
+            yield Finding(
+                what=f"{source['key']} is {source['state']}: {source['reason']}",
+                why="Its tools cannot be called",
+                fix=f"agent-gate sources reconnect {source['key']}",
+            )
+    if rows and rows[0]["at"] > time.time() + SKEW:
+        yield Finding(
+            what="The newest row of the record lies in the future",
+            why="The clock went back; approvals may expire late",
+            fix="Set the clock",
+        )
+    yield from of_same_user(status)
+
+
+def of_same_user(status: dict[str, Any]) -> Iterable[Finding]:
+    owner = Path(status["socket"]).stat().st_uid
+    if owner == os.geteuid() and owner != 0:
+        yield Finding(
+            what="The gateway runs as the same user as your programs",
+            why="An agent with a shell under this user could answer its own questions",
+            fix="See docs/security.md: run the gateway as its own user, or set approvers.passphrase",
+            serious=False,
+        )
