@@ -15,6 +15,10 @@ from agent_gate.access.door import Door
 from agent_gate.access.quota import Quota
 from agent_gate.access.tokens import Credential, Tokens, digest, new_token
 from agent_gate.access.view import View
+from agent_gate.approval.channels.buttons import Buttons
+from agent_gate.approval.channels.desk import Desk
+from agent_gate.approval.channels.dispatcher import Dispatcher, Place
+from agent_gate.approval.channels.make import link_people, make_places
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Sealer, ensure_key
@@ -51,6 +55,7 @@ from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
 from agent_gate.surfaces.admin.agents import caller_of as made_caller
+from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import Admin, AdminApi
 from agent_gate.surfaces.admin.keys import Keys
 from agent_gate.surfaces.admin.listener import AdminListener
@@ -201,13 +206,17 @@ class Gateway:
         self.door = Door(self.tokens, self.clock)
         self.view = View(self.shelf, self.policy.hides)
         self.sweeper = Sweeper(self.clock)
+        self.buttons = Buttons(ensure_key(self.folder / "channels.key"))
+        self.dispatcher = Dispatcher(self.store, self.inbox, self.clock, self.metrics)
         self.calls = self._make_calls()
+        places = self._places(settings)
         self._make_surfaces()
         self._measure()
         await self.supervisor.start(plans(settings, self.toolbox()))
         await recover(self.calls, self.store, self.inbox, self.clock)
         self._spawn(self.sweeper.run())
         await self._listen()
+        await self.dispatcher.start(places)
 
     def _make_calls(self) -> Calls:
         """The two lists every call passes, joined by the record."""
@@ -248,6 +257,20 @@ class Gateway:
             approved=calls.approved,
             ended=calls.ended,
         )
+
+    def _places(self, settings: Settings) -> list[Place]:
+        """Where people are asked, beside the page and the terminal."""
+        desk = Desk(
+            inbox=self.inbox,
+            store=self.store,
+            clock=self.clock,
+            pool=self.pool,
+            metrics=self.metrics,
+            redactor=self.redactor,
+            buttons=self.buttons,
+            answer=self.calls.answer,
+        )
+        return make_places(settings.channels, settings.people, desk, self.admin_url)
 
     def _credentials(self) -> list[Credential]:
         """The agents of the files, and those made by people; the files win where both name one."""
@@ -310,7 +333,16 @@ class Gateway:
                 check_passphrase=self._check_passphrase,
             )
         )
-        self.operators = AdminListener(self.admin, self.logins, Page(folder()))
+        answers = Answers(
+            self.buttons,
+            self.inbox,
+            self.clock,
+            self.metrics,
+            channels=lambda: link_people(self.settings.channels),
+            answer=self.calls.answer,
+            check_passphrase=self._check_passphrase,
+        )
+        self.operators = AdminListener(self.admin, self.logins, Page(folder()), answers)
 
     def _contexts(self) -> dict[str, ContextSource]:
         """The sources that have resources and prompts too."""
@@ -490,12 +522,15 @@ class Gateway:
             loaded = load(self.options.config, self.options.permissions)
             settings = with_options(loaded.settings, self.options)
             wanted = plans(settings, self.toolbox())
+            places = self._places(settings)
         except ConfigError as error:
             self._reload_fault = error.message
             log.error(
                 "The new configuration is not used; the old one keeps serving", extra={"why": error.message}
             )
             raise
+        before, now = self.settings, settings
+        changed = (before.channels, before.people) != (now.channels, now.people)
         self.loaded, self.settings, self._reload_fault = loaded, settings, ""
         self.redactor.learn(loaded.secrets)
         self.policy = self.decide.policy = policy_of(loaded)
@@ -503,6 +538,9 @@ class Gateway:
         self._refresh_agents()
         self.calls.asking.timeout = settings.approval_timeout
         await self.supervisor.reload(wanted)
+        if changed:
+            await self.dispatcher.stop()
+            await self.dispatcher.start(places)
         log.info("The configuration was reloaded")
         return list(loaded.warnings)
 
@@ -513,6 +551,7 @@ class Gateway:
         await asyncio.gather(self.websocket.drain(seconds), self.calls.drain(seconds))
         await self.public.drain(seconds)
         await asyncio.gather(self.socket.drain(0.5), self.page.drain(0.5))
+        await self.dispatcher.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -131,7 +131,7 @@ class Dispatcher:
                 wait, tries = pause(tries, error), tries + 1
                 self._failed(channel, approval, error)
                 continue
-            self._mark(channel, approval, message, "sent")
+            await self._sent(channel, approval, message)
             self._metrics.deliveries.add(channel.name, "sent")
             return message
         return None
@@ -154,6 +154,14 @@ class Dispatcher:
             extra={"channel": channel.name, "approval": approval.id, "why": error.message},
         )
 
+    async def _sent(self, channel: Channel, approval: Approval, message: str) -> None:
+        """Durable at once, because a restart before this would send the question again."""
+        self._mark(channel, approval, message, "sent")
+        try:
+            await self._store.flush()
+        except GatewayError as error:
+            log.warning("What was sent is not yet written down", extra={"why": error.message})
+
     def _mark(self, channel: Channel, approval: Approval, message: str | None, state: str) -> None:
         params = (approval.id, channel.name, message, state, self._clock.now())
         self._store.post(Statement(UPSERT, params))
@@ -162,6 +170,7 @@ class Dispatcher:
         """A channel's own loop, started again when it falls over."""
         tries = 0
         while True:
+            began = self._clock.monotonic()
             try:
                 await channel.run()
                 return
@@ -171,7 +180,7 @@ class Dispatcher:
             except Exception:  # the others go on while this one starts again
                 log.exception("A channel's loop failed", extra={"channel": channel.name})
                 await asyncio.sleep(LONGEST_PAUSE)
-            tries += 1
+            tries = tries + 1 if self._clock.monotonic() - began < 2 * LONGEST_PAUSE else 0
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -5,6 +5,8 @@ import logging
 from agent_gate.core.strict import parse
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import Header, Request, Response, error_response, json_response
+from agent_gate.surfaces.admin.answers import PREFIX as ANSWERS
+from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.login import Logins, Opened, same_origin
 from agent_gate.surfaces.admin.page import SECURE, Page
@@ -20,11 +22,13 @@ CHALLENGE: Header = (b"www-authenticate", b'Bearer realm="agent-gate operators"'
 class AdminListener:
     """Decides who a request comes from, then hands it to the API or the page."""
 
-    def __init__(self, api: AdminApi, logins: Logins, page: Page) -> None:
-        self._api, self._logins, self._page = api, logins, page
+    def __init__(self, api: AdminApi, logins: Logins, page: Page, answers: Answers | None = None) -> None:
+        self._api, self._logins, self._page, self._answers = api, logins, page, answers
 
     async def handle(self, request: Request) -> Reply:
         path = request.path
+        if path.startswith(ANSWERS) and self._answers is not None:
+            return await self._answers.handle(request)
         try:
             if path == "/api/session" and request.method == "POST":
                 return await self._open(request)

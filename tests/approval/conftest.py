@@ -1,0 +1,117 @@
+import json
+import time
+from pathlib import Path
+
+import pytest
+from approval.bot_api import CHAT, TOKEN, BotApi
+
+from gateway import Api, running
+
+ANN, BOB, STRANGER = 11, 22, 99
+TOOLS = """
+tools:
+  ha_call_service:
+    signature: "{domain}.{service}, {entity_id}"
+    args:
+      domain: {required: true}
+      service: {required: true}
+      entity_id: {required: false}
+    request: {method: POST, path: "/api/services/{domain}/{service}"}
+    ask: "Call {domain}.{service} on {entity_id}?"
+  mail_send:
+    signature: "{to}"
+    args:
+      to: {required: true}
+      text: {required: true, text: true}
+      code: {required: false, secret: true}
+    request: {method: POST, path: /mail}
+    ask: "Send mail to {to}: {text}"
+"""
+CONFIG = """
+gateway: {{port: 0}}
+admin: {{port: 0, socket: ./data/admin.sock}}
+agents:
+  pi: {{token: token-of-the-first-agent-in-tests, rate_limit: {{max_requests_per_minute: 0, max_pending_approvals: 50}}}}
+services:
+  home: {{url: "{api}", tools: tools.yaml}}
+people:
+  ann: {{telegram: 11}}
+  bob: {{telegram: 22}}
+storage: {{type: sqlite, path: ./data/gate.db}}
+permissions: permissions.yaml
+approval_timeout: 600
+{more}
+"""
+TELEGRAM = 'channels: [{{type: telegram, token: "{token}", chat_id: {chat}, allowed_users: [11, 22], base_url: "{url}"{more}}}]'
+PERMISSIONS = 'defaults: [{pattern: "*", action: ask}]\n'
+
+
+@pytest.fixture(scope="session")
+def api():
+    server = Api()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def bot():
+    server = BotApi()
+    yield server
+    server.stop()
+    assert server.faults == []
+
+
+def telegram(bot, more=""):
+    return TELEGRAM.format(token=TOKEN, chat=CHAT, url=bot.url, more=more)
+
+
+def files(api, more="", permissions=PERMISSIONS):
+    return {
+        "config.yaml": CONFIG.format(api=api.url, more=more),
+        "tools.yaml": TOOLS,
+        "permissions.yaml": permissions,
+    }
+
+
+@pytest.fixture
+def start(tmp_path, api):
+    """Starts gateways; every one of them ends with the test."""
+    stack = []
+
+    def begin(more="", folder="gate", permissions=PERMISSIONS, env=None):
+        place = tmp_path / folder
+        place.mkdir(exist_ok=True)
+        context = running(place, files(api, more, permissions), "--insecure", env=env)
+        gateway = context.__enter__()
+        stack.append(context)
+        return gateway
+
+    api.reset()
+    yield begin
+    for context in stack:
+        context.__exit__(None, None, None)
+
+
+def light(gateway, entity="light.bedroom", wait=0, **options):
+    arguments = {"domain": "light", "service": "turn_on", "entity_id": entity}
+    return gateway.call("ha_call_service", arguments, wait=wait, **options)
+
+
+def outcome(gateway, call, seconds=10):
+    return gateway.request("GET", f"/api/calls/{call}?wait={seconds}")
+
+
+def until(found, seconds=10):
+    """The first true value of `found`; fails when there is none in time."""
+    ends = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < ends, "it did not happen in time"
+        time.sleep(0.02)
+    return value
+
+
+def reached(api):
+    return [(r["method"], r["path"], json.loads(r["body"] or b"{}")) for r in api.requests]
+
+
+HERE = Path(__file__).parent
