@@ -54,9 +54,8 @@ function path(points, value, high) {
       pen = "M";
       return;
     }
-    const x = WIDE - (points.length - index - 0.5) * step;
-    d += `${pen}${x.toFixed(1)} ${(TALL - 2 - (number / high) * (TALL - 6)).toFixed(1)}`;
-    if (pen === "M") d += "h0.1";
+    const x = WIDE - (points.length - index) * step;
+    d += `${pen}${x.toFixed(1)} ${(TALL - 2 - (number / high) * (TALL - 6)).toFixed(1)}h${step.toFixed(2)}`;
     pen = "L";
   });
   return d;

@@ -1,4 +1,6 @@
 // Elements from data. Strings only ever become text, and what a reader could not see is written out.
+import { place } from "./format.js";
+
 const HIDDEN =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{1d173}-\u{1d17a}]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff]/gu;
 const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]$/u;
@@ -64,6 +66,7 @@ export function show(parent, ...children) {
 }
 
 export const mono = (text) => h("code", text);
+export const at = (where) => (where ? [" at ", h("code", { title: where }, place(where))] : null);
 
 export function say(text, { fault = false } = {}) {
   const toast = h(fault ? "p.toast.fault" : "p.toast", text);

@@ -22,11 +22,24 @@ export function span(seconds) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
+// Whole seconds, minutes or hours: 14:56, 2 h 5 min.
+function whole(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}:${two(seconds % 60)}`;
+  return span(seconds);
+}
+
 export const left = (until) => {
-  const seconds = until - Date.now() / 1000;
-  return seconds > 0 ? `${span(Math.ceil(seconds))} left` : "time is over";
+  const seconds = Math.ceil(until - Date.now() / 1000);
+  return seconds > 0 ? `${whole(seconds)} left` : "time is over";
 };
-export const ago = (at) => `${span(Math.max(0, Math.floor(Date.now() / 1000 - at)))} ago`;
+export const ago = (at) => {
+  const seconds = Math.floor(Date.now() / 1000 - at);
+  if (seconds < 2) return "just now";
+  return seconds < 60 ? `${seconds} s ago` : seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${span(seconds)} ago`;
+};
+// A place in a file without its folders, as people say it: permissions.yaml:4
+export const place = (where) => where.replace(/^.*[\\/]/, "").replace(/(:\d+):\d+$/, "$1");
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const many = (number, one, more = `${one}s`) => `${count(number)} ${number === 1 ? one : more}`;
 

@@ -9,7 +9,7 @@ export function keys(map) {
   own = map;
 }
 
-const typing = (target) => target.matches("input, textarea, select, [contenteditable]");
+const typing = (target) => target instanceof Element && target.matches("input, textarea, select, [contenteditable]");
 
 export function help() {
   const rows = [

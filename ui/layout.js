@@ -11,10 +11,12 @@ export function panes(main, { bar, list, nothing, hint }) {
     detail,
     open: (...children) => {
       main.setAttribute("data-open", "");
+      detail.inert = false;
       show(detail, ...children);
     },
     fill: (...children) => show(detail, ...children),
     clear: () => {
+      detail.inert = false;
       main.removeAttribute("data-open");
       show(detail, h("p.hint", hint));
     },

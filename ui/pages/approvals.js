@@ -1,6 +1,6 @@
 // Approvals: the inbox with everything a person needs to judge, its history, and remembered answers.
 import { get, post, query, remove, segment } from "../api.js";
-import { act, button, empty, fault, h, say, show } from "../dom.js";
+import { act, at, button, empty, fault, h, say, show } from "../dom.js";
 import { ago, left, many, moment } from "../format.js";
 import { inbox, listen, reload } from "../inbox.js";
 import { keys } from "../keyboard.js";
@@ -45,7 +45,7 @@ function facts(approval) {
     "dl.facts",
     field("asked by", h("code", approval.agent), approval.surface ? ` over ${approval.surface}` : "", approval.session ? [", session ", h("code", approval.session)] : null),
     field("tool", h("code", approval.tool_id)),
-    field("rule", approval.rule || "no rule matches", approval.where ? [" at ", h("code", approval.where)] : null),
+    field("rule", approval.rule || "no rule matches", at(approval.where)),
     approval.reason ? field("because", approval.reason) : null,
     approval.approvers?.length ? field("may answer", approval.approvers.join(", ")) : null,
     field("asked", `${moment(approval.asked_at)}, ${ago(approval.asked_at)}`),
@@ -150,15 +150,18 @@ export function approvals(main, [wanted]) {
   async function open(item, byHand) {
     if (!item) return;
     if (tab === "grants") return openGrant(item);
-    readyAt = performance.now() + SETTLE;
+    // What is on the screen is another question until this one is drawn: it cannot be answered meanwhile.
+    view.detail.inert = true;
     if (byHand) main.setAttribute("data-open", "");
     try {
-      shown = await get(`/api/approvals/${segment(item.id)}`);
-      readyAt = performance.now() + SETTLE;
-      if (list.selected === item.id) drawOne();
+      const whole = await get(`/api/approvals/${segment(item.id)}`);
+      if (list.selected !== item.id && list.selected !== null) return;
+      shown = whole;
+      drawOne();
     } catch (error) {
       view.fill(fault(error, () => open(item, byHand)));
     }
+    view.detail.inert = false;
   }
 
   async function refreshShown() {
@@ -169,6 +172,7 @@ export function approvals(main, [wanted]) {
 
   function drawOne() {
     const approval = shown;
+    readyAt = performance.now() + SETTLE;
     view.fill(
       h("h2", approval.sentence || `Let ${approval.agent} call ${approval.tool}?`),
       h("p.signature", approval.signature),
@@ -217,7 +221,7 @@ export function approvals(main, [wanted]) {
       return;
     }
     const node = view.detail.querySelector(`[data-answer="${verdict === "deny" ? "deny" : lifetime}"]`);
-    if (node && !node.disabled) node.click();
+    if (node && !node.disabled && !view.detail.inert) node.click();
   }
 
   async function answerMany(verdict) {
@@ -327,7 +331,7 @@ export function approvals(main, [wanted]) {
   }
 
   draw();
-  if (wanted && !inbox.open.has(wanted)) open({ id: wanted }, true).then(() => shown && drawOne());
+  if (wanted && !inbox.open.has(wanted)) open({ id: wanted }, true);
   const stop = [listen((kind) => kind === "approvals" && tab === "inbox" && draw()), every(1000, tick), () => list.close()];
   return () => stop.forEach((end) => end());
 }

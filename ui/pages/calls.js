@@ -1,6 +1,6 @@
 // Calls: the record, one line per call; each with where its time went and what the record says.
 import { get, query, segment } from "../api.js";
-import { copyButton, empty, fault, h, show } from "../dom.js";
+import { at, copyButton, empty, fault, h, show } from "../dom.js";
 import { bytes, copies, moment, span } from "../format.js";
 import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
@@ -18,7 +18,7 @@ function waterfall(spans) {
   return h(
     "div.waterfall",
     spans.map((part) => {
-      const bit = h(part.name === "waited for a person" ? "div.bit.you" : "div.bit");
+      const bit = h(part.name.endsWith("for a person") ? "div.bit.you" : "div.bit");
       bit.style.left = `${((part.start - start) / whole) * 100}%`;
       bit.style.width = `${((part.end - part.start) / whole) * 100}%`;
       return [h("span.label", part.name), h("div.track", bit), h("span.time", span(part.end - part.start))];
@@ -107,13 +107,13 @@ export function calls(main, [wanted]) {
       h("h2", story.tool, " ", stateWord(story.state)),
       h("p.signature", story.signature),
       story.error ? h("p", h("code", story.error.code), ` ${story.error.message}`) : null,
-      h("h3", `Where the time went: ${span(story.seconds)} in all`),
+      h("h3", story.seconds === null ? "Where the time goes" : `Where the time went: ${span(story.seconds)} in all`),
       waterfall(story.spans),
       h("h3", "What was decided"),
       h("dl.facts",
         field("caller", h("code", story.caller), story.surface ? ` over ${story.surface}` : ""),
         field("decision", story.decision || "refused before a decision", story.granted ? ", by a grant" : ""),
-        story.rule ? field("rule", story.rule, story.where ? [" at ", h("code", story.where)] : null) : null,
+        story.rule ? field("rule", story.rule, at(story.where)) : null,
         field("tool", h("code", story.tool_id || "unknown")),
         field("result", story.size === null ? "none" : bytes(story.size)),
         field("call", h("code", story.call))),

@@ -24,7 +24,7 @@ export function health(main) {
 
   function drawCharts(points, step) {
     if (!points.length) return show(charts, empty("Nothing was measured yet", "The first point comes ten seconds after the start."));
-    const [rate, most] = bars(points, (point) => point.calls, (point) => point.failed + point.refused, "Calls per interval");
+    const [rate, most] = bars(points, (point) => point.calls + point.refused, (point) => point.failed + point.refused, "Calls per interval");
     const [pace, high] = lines(points, [[(point) => point.p50, "ink"], [(point) => point.p95, "soft"]], "Latency");
     return show(charts,
       h("div.card", h("header", h("strong", "Calls"), h("span.legend", h("span", `most: ${count(most)} in ${span(step)}`), h("span", "dark: failed or refused"))), rate),

@@ -50,7 +50,7 @@ export const callRow = (call) =>
     h("span.lead", call.signature || call.tool),
     h("span.end", stateWord(call.state)),
     h("span.rest", `${ago(call.at)} · ${call.caller}${call.granted ? " · granted" : ""}${call.count > 1 ? ` · ${call.count} times` : ""}`),
-    h("span.end", call.state === "refused" ? call.error?.code : span(call.seconds)),
+    h("span.end", call.state === "refused" ? call.error?.code : call.seconds === null ? "" : span(call.seconds)),
   );
 
 export function now(main) {

@@ -1,8 +1,8 @@
 // Policy: the rules with what is wrong with them, the file they stand in, and why a call would be decided so.
 import { get, post } from "../api.js";
-import { button, empty, h, show } from "../dom.js";
+import { at, button, empty, h, show } from "../dom.js";
 import { chosen, field, jsonOf, loader } from "../layout.js";
-import { many } from "../format.js";
+import { many, place } from "../format.js";
 import { List } from "../list.js";
 import { effectWord } from "../words.js";
 
@@ -16,7 +16,7 @@ const ruleRow = (rule) =>
     h("span"));
 
 function considered(one) {
-  return h("tr", h("td", one.matched ? h("strong", one.rule) : one.rule), h("td", h("code", one.where)), h("td", one.matched ? h("strong", "decides") : h("span.soft", one.why)));
+  return h("tr", h("td", one.matched ? h("strong", one.rule) : one.rule), h("td", h("code", { title: one.where }, place(one.where))), h("td", one.matched ? h("strong", "decides") : h("span.soft", one.why)));
 }
 
 export function policy(main) {
@@ -66,7 +66,7 @@ export function policy(main) {
     const ask = button("Explain", async () => {
       const said = await post("/api/explain", { tool: tool.value.trim(), arguments: jsonOf(area), caller });
       show(result,
-        h("dl.facts", field("signature", h("code", said.signature)), field("decision", effectWord(said.effect)), field("because", said.reason || "–"), field("rule", said.rule || "no rule matches", said.where ? [" at ", h("code", said.where)] : null)),
+        h("dl.facts", field("signature", h("code", said.signature)), field("decision", effectWord(said.effect)), field("because", said.reason || "–"), field("rule", said.rule || "no rule matches", at(said.where))),
         h("h3", "Rules on the way"),
         h("table", h("tbody", said.considered.map(considered))));
     }, { kind: "strong" });

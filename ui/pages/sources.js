@@ -34,15 +34,19 @@ export function sources(main) {
     setTimeout(load, 600);
   }
 
-  const load = loader(all, "/api/sources", (found) => {
+  const load = loader(all, () => Promise.all([get("/api/sources"), get("/api/changes")]), ([found, differing]) => {
+    drawChanges(differing);
     if (!found.length) return show(all, empty("No source is configured", "Add services, servers or mcpServers to the configuration; docs/configuration.md shows how."));
     if (!all.contains(list.node)) show(all, h("div.boxed", list.node));
     list.node.style.height = `min(70vh, calc(${found.length} * var(--row)))`;
     return list.set(found);
   });
 
-  const loadChanges = loader(changed, "/api/changes", (found) => {
+  function drawChanges(found) {
     changes.hidden = !found.length;
+    const seen = JSON.stringify(found);
+    if (seen === changed.dataset.seen) return;
+    changed.dataset.seen = seen;
     show(changed, found.slice(0, 100).map((change) => h("div.card",
       h("header", h("h2", h("code", change.tool), ` of ${change.source}`), h("span.word.you", change.held ? "held until you accept" : "served already")),
       h("p.soft", `changed ${ago(change.changed_at)}`),
@@ -50,12 +54,11 @@ export function sources(main) {
       h("div.buttons", button("Accept the new definition", async () => {
         await post("/api/changes/accept", { source: change.source, tool: change.tool });
         say(`Accepted ${change.tool}`);
-        loadChanges();
+        load();
       }, { kind: "strong" })))));
-  });
+  }
 
   load();
-  loadChanges();
-  const stop = [every(3000, load), listen((kind) => { if (kind === "catalog" || kind === "online") { load(); loadChanges(); } }), () => list.close()];
+  const stop = [every(3000, load), listen((kind) => (kind === "catalog" || kind === "online") && load()), () => list.close()];
   return () => stop.forEach((end) => end());
 }

@@ -1,6 +1,6 @@
 // Tools: what there is, what it takes, who may call it, and trying one as an agent would.
 import { get, post, query, segment } from "../api.js";
-import { button, empty, fault, h, show } from "../dom.js";
+import { at, button, empty, fault, h, show } from "../dom.js";
 import { count, many } from "../format.js";
 import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
@@ -24,7 +24,7 @@ export const toolRow = (tool) =>
   h("div.two", h("span.lead", tool.name), h("span.end", tool.available ? "" : "unavailable"), h("span.rest", tool.description || "no description"), h("span.end", `≈ ${count(tool.bytes / BYTES_PER_TOKEN)} tokens`));
 
 function whoRow(who) {
-  const rules = who.rules.map((rule) => h("div", rule.rule || rule.description, rule.where ? [" ", h("code", rule.where)] : null, rule.default ? h("span.soft", " (default)") : null));
+  const rules = who.rules.map((rule) => h("div", rule.rule || rule.description, at(rule.where), rule.default ? h("span.soft", " (default)") : null));
   return h("tr", h("td", h("code", who.agent)), h("td", effectWord(who.effect)), h("td", rules.length > 3 ? h("details", h("summary", many(rules.length, "rule")), rules) : rules));
 }
 
@@ -77,16 +77,16 @@ export function tools(main, [wanted]) {
   }
 
   function drawOne(tool) {
-    const traits = Object.entries(tool.traits).filter(([, held]) => held).map(([name]) => name.replaceAll("_", " "));
+    const traits = Object.entries(tool.traits).filter(([name, held]) => held && name !== "trusted").map(([name]) => name.replaceAll("_", " "));
     view.fill(
       h("h2", tool.title || tool.name),
-      h("p.signature", tool.name),
+      tool.title && tool.title !== tool.name ? h("p.signature", tool.name) : null,
       h("p", tool.description || "It has no description."),
       h("dl.facts",
         field("id", h("code", tool.id)),
         field("source", h("a", { href: "#/sources" }, h("code", tool.source)), tool.available ? "" : ", unavailable now"),
         field("size", `${many(tool.tokens, "token")} in an agent's prompt`),
-        field("traits", traits.join(", ") || "none declared"),
+        field("traits", traits.join(", ") || "none declared", traits.length && !tool.traits.trusted ? " (the server's own claim)" : ""),
         field("definition", h("code", tool.pin))),
       h("h3", "Who may call it"),
       tool.who.length ? h("table", h("tbody", tool.who.slice(0, 200).map(whoRow))) : h("p.soft", "There is no agent yet."),

@@ -7,6 +7,7 @@ from typing import Any
 from agent_gate.core.rule import Rule
 from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
+from agent_gate.policy.decide import ORDER
 from agent_gate.policy.lint import lint
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
@@ -57,7 +58,8 @@ class PolicyRoutes:
         faults: dict[str, list[str]] = {}
         for finding in found:
             faults.setdefault(finding.where, []).append(finding.message)
-        rules = [self._rule(rule, faults) for rule in (*policy.rules, *policy.defaults)]
+        ordered = [rule for effect in ORDER for rule in policy.rules if rule.action == effect]
+        rules = [self._rule(rule, faults) for rule in (*ordered, *policy.defaults)]
         return json_response(
             200, {"file": str(path) if path else None, "text": read_text(path), "rules": rules}
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_gate.audit import Filters, export, search, show, verify
 from agent_gate.audit.record import SELECT, Row
+from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import StreamResponse, json_response
 from agent_gate.surfaces.admin.admin import Admin
@@ -52,14 +53,14 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "granted": bool(body.get("grant")),
         "count": body.get("count", 1),
         "arguments": body.get("arguments", {}),
-        "seconds": max(0.0, last["at"] - began),
+        "seconds": max(0.0, last["at"] - began) if State(last["state"]).final else None,
         "size": end.get("size"),
         "error": end.get("error"),
     }
 
 
-def spans(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where the time went: `{name, start, end}` in the order of the call's story."""
+def spans(rows: Sequence[dict[str, Any]], now: float) -> list[dict[str, Any]]:
+    """Where the time went, up to `now` for what still goes on: `{name, start, end}` in the order of the story."""
     at = {row["state"]: row["at"] for row in rows}
     marks = rows[-1]["body"].get("marks", {})
     out: list[dict[str, Any]] = []
@@ -76,6 +77,8 @@ def spans(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     answered = next((at[s] for s in ("approved", "denied", "expired", "withdrawn") if s in at), None)
     admitted = "record" if out else "resolve, validate, decide"
     until(admitted, at.get("pending", marks.get("dispatched", at.get("dispatching", at.get("refused")))))
+    if rows[-1]["state"] == "pending":
+        until("waits for a person", now)
     until("waited for a person", answered)
     if answered is not None:
         until("waited for the source", marks.get("dispatched", at.get("dispatching")))
@@ -147,7 +150,9 @@ class Record:
 
     async def _timeline(self, ask: Ask) -> Reply:
         rows = await self._found(ask.values["id"])
-        return json_response(200, {**summary(rows), "spans": spans(rows), "rows": rows})
+        return json_response(
+            200, {**summary(rows), "spans": spans(rows, self._admin.clock.now()), "rows": rows}
+        )
 
     async def _verify(self, _ask: Ask) -> Reply:
         await self._store.flush()

@@ -1,0 +1,38 @@
+"""A real browser for tests: Debian's chromium, installed once where it is missing and can be."""
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+from shutil import which
+
+CACHE = Path(__file__).resolve().parents[2] / ".cache"
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def find():
+    """The browser's path, or None with the reason."""
+    return which("chromium") or which("chromium-browser") or which("google-chrome")
+
+
+def install():
+    """Install the distribution's package; only one test process does so at a time."""
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "chromium.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if find():
+            return ""
+        if os.geteuid() != 0 or which("apt-get") is None:
+            return "there is no chromium, and it cannot be installed without root and apt-get"
+        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        return "" if find() else f"chromium could not be installed: {done.stderr[-300:]}"

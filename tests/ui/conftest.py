@@ -1,0 +1,49 @@
+import re
+
+import chromium
+import pytest
+from playwright.sync_api import sync_playwright
+
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if chromium.find() is None and (reason := chromium.install()):
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        yield browser
+        browser.close()
+
+
+class Tab:
+    """A page that remembers what went wrong in it and what it tried to reach."""
+
+    def __init__(self, page):
+        self.page, self.faults, self.reached = page, [], []
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", self.heard)
+        page.on("request", lambda request: self.reached.append(request.url))
+
+    def heard(self, message):
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.faults.append(message.text)
+
+    def log_in(self, link):
+        self.page.goto(link)
+        self.page.wait_for_url(re.compile(r":\d+/(#.*)?$"))
+        self.page.wait_for_selector("#nav a")
+        return self
+
+
+@pytest.fixture
+def tab(browser):
+    """A fresh browser profile with one page; nothing in it may fail, and nothing may be fetched from elsewhere."""
+    context = browser.new_context(viewport=DESKTOP)
+    tab = Tab(context.new_page())
+    yield tab
+    context.close()
+    assert tab.faults == []
+    assert {url for url in tab.reached if not url.startswith(("http://127.0.0.1:", "blob:", "data:"))} == set()

@@ -1,0 +1,82 @@
+"""A gateway with one service behind it, as the tests of the page use it."""
+
+import re
+import threading
+from contextlib import contextmanager
+
+from gateway import TOKEN, Api, running
+
+CONFIG = """\
+gateway: {{id: home, host: 127.0.0.1, port: 0}}
+admin: {{port: 0, socket: ./data/admin.sock}}
+agents:
+  pi: {{token: {token}, rate_limit: {{max_requests_per_minute: 0, max_pending_approvals: 0}}}}
+services:
+  house:
+    url: {url}
+    tools: tools.yaml
+storage: {{path: ./data/gate.db}}
+permissions: permissions.yaml
+{more}
+"""
+TOOLS = """\
+tools:
+  light_set:
+    description: "Set a light"
+    signature: "{room}"
+    args:
+      room: {required: true, description: "The room"}
+      note: {required: false, text: true, description: "Why"}
+    request: {method: POST, path: /light}
+    ask: "Set the light in {room}?"
+  light_get:
+    description: "Read a light"
+    signature: "{room}"
+    args: {room: {required: true}}
+    request: {method: GET, path: "/light/{room}"}
+"""
+PERMISSIONS = """\
+defaults: [{pattern: "*", action: ask}]
+rules:
+  - {pattern: "light_get*", action: allow}
+  - {pattern: "light_get(kitchen)", action: allow}
+"""
+
+
+@contextmanager
+def house(folder, more="", permissions=PERMISSIONS):
+    """The running gateway and the API behind it."""
+    api = Api()
+    config = CONFIG.format(token=TOKEN, url=api.url, more=more)
+    files = {"config.yaml": config, "tools.yaml": TOOLS, "permissions.yaml": permissions}
+    try:
+        with running(folder, files, "--insecure") as gateway:
+            yield gateway, api
+    finally:
+        api.close()
+
+
+def printed_link(gateway):
+    """The login link that the last start printed."""
+    return re.findall(r"http://\S+/login#\S+", gateway.stderr)[-1]
+
+
+class Calling:
+    """An agent's call in the background; `reply` waits for what came of it."""
+
+    def __init__(self, gateway, tool, arguments, **options):
+        self._reply = None
+        self._work = lambda: gateway.call(tool, arguments, **options)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        try:
+            self._reply = self._work()
+        except OSError as error:
+            self._reply = error
+
+    def reply(self, seconds=15):
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), "the call was not answered in time"
+        return self._reply

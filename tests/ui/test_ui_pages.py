@@ -1,0 +1,143 @@
+import time
+from pathlib import Path
+
+import pytest
+from conftest import DESKTOP, PHONE
+from fixtures import MANY, Fixtures
+from playwright.sync_api import expect
+
+SHOTS = Path(__file__).resolve().parents[2] / ".cache" / "screens"
+PAGES = {
+    "now": ("Nothing needs you", "Source 7 cannot be reached"),
+    "approvals": ("No question waits for you", "mail_send(to=3@example.org)"),
+    "calls": ("No call was made yet", "git__push(branch=b3, remote=origin)"),
+    "tools": ("There are no tools", "big__tool_3"),
+    "sources": ("No source is configured", "source-3 (Source 3)"),
+    "policy": ("There are no rules", "allow light_3(*)"),
+    "agents": ("There is no agent", "agent-3"),
+    "connect": ("No client is known", "Client 3"),
+    "health": ("Nothing was measured yet", "370,000"),
+}
+
+
+@pytest.fixture(scope="module")
+def fixtures():
+    server = Fixtures().start()
+    yield server
+    server.stop()
+
+
+def shoot(page, name, state):
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
+        page.set_viewport_size(size)
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(overflow) <= 0, f"{name} is wider than a {width}"
+        page.screenshot(path=SHOTS / f"{name}-{state}-{width}.png")
+    page.set_viewport_size(DESKTOP)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_words_for_nothing_and_for_failure_and_stays_fast_with_ten_thousand_rows(
+    tab, fixtures, name
+):
+    page, (nothing, something) = tab.page, PAGES[name]
+    fixtures.state = "empty"
+    page.goto(f"{fixtures.url}/#/{name}")
+    page.wait_for_selector(f"main >> text={nothing}", timeout=10_000)
+    shoot(page, name, "empty")
+
+    fixtures.state = "error"
+    page.reload()
+    page.wait_for_selector("main [role=alert] >> text=no space left on device")
+    shoot(page, name, "error")
+    fixtures.state = "some"
+    alerts = page.locator("main [role=alert]:visible")
+    before = alerts.count()
+    alerts.first.get_by_role("button", name="Try again").click()
+    expect(alerts).to_have_count(before - 1)
+
+    fixtures.state = "many"
+    began = time.monotonic()
+    page.reload()
+    page.wait_for_selector(f"main >> text={something}")
+    took = time.monotonic() - began
+    shoot(page, name, "many")
+    assert page.locator("main *").count() < MANY
+    assert took < 3.0, f"{MANY} rows took {took:.1f} s"
+
+
+def test_scrolling_to_the_last_of_ten_thousand_rows_draws_only_what_is_seen(tab, fixtures):
+    fixtures.state = "many"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/tools")
+    page.wait_for_selector("text=big__tool_3")
+    page.evaluate("document.querySelector('.list').scrollTop = 1e9")
+    page.wait_for_selector("text=big__tool_9999")
+    assert page.locator(".tools .row").count() < 60
+    page.fill("input[type=search]", "number 4321")
+    page.wait_for_selector("text=big__tool_4321")
+    assert page.locator(".tools .row").count() == 1
+
+
+def test_dark_and_light_are_both_readable(browser, fixtures):
+    fixtures.state = "some"
+    for scheme in ("light", "dark"):
+        context = browser.new_context(viewport=DESKTOP, color_scheme=scheme)
+        page = context.new_page()
+        page.goto(f"{fixtures.url}/#/now")
+        page.wait_for_selector("text=Source 7 cannot be reached")
+        page.screenshot(path=SHOTS / f"now-some-{scheme}.png")
+        assert contrast(page, "#nav a:not([aria-current])") > 4.5
+        assert contrast(page, ".need p") > 4.5
+        context.close()
+
+
+def contrast(page, selector):
+    """The contrast of an element's text to the first ground behind it."""
+    colours = page.evaluate(
+        """(selector) => {
+          const node = document.querySelector(selector);
+          let ground = node;
+          while (getComputedStyle(ground).backgroundColor === "rgba(0, 0, 0, 0)") ground = ground.parentElement;
+          return [getComputedStyle(node).color, getComputedStyle(ground).backgroundColor];
+        }""",
+        selector,
+    )
+    light, dark = sorted(map(luminance, colours), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour):
+    parts = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")[:3]]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_session_that_ended_says_how_to_log_in_again(tab, fixtures):
+    fixtures.state = "empty"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/now")
+    page.wait_for_selector("text=Nothing needs you")
+    fixtures.state = "logged out"
+    page.evaluate("location.hash = '#/calls'")
+    page.wait_for_selector("text=You are logged out")
+    page.reload()
+    page.wait_for_selector("text=agent-gate login")
+
+
+def test_every_page_is_reached_by_keys_and_the_keys_are_shown(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/now")
+    for key, name in {"a": "approvals", "c": "calls", "t": "tools", "h": "health", "n": "now"}.items():
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        page.wait_for_selector(f"#main.{name}")
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    page.keyboard.press("?")
+    assert "approve for one hour" in page.inner_text("dialog")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.type") == "search"

@@ -1,0 +1,95 @@
+import time
+
+from gateway import Gateway
+from house import Calling, house, printed_link
+
+ROW = ".approvals .row"
+
+
+def test_a_person_lets_an_agent_act_for_an_hour_takes_it_back_and_a_restart_loses_nothing(tab, tmp_path):
+    with house(tmp_path) as (gateway, api):
+        page = tab.log_in(printed_link(gateway)).page
+        page.goto(f"{gateway.announced['admin']}/#/approvals")
+        page.wait_for_selector("text=No question waits for you")
+
+        began = time.monotonic()
+        first = Calling(gateway, "light_set", {"room": "hall"}, wait=30)
+        page.wait_for_selector(f"{ROW} >> text=light_set(hall)")
+        assert time.monotonic() - began < 1.0
+
+        page.keyboard.press("j")
+        page.wait_for_selector("text=Set the light in hall?")
+        assert "pi may call light_set(hall) with these arguments for one hour." in page.inner_text(".choices")
+        page.click("[data-answer=hour]")
+        assert first.reply().json["status"] == "executed"
+        page.wait_for_selector("text=No question waits for you")
+
+        second = gateway.call("light_set", {"room": "hall"}, wait=5)
+        assert second.json["status"] == "executed"
+        assert len(api.requests) == 2
+
+        page.click("button:has-text('Grants')")
+        page.click(f"{ROW} >> text=light_set(hall)")
+        page.click("button:has-text('Revoke')")
+        page.wait_for_selector("text=Nothing is remembered")
+
+        third = gateway.call("light_set", {"room": "hall"}, wait=0)
+        assert third.status == 202
+        page.click("button:has-text('Inbox')")
+        page.click(f"{ROW} >> text=light_set(hall)")
+        page.wait_for_selector("[data-answer=once]:not([disabled])")
+
+        gateway.kill()
+        page.wait_for_selector("text=Reconnecting to the gateway")
+        port = gateway.announced["admin"].rpartition(":")[2]
+        config = tmp_path / "config.yaml"
+        config.write_text(config.read_text().replace("admin: {port: 0", f"admin: {{port: {port}"))
+        again = Gateway(tmp_path, "--insecure").start()
+        try:
+            page.wait_for_selector("text=Reconnecting to the gateway", state="hidden", timeout=15_000)
+            page.click("[data-answer=once]")
+            page.wait_for_selector("text=No question waits for you")
+            ended = again.request("GET", f"/api/calls/{third.json['call']}?wait=10")
+            assert ended.json["status"] == "executed"
+            assert len(api.requests) == 3
+            answers = [a for a in again.admin.get("/api/approvals?state=all") if a["answered_on"] == "page"]
+            assert {a["answered_by"] for a in answers} == {"operator"}
+        finally:
+            again.stop()
+
+
+def test_a_thousand_open_questions_do_not_slow_the_page(tab, tmp_path):
+    with house(tmp_path) as (gateway, _api):
+        for number in range(1000):
+            assert gateway.call("light_set", {"room": f"room{number}"}, wait=0).status == 202
+        page = tab.log_in(printed_link(gateway)).page
+        began = time.monotonic()
+        page.goto(f"{gateway.announced['admin']}/#/approvals")
+        page.wait_for_selector(f"{ROW} >> text=light_set(room0)")
+        shown = time.monotonic() - began
+        assert page.inner_text("#nav .badge") == "1000"
+        assert page.locator(ROW).count() < 60
+
+        moves = page.evaluate(
+            """async () => {
+              const times = [];
+              for (let at = 0; at < 40; at += 1) {
+                const began = performance.now();
+                for (const key of ["j", "x", "x"]) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+                document.body.offsetHeight;
+                times.push(performance.now() - began);
+                await new Promise(requestAnimationFrame);
+              }
+              return times.sort((a, b) => a - b)[38];
+            }"""
+        )
+        page.keyboard.press("End")
+        late = Calling(gateway, "light_set", {"room": "cellar"}, wait=30)
+        page.wait_for_selector("#nav .badge:text-is('1001')")
+        page.fill("input[type=search]", "cellar")
+        page.click(f"{ROW} >> text=light_set(cellar)")
+        page.click("[data-answer=once]")
+        assert late.reply().json["status"] == "executed"
+        print(f"1,000 asks: shown in {shown * 1000:.0f} ms, a key press costs {moves:.1f} ms")
+        assert shown < 2.0
+        assert moves < 50
