@@ -46,7 +46,15 @@ METHODS = {
 }  # fmt: skip
 BUTTON = {"text", "url", "callback_data", "web_app", "login_url", "switch_inline_query", "pay", "copy_text"}
 PREVIEW = {"is_disabled", "url", "prefer_small_media", "prefer_large_media", "show_above_text"}
-REPLY = {"message_id", "chat_id", "allow_sending_without_reply", "quote", "quote_parse_mode", "quote_entities", "quote_position"}
+REPLY = {
+    "message_id",
+    "chat_id",
+    "allow_sending_without_reply",
+    "quote",
+    "quote_parse_mode",
+    "quote_entities",
+    "quote_position",
+}
 TAGS = {"b", "strong", "i", "em", "u", "s", "del", "code", "pre", "a", "blockquote", "tg-spoiler"}
 
 
@@ -64,7 +72,9 @@ class Entities(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         if tag not in TAGS:
-            raise Refused(400, f'Bad Request: can\'t parse entities: Unsupported start tag "{tag}" at byte offset 0')
+            raise Refused(
+                400, f'Bad Request: can\'t parse entities: Unsupported start tag "{tag}" at byte offset 0'
+            )
         self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -171,8 +181,12 @@ class BotApi:
         if kind == "application/json":
             return json.loads(body)
         if kind.startswith("multipart/form-data"):
-            message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + kind.encode() + b"\r\n\r\n" + body)
-            return {part.get_param("name", header="content-disposition"): part for part in message.iter_parts()}
+            message = BytesParser(policy=HTTP).parsebytes(
+                b"Content-Type: " + kind.encode() + b"\r\n\r\n" + body
+            )
+            return {
+                part.get_param("name", header="content-disposition"): part for part in message.iter_parts()
+            }
         raise self.fault(f"a body of type {kind!r}")
 
     def fault(self, text):
@@ -185,8 +199,13 @@ class BotApi:
             raise Refused(404, "Not Found")
         known, needed = METHODS[method]
         if set(params) - known or needed - set(params):
-            raise self.fault(f"{method} with {sorted(set(params) - known)} without {sorted(needed - set(params))}")
-        if set(params.get("link_preview_options", {})) - PREVIEW or set(params.get("reply_parameters", {})) - REPLY:
+            raise self.fault(
+                f"{method} with {sorted(set(params) - known)} without {sorted(needed - set(params))}"
+            )
+        if (
+            set(params.get("link_preview_options", {})) - PREVIEW
+            or set(params.get("reply_parameters", {})) - REPLY
+        ):
             raise self.fault(f"{method} with unknown options")
         for row in (params.get("reply_markup") or {}).get("inline_keyboard", []):
             for button in row:
@@ -220,13 +239,18 @@ class BotApi:
             raise Refused(400, "Bad Request: can't parse entities: Unsupported start tag at byte offset 0")
         if str(params["chat_id"]) != str(CHAT):
             raise Refused(400, "Bad Request: chat not found")
-        return {"text": parsed(params), "keyboard": (params.get("reply_markup") or {}).get("inline_keyboard", [])}
+        return {
+            "text": parsed(params),
+            "keyboard": (params.get("reply_markup") or {}).get("inline_keyboard", []),
+        }
 
     def sendMessage(self, params):
         shown = self.markup(params)
         with self.lock:
             self.next_message += 1
-            self.messages[self.next_message] = shown | {"reply_to": params.get("reply_parameters", {}).get("message_id")}
+            self.messages[self.next_message] = shown | {
+                "reply_to": params.get("reply_parameters", {}).get("message_id")
+            }
             self.lock.notify_all()
             return self.message(self.next_message)
 
@@ -257,14 +281,22 @@ class BotApi:
     def sendDocument(self, params):
         part = params["document"]
         with self.lock:
-            self.documents.append((part.get_filename(), part.get_payload(decode=True), params["caption"].get_content()))
+            self.documents.append(
+                (part.get_filename(), part.get_payload(decode=True), params["caption"].get_content())
+            )
             self.lock.notify_all()
             self.next_message += 1
             return self.message(self.next_message)
 
     def message(self, number):
         chat = {"id": CHAT, "type": "supergroup", "title": "Approvals"}
-        return {"message_id": number, "from": BOT, "chat": chat, "date": int(time.time()), "text": self.messages.get(number, {}).get("text", "")}
+        return {
+            "message_id": number,
+            "from": BOT,
+            "chat": chat,
+            "date": int(time.time()),
+            "text": self.messages.get(number, {}).get("text", ""),
+        }
 
     def update(self, **content):
         with self.lock:
@@ -309,12 +341,21 @@ class BotApi:
                 if value:
                     return value
                 if time.monotonic() > ends:
-                    raise AssertionError(f"it did not happen: {self.messages} {self.calls[-5:]} {self.faults}")
+                    raise AssertionError(
+                        f"it did not happen: {self.messages} {self.calls[-5:]} {self.faults}"
+                    )
                 self.lock.wait(0.05)
 
     def question(self, about="", seconds=10):
         """The newest message with buttons that holds `about`."""
         return self.wait(
-            lambda: next((n for n in sorted(self.messages, reverse=True) if self.messages[n]["keyboard"] and about in self.messages[n]["text"]), None),
+            lambda: next(
+                (
+                    n
+                    for n in sorted(self.messages, reverse=True)
+                    if self.messages[n]["keyboard"] and about in self.messages[n]["text"]
+                ),
+                None,
+            ),
             seconds,
         )

@@ -1,6 +1,5 @@
 import json
 import time
-from pathlib import Path
 
 import pytest
 from approval.bot_api import CHAT, TOKEN, BotApi
@@ -48,6 +47,13 @@ PERMISSIONS = 'defaults: [{pattern: "*", action: ask}]\n'
 
 @pytest.fixture(scope="session")
 def api():
+    server = Api()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def receiver():
     server = Api()
     yield server
     server.close()
@@ -113,5 +119,3 @@ def until(found, seconds=10):
 def reached(api):
     return [(r["method"], r["path"], json.loads(r["body"] or b"{}")) for r in api.requests]
 
-
-HERE = Path(__file__).parent

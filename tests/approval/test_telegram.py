@@ -25,7 +25,9 @@ def test_a_press_runs_the_call_once_and_the_message_says_who_answered(start, bot
     assert "Approved once by ann on telegram at " in closed["text"]
     assert len(reached(api)) == 1
     rows = gate.admin.get(f"/api/calls/{call}")
-    assert [(r["body"]["by"], r["body"]["channel"]) for r in rows if r["state"] == "approved"] == [("ann", "telegram")]
+    assert [(r["body"]["by"], r["body"]["channel"]) for r in rows if r["state"] == "approved"] == [
+        ("ann", "telegram")
+    ]
 
 
 def test_the_whole_story_over_telegram(start, bot, api):
@@ -158,7 +160,9 @@ def test_a_reply_becomes_the_reason_of_the_press(start, bot):
     number = bot.question()
     delivered(gate, 1)
     said = bot.say("the baby sleeps", ANN, reply_to=number)
-    bot.wait(lambda: [m for m in bot.messages.values() if m["reply_to"] == said and m["text"].startswith("Noted")])
+    bot.wait(
+        lambda: [m for m in bot.messages.values() if m["reply_to"] == said and m["text"].startswith("Noted")]
+    )
     bot.say("let me in", STRANGER, reply_to=number)
     bot.press(number, "Deny", ANN)
     answer = outcome(gate, call)
@@ -199,7 +203,11 @@ def test_a_chat_that_was_down_gets_each_question_once_when_it_heals(start, api):
     gone = light(gate, "light.gone").json["call"]
     [approval] = [a for a in gate.admin.get("/api/approvals") if a["call"] == gone]
     gate.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
-    until(lambda: 'agent_gate_deliveries_total{channel="telegram",result="failed"}' in gate.admin.get("/metrics"))
+    until(
+        lambda: (
+            'agent_gate_deliveries_total{channel="telegram",result="failed"}' in gate.admin.get("/metrics")
+        )
+    )
     healed = BotApi(bot.port)
     healed.question("light.one", 20)
     healed.question("light.two", 20)
@@ -223,7 +231,11 @@ def test_a_restart_sends_what_was_not_sent_and_nothing_twice(start, api):
     healed.messages, healed.next_message = dict(bot.messages), bot.next_message
     gate.start()
     healed.question("light.two")
-    gate.admin.request("POST", "/api/approvals", {"ids": [a["id"] for a in gate.admin.get("/api/approvals")], "verdict": "deny"})
+    gate.admin.request(
+        "POST",
+        "/api/approvals",
+        {"ids": [a["id"] for a in gate.admin.get("/api/approvals")], "verdict": "deny"},
+    )
     healed.wait(lambda: not any(m["keyboard"] for m in healed.messages.values()))
     assert len(healed.messages) == 2
     assert "Denied by operator" in healed.messages[first]["text"]
@@ -300,9 +312,15 @@ def test_markup_that_is_refused_is_sent_as_plain_text(start, bot):
 def test_hostile_arguments_are_shown_as_they_are(start, bot):
     gate = start(telegram(bot))
     text = '</pre><b>approved</b> &amp; \u202egnp.exe \x1b[2J \u3164 line\nnext {to} *x* <a href="x">'
-    gate.call("mail_send", {"to": "ann@example", "text": text, "code": "secret-code-77", "note": "\u2066x"}, wait=0)
+    gate.call(
+        "mail_send", {"to": "ann@example", "text": text, "code": "secret-code-77", "note": "\u2066x"}, wait=0
+    )
     shown = bot.messages[bot.question("mail_send")]["text"]
-    for seen in ("</pre><b>approved</b> &amp; \\u202egnp.exe \\u001b[2J \\u3164 line\\nnext", 'code = "•••"', 'note = "\\u2066x"'):
+    for seen in (
+        "</pre><b>approved</b> &amp; \\u202egnp.exe \\u001b[2J \\u3164 line\\nnext",
+        'code = "•••"',
+        'note = "\\u2066x"',
+    ):
         assert seen in shown
     assert "secret-code-77" not in shown
     assert not set(shown) & {"\u202e", "\x1b", "\u3164", "\u2066"}

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from agent_gate.approval.render import card_of, lines, visible
 from agent_gate.cli.operator import AdminClient, admin_options, client_of, reporting, segment
-from agent_gate.cli.output import clock, paint, print_json, span, table, visible
+from agent_gate.cli.output import paint, print_json, span, table
 from agent_gate.errors import InvalidArgs
 
 LIFETIMES = ("once", "session", "hour", "always")
-FOLDED = 400
 
 
 def listing(found: list[dict[str, Any]]) -> str:
@@ -30,36 +30,17 @@ def listing(found: list[dict[str, Any]]) -> str:
     return table(("id", "state", "agent", "left", "signature"), rows) if rows else "Nothing waits for you."
 
 
-def argument_lines(arguments: dict[str, Any]) -> list[str]:
-    """Every argument, also those that the signature does not show; what is folded says how long it is."""
-    lines = []
-    for name, value in arguments.items():
-        text = visible(value if isinstance(value, str) else str(value))
-        shown = (
-            text if len(text) <= FOLDED else f"{text[:FOLDED]}… ({len(text)} characters; --json shows all)"
-        )
-        lines.append(f"    {visible(name)} = {shown}")
-    return lines or ["    (none)"]
-
-
 def card(a: dict[str, Any]) -> str:
-    """One question with everything that is needed to judge it."""
-    lines = [
-        f"{a['id'][-8:]}  {paint(a['state'])}  {visible(a['signature'])}",
-        *([f"  {visible(a['sentence'])}"] if a["sentence"] else []),
-        f"  asked by {a['agent']} over {a['surface']} at {clock(a['asked_at'])}, because of {a['rule'] or 'no rule'} ({a['where'] or 'built in'})",
-        "  arguments:",
-        *argument_lines(a["arguments"]),
-    ]
-    if a["state"] == "pending":
-        lines += [f"  time left: {span(a['expires_at'] - time.time())}", "  your answer can mean:"]
-        lines += [f"    --for {name:8} {text}" for name, text in a["choices"].items()]
-    elif a["answered_by"]:
-        said = f": {visible(a['answer_reason'])}" if a["answer_reason"] else ""
-        lines.append(
-            f"  {a['state']} by {a['answered_by']} on {a['answered_on']} at {clock(a['answered_at'])}{said}"
-        )
-    return "\n".join(lines)
+    """One question with everything that is needed to judge it, and what each answer would mean."""
+    shown = card_of(a)
+    first, *rest = lines(shown, time.time())
+    out = [f"{shown.short}  {paint(shown.state)}  {first}", *rest]
+    if shown.folds():
+        out.append("  some values are folded; `approvals show --json` prints them whole")
+    if shown.open:
+        out.append("  your answer can mean:")
+        out += [f"    --for {name:8} {visible(text)}" for name, text in a["choices"].items()]
+    return "\n".join(out)
 
 
 def wanted(client: AdminClient, approval_id: str | None, last: bool) -> str:
