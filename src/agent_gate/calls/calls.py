@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from agent_gate.approval.channels import client
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import admit, entries, perform
 from agent_gate.calls.asking import Asking
@@ -73,7 +74,41 @@ class Calls:
             return self._refusals.refuse(draft, error)
         except Conflict:
             return await self._repeated(case, wait)
+        if case.decision.via == "client" and client.can_be_asked(call.conversation):
+            return await self._asked_client(approval, call, wait)
         return await self.outcome(approval.call_id, call.caller, wait=wait)
+
+    async def _asked_client(self, approval: Approval, call: Call, wait: float | None) -> Outcome | Pending:
+        """A rule lets the caller's own client answer: ask it now, or hand the form over where it has to come back."""
+        if client.comes_back(call.conversation):
+            return Pending(
+                call_id=approval.call_id,
+                approval_id=approval.id,
+                expires_at=approval.expires_at,
+                signature=approval.signature,
+                question=client.question(approval),
+            )
+        self.spawn(self._ask_client(approval, call))
+        return await self.outcome(approval.call_id, call.caller, wait=wait)
+
+    async def _ask_client(self, approval: Approval, call: Call) -> None:
+        answer = await client.ask_client(approval, call.conversation)
+        if answer is not None:
+            await self._client_said(approval.id, answer)
+
+    async def _client_said(self, approval_id: str, answer: Answer) -> None:
+        try:
+            await self.answer(approval_id, answer)
+        except GatewayError as error:
+            log.info("The client's answer does not count", extra={"approval": approval_id, "why": error.message})
+
+    async def client_answered(self, call_id: str, caller: Caller, said: Any) -> None:
+        """The form that a client brought back; it counts only for its own call, and only where a rule says so."""
+        for approval in self.inbox.open():
+            if approval.call_id == call_id and approval.caller.name == caller.name:
+                answer = client.answer_of(approval, said)
+                if answer is not None:
+                    await self._client_said(approval.id, answer)
 
     async def _allowed(self, case: Case, received: float) -> Outcome | Pending:
         if case.call.idempotency_key is not None and (first := await self._first(case)) is not None:

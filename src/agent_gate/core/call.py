@@ -160,9 +160,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A call that still waits for a person."""
+    """A call that still waits for a person. `question` is a form for the caller's own client, where a rule lets
+    it answer and it has to come back with the answer."""
 
     call_id: str
     approval_id: str
     expires_at: float
     signature: str = ""
+    question: Mapping[str, Json] | None = None

@@ -10,6 +10,7 @@ from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
 
 CHANNEL = "client"
+MODERN = "2026-07-28"
 SCHEMA: Json = {
     "type": "object",
     "properties": {
@@ -28,6 +29,11 @@ def can_be_asked(conversation: Conversation | None) -> bool:
     """Whether the caller's client shows forms to its user."""
     offered = conversation.capabilities.get("elicitation") if conversation is not None else None
     return isinstance(offered, dict) and (not offered or "form" in offered)
+
+
+def comes_back(conversation: Conversation | None) -> bool:
+    """Whether this client is asked by an unfinished result, which it sends again with the answer."""
+    return conversation is not None and conversation.era >= MODERN
 
 
 def question(approval: Approval) -> dict[str, Json]:

@@ -31,6 +31,7 @@ from agent_gate.surfaces.mcp.wire import (
 BEAT_SECONDS = 15.0
 HOLD_SECONDS = 50.0
 LONGEST_KEY = 256
+APPROVAL = "approval"
 WAITS = "Waiting for a person to approve this call"
 Wait = Callable[[float], Awaitable[Outcome | Pending]]
 
@@ -100,6 +101,9 @@ class Calling:
         self, visit: Visit, wanted: CallParams, arguments: dict[str, Any], state: State | None
     ) -> Outcome | Pending:
         if state is not None and state.kind == "call":
+            if wanted.input_responses is not msgspec.UNSET and APPROVAL in wanted.input_responses:
+                said = wanted.input_responses[APPROVAL]
+                await self._calls.client_answered(state.value, visit.caller, said)
             return await self._resumed(visit, state.value)
         if wanted.name == GATE_RESULT:
             return await self._looked_up(visit, arguments)
@@ -143,11 +147,11 @@ class Calling:
             return await first(self._hold)
         began = self._clock.monotonic()
         reply = await first(min(self._beat, self._hold))
-        while isinstance(reply, Pending):
+        while isinstance(reply, Pending) and reply.question is None:
             waited = self._clock.monotonic() - began
             if waited >= self._hold:
                 break
-            await visit.notify(PROGRESS, {"progress": round(waited, 1), "message": WAITS})
+            await visit.notify(PROGRESS, {"progress": round(waited, 3), "message": WAITS})
             pause = min(self._beat, self._hold - waited)
             reply = await self._calls.outcome(reply.call_id, visit.caller, wait=pause)
         return reply
@@ -180,7 +184,9 @@ class Calling:
     ) -> bytes:
         if visit.modern:
             state = self._seal(visit, wanted, arguments, "call", pending.call_id)
-            return render.completed(encode({"resultType": "input_required", "requestState": state}))
+            asks = {APPROVAL: {"method": "elicitation/create", "params": pending.question}}
+            more = {"inputRequests": asks} if pending.question is not None else {}
+            return render.completed(encode({"resultType": "input_required", "requestState": state, **more}))
         tool = self._shelf.catalog.names.get(wanted.name)
         promised = tool is not None and tool.definition.output_schema is not None
         return render.waiting_result(pending, is_error=promised)
