@@ -1,13 +1,12 @@
 """Each test is one coroutine with a deadline, on the product's own event loop."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 import uvloop
-
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
+from mcp_client import Run
 
 
 @pytest.fixture

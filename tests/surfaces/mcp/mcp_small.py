@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Self
 
 import msgspec
@@ -29,7 +28,6 @@ from agent_gate.core.ports import Job, SystemClock
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.net.guard import HostGuard
-from agent_gate.net.pool import Pool
 from agent_gate.net.server import Server
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
@@ -150,7 +148,6 @@ class SmallGate:
             **options,
         )
         self.server = Server(self.surface.handle)
-        self.pool = Pool()
 
     def _make_calls(self) -> Calls:
         clock, store, metrics, redactor = self.clock, self.store, Metrics(), Redactor()
@@ -206,11 +203,12 @@ class SmallGate:
         self.server.guard = HostGuard(["127.0.0.1"], self.server.port)
 
     async def stop(self) -> None:
-        await self.surface.close(1.0)
-        await self.calls.drain(1.0)
-        await self.server.drain(0.2)
-        await self.pool.aclose()
-        await self.store.close()
+        try:
+            await self.surface.close(1.0)
+            await self.calls.drain(1.0)
+            await self.server.drain(0.2)
+        finally:
+            await self.store.close()
 
     @property
     def url(self) -> str:
@@ -242,11 +240,3 @@ async def small_gate(folder: Path, *sources: Cupboard, **options: Any) -> AsyncI
         yield gate
     finally:
         await gate.stop()
-
-
-def decoded(body: bytes) -> Any:
-    return msgspec.json.decode(body) if body else None
-
-
-def reply(status: int, headers: Mapping[str, str], body: bytes) -> Any:
-    return SimpleNamespace(status=status, headers=headers, body=body, json=decoded(body))

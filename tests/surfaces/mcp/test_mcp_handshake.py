@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
-from mcp_client import NEWEST, client_of, encode, text_of
+from mcp_client import NEWEST, Run, client_of, encode, text_of
 from mcp_small import BERT, Cupboard, caller, small_gate
 
 from agent_gate.core.call import Result

@@ -53,7 +53,7 @@ class Notices:
                 + contexts.list_templates(who.caller, modern=who.modern)
             ),
         }
-        self._stop = shelf.subscribe(lambda _before, _now: self.swapped())
+        self._stop: Callable[[], None] | None = shelf.subscribe(lambda _before, _now: self.swapped())
 
     def __len__(self) -> int:
         return len(self._listeners)
@@ -77,7 +77,9 @@ class Notices:
         return sum(1 for one in self._listeners if one.caller.name == caller.name)
 
     def close(self) -> None:
-        self._stop()
+        stop, self._stop = self._stop, None
+        if stop is not None:
+            stop()
         for _, undo in self._undo.values():
             undo()
         self._undo.clear()

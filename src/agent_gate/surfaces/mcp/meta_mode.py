@@ -1,0 +1,108 @@
+"""`proxy` and `gateway` mode over MCP: the meta-tools in place of the catalog."""
+
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+import msgspec
+
+from agent_gate.calls import Calls
+from agent_gate.calls.meta import MetaTools
+from agent_gate.core.call import Call, Caller, Outcome, Pending
+from agent_gate.core.call import Mode as ModeName
+from agent_gate.core.tool import Json
+from agent_gate.discovery.meta import (
+    BrowseArgs,
+    ExecuteArgs,
+    HydrateArgs,
+    ViewArgs,
+    error_body,
+    meta_tools,
+    parse,
+)
+from agent_gate.errors import GatewayError, InvalidArgs
+from agent_gate.surfaces.mcp.lists import GATE_RESULT
+from agent_gate.surfaces.mcp.modes import Reply
+from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.wire import encode
+
+
+def text_result(text: str, structured: Any = None, *, is_error: bool = False) -> bytes:
+    body: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
+    if structured is not None:
+        body["structuredContent"] = structured
+    return encode(body | ({"isError": True} if is_error else {}))
+
+
+def error_result(error: GatewayError, path: str = "") -> bytes:
+    """An error as the meta-tools promise it: one JSON object, also for malformed arguments."""
+    body = error_body(error, path)
+    return text_result(encode(body).decode(), body, is_error=True)
+
+
+class MetaMode:
+    """One of the two modes. A catalog name that is called directly is pointed to `tool_execute`."""
+
+    def __init__(self, mode: ModeName, meta: MetaTools, calls: Calls, hold: float) -> None:
+        self._mode, self._meta, self._calls, self._hold = mode, meta, calls, hold
+        self._own = frozenset(tool["name"] for tool in meta_tools(mode))
+
+    def list(self, caller: Caller, era: str) -> bytes | None:  # noqa: ARG002
+        return encode(self._meta.listing(self._mode, caller))
+
+    def call(
+        self, name: str, arguments: Mapping[str, Json], visit: Visit, resumes: str | None
+    ) -> Awaitable[Reply] | None:
+        if name == GATE_RESULT:
+            return None
+        return self._answer(name, arguments, visit, resumes)
+
+    async def _answer(
+        self, name: str, arguments: Mapping[str, Json], visit: Visit, resumes: str | None
+    ) -> Reply:
+        path = str(arguments.get("path") or arguments.get("tool_id") or arguments.get("handle") or "")[:240]
+        try:
+            if name not in self._own:
+                raise InvalidArgs(
+                    f"{name[:120]} is not called directly here. Use tool_execute with its tool_id"
+                )
+            return await self._run(parse(name, arguments), visit, resumes, path)
+        except GatewayError as error:
+            return error_result(error, path)
+
+    async def _run(self, args: object, visit: Visit, resumes: str | None, path: str) -> Reply:
+        caller, session = visit.caller, visit.agent_session
+        if isinstance(args, BrowseArgs):
+            page = self._meta.browse(caller, args, session)
+            return text_result(page.text, {"cards": page.cards})
+        if isinstance(args, HydrateArgs):
+            found = self._meta.hydrate(caller, args, session)
+            return text_result(encode(found).decode(), found)
+        if isinstance(args, ViewArgs):
+            seen = await self._meta.view(caller, args, wait=self._hold)
+            return text_result(seen.text, msgspec.to_builtins(seen))
+        assert isinstance(args, ExecuteArgs)
+        return self._outcome(await self._execute(args, visit, resumes), path)
+
+    async def _execute(self, args: ExecuteArgs, visit: Visit, resumes: str | None) -> Outcome | Pending:
+        if resumes is not None:
+            return await self._calls.outcome(resumes, visit.caller, wait=self._hold)
+        call = Call(
+            tool=args.tool_id,
+            arguments={},
+            caller=visit.caller,
+            surface="mcp",
+            mode=self._mode,
+            session=visit.agent_session,
+            trace=visit.trace,
+            conversation=visit,
+        )
+        visit.call_id = call.id
+        return await self._meta.execute(call, args, wait=self._hold)
+
+    def _outcome(self, outcome: Outcome | Pending, path: str) -> Reply:
+        """A pending call is rendered by the surface; in gateway mode handshake clients read it with `tool_view`."""
+        if isinstance(outcome, Pending):
+            return outcome
+        if outcome.error is not None and outcome.result is None:
+            return error_result(outcome.error, path)
+        return outcome
