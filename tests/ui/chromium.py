@@ -7,6 +7,8 @@ from pathlib import Path
 from shutil import which
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -20,12 +22,12 @@ FLAGS = (
 
 
 def find():
-    """The browser's path, or None with the reason."""
+    """The browser's path, or None."""
     return which("chromium") or which("chromium-browser") or which("google-chrome")
 
 
 def install():
-    """Install the distribution's package; only one test process does so at a time."""
+    """Install the distribution's package, one test process at a time; why not, where that fails."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "chromium.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

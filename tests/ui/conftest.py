@@ -4,9 +4,6 @@ import chromium
 import pytest
 from playwright.sync_api import sync_playwright
 
-DESKTOP = {"width": 1280, "height": 800}
-PHONE = {"width": 390, "height": 844}
-
 
 @pytest.fixture(scope="session")
 def browser():
@@ -41,9 +38,11 @@ class Tab:
 @pytest.fixture
 def tab(browser):
     """A fresh browser profile with one page; nothing in it may fail, and nothing may be fetched from elsewhere."""
-    context = browser.new_context(viewport=DESKTOP)
+    context = browser.new_context(viewport=chromium.DESKTOP)
     tab = Tab(context.new_page())
     yield tab
     context.close()
     assert tab.faults == []
-    assert {url for url in tab.reached if not url.startswith(("http://127.0.0.1:", "blob:", "data:"))} == set()
+    assert {
+        url for url in tab.reached if not url.startswith(("http://127.0.0.1:", "blob:", "data:"))
+    } == set()

@@ -2,9 +2,9 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import DESKTOP, PHONE
-from fixtures import MANY, Fixtures
+from chromium import DESKTOP, PHONE
 from playwright.sync_api import expect
+from ui_fixtures import MANY, Fixtures
 
 SHOTS = Path(__file__).resolve().parents[2] / ".cache" / "screens"
 PAGES = {

@@ -1,7 +1,8 @@
 import time
 
+from ui_house import Calling, house, printed_link
+
 from gateway import Gateway
-from house import Calling, house, printed_link
 
 ROW = ".approvals .row"
 

@@ -28,6 +28,7 @@ function trouble(need, again) {
 }
 
 const SHOWN = 3;
+const MOST_NEEDS = 12;
 
 function needs(needed, again) {
   const open = [...inbox.open.values()];
@@ -36,8 +37,8 @@ function needs(needed, again) {
     "div.needs",
     open.slice(0, SHOWN).map(question),
     open.length > SHOWN ? h("div.need", h("strong", `${many(open.length, "question")} in all`), h("div.buttons", h("a", { href: "#/approvals" }, "Open the inbox"))) : null,
-    needed.slice(0, 50).map((need) => trouble(need, again)),
-    needed.length > 50 ? h("div.need", h("strong", `and ${many(needed.length - 50, "more problem", "more problems")}`)) : null,
+    needed.slice(0, MOST_NEEDS).map((need) => trouble(need, again)),
+    needed.length > MOST_NEEDS ? h("div.need", h("strong", `and ${many(needed.length - MOST_NEEDS, "more problem", "more problems")}`), h("div.buttons", h("a", { href: "#/sources" }, "See the sources"))) : null,
   );
 }
 
@@ -56,7 +57,7 @@ export const callRow = (call) =>
 export function now(main) {
   const [todo, running, latest] = [h("div"), h("div"), h("div")];
   show(main, h("section", h("h2", "Needs you"), todo), h("section", h("h2", "Running now"), running), h("section", h("h2", "Latest calls"), latest));
-  let needed = [];
+  let needed = null;
   const runs = new List({ row: runningRow, key: (call) => call.call, label: "Running calls", onSelect: () => {} });
   const calls = new List({ row: callRow, key: (call) => call.call, label: "Latest calls", onSelect: (call, byHand) => byHand && (location.hash = `#/calls/${call.call}`) });
 
@@ -74,6 +75,7 @@ export function now(main) {
       show(todo, needs(needed, load));
       fill(running, runs, value.running, empty("No call is running", "Calls appear here while a tool works."));
     } catch (error) {
+      needed = null;
       show(todo, fault(error, load));
       show(running);
     }
@@ -92,7 +94,7 @@ export function now(main) {
   loadCalls();
   const stop = [
     listen((kind) => {
-      if (kind === "approvals") show(todo, needs(needed, load));
+      if (kind === "approvals" && needed) show(todo, needs(needed, load));
       if (kind === "calls") loadCalls();
       if (kind === "calls" || kind === "catalog" || kind === "online") load();
     }),

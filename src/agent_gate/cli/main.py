@@ -27,6 +27,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "For operators": {
         "serve": "Run the gateway until it is stopped (the default).",
         "status": "The running gateway at a glance.",
+        "login": "Print a link to the operator's page.",
         "approvals": "See and answer what waits for a person.",
         "grants": "See and revoke remembered answers.",
         "audit": "Read, verify and export the record.",
