@@ -120,7 +120,6 @@ class Calling:
             caller=visit.caller,
             id=new_id(),
             surface="mcp",
-            mode="full" if visit.mode == "full" else "proxy",
             session=visit.agent_session,
             client_id=decode(visit.id),
             idempotency_key=idempotency_key(meta),

@@ -79,7 +79,7 @@ class MetaMode:
             return text_result(encode(found).decode(), found)
         if isinstance(args, ViewArgs):
             seen = await self._meta.view(caller, args, wait=self._hold)
-            return text_result(seen.text, msgspec.to_builtins(seen))
+            return text_result("\n".join(filter(None, [seen.text, seen.left])), msgspec.to_builtins(seen))
         assert isinstance(args, ExecuteArgs)
         return self._outcome(await self._execute(args, visit, resumes), path)
 

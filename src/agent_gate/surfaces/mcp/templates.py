@@ -31,15 +31,18 @@ def fits(template: str, uri: str) -> bool:
         return False
     at = len(start)
     for number, (operator, literal) in enumerate(rest, 1):
-        end = closing(uri, literal, at + (operator in "+"), last=number == len(rest))
+        end = closing(uri, operator, literal, at, last=number == len(rest))
         if end < at or not ALLOWED[operator].fullmatch(uri, at, end):
             return False
         at = end + len(literal)
     return at == len(uri)
 
 
-def closing(uri: str, literal: str, earliest: int, *, last: bool) -> int:
-    """Where the literal that ends an expression begins; -1 where it does not follow."""
+def closing(uri: str, operator: str, literal: str, at: int, *, last: bool) -> int:
+    """Where an expression ends: before its literal, or where its characters do; -1 where it cannot."""
     if last:
         return len(uri) - len(literal) if uri.endswith(literal) else -1
-    return uri.find(literal, earliest)
+    if not literal:
+        found = ALLOWED[operator].match(uri, at)
+        return found.end() if found else -1
+    return uri.find(literal, at + (operator in "+"))

@@ -61,6 +61,7 @@ SERVER = {"name": "agent-gate", "title": "agent-gate", "version": __version__}
 MAX_DEPTH = 64
 LONGEST_ID = 256
 NOTHING = Raw(b"")
+NOT_JSON = "Parse error: the body is not one JSON value in UTF-8"
 
 encode = msgspec.json.encode
 decode = msgspec.json.decode
@@ -111,18 +112,23 @@ def read_message(body: bytes) -> Message:
             body.decode()
         message = decode_message(body)
     except msgspec.ValidationError:
-        raise RpcError(INVALID_REQUEST, not_one_message(body)) from None
+        raise no_message(body) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise RpcError(PARSE_ERROR, "Parse error: the body is not one JSON value in UTF-8") from None
+        raise RpcError(PARSE_ERROR, NOT_JSON) from None
     if message.id:
         check_id(message)
     return message
 
 
-def not_one_message(body: bytes) -> str:
+def no_message(body: bytes) -> RpcError:
+    """What to say to JSON that is not a message, and to what only began like JSON."""
+    try:
+        decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return RpcError(PARSE_ERROR, NOT_JSON)
     if body.lstrip()[:1] == b"[":
-        return "Batches are not accepted; send each message by itself"
-    return "Invalid request: the body is not a JSON-RPC message"
+        return RpcError(INVALID_REQUEST, "Batches are not accepted; send each message by itself")
+    return RpcError(INVALID_REQUEST, "Invalid request: the body is not a JSON-RPC message")
 
 
 def check_id(message: Message) -> None:

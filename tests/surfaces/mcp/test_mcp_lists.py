@@ -1,0 +1,293 @@
+"""`tools/list`, resources and prompts: what is shown, to whom, and who hears that it changed."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_client import MODERN, Run, client_of, encode, text_of
+from mcp_small import ALLOW, ASK, Cupboard, caller, small_gate
+
+from agent_gate.core.call import Call, Caller
+from agent_gate.core.tool import Json, Traits
+from agent_gate.errors import DependencyUnavailable, UpstreamError
+from agent_gate.surfaces.mcp import Reply, Visit, lists
+from agent_gate.surfaces.mcp.templates import fits
+
+SCHEMA = {"type": "object", "$defs": {"z": {"const": 1}}, "properties": {"b": {}, "a": {"$ref": "#/$defs/z"}}}
+
+
+def test_an_entry_shows_the_tool_as_its_source_gave_it(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab = Cupboard()
+        lab.tool(
+            "Make It",
+            description="Makes it",
+            input_schema=SCHEMA,
+            output_schema={"type": "array"},
+            annotations={"readOnlyHint": True},
+            icons=({"src": "x"},),
+            meta={"ui": {"a": 1}, "io.modelcontextprotocol/serverInfo": {"name": "someone else"}},
+        )
+        lab.tool("plain", traits=Traits(read_only=True), output_schema={"type": "object"})
+        async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
+            reply = await client.ask("tools/list")
+            made, plain, waiting = reply.result["tools"]
+            assert encode(SCHEMA) in reply.body
+            assert (made["name"], made["title"]) == ("lab__Make_It", "Make It")
+            assert made["annotations"] == {"readOnlyHint": True}
+            assert made["_meta"] == {"ui": {"a": 1}, "agent-gate/tool-id": gate.shelf.catalog.tools[0].id}
+            assert "outputSchema" not in made, "a handshake client may refuse the whole list for it"
+            assert plain["outputSchema"] == {"type": "object"}
+            assert plain["annotations"]["readOnlyHint"] is True
+            assert waiting["name"] == "gate_result"
+            modern = (await client.modern("tools/list")).result
+            assert modern["tools"][0]["outputSchema"] == {"type": "array"}
+            assert (modern["cacheScope"], modern["resultType"]) == ("private", "complete")
+
+    run(main())
+
+
+def test_a_list_is_made_once_per_catalog(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab = Cupboard()
+        lab.tool("one")
+        async with small_gate(tmp_path, lab) as gate:
+            anna = caller("anna")
+            first = gate.surface.lists.page(anna, "full", modern=True)
+            gate.publish()
+            assert gate.surface.lists.page(anna, "full", modern=True) is first
+            lab.tool("two")
+            gate.publish()
+            assert gate.surface.lists.page(anna, "full", modern=True) != first
+
+    run(main())
+
+
+def test_a_long_list_comes_in_pages(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        lab = Cupboard()
+        for number in range(7):
+            lab.tool(f"t{number}")
+        async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
+            names, cursor = [], None
+            while True:
+                page = (await client.ask("tools/list", **({"cursor": cursor} if cursor else {}))).result
+                names += [tool["name"] for tool in page["tools"]]
+                cursor = page.get("nextCursor")
+                if cursor is None:
+                    break
+            assert names == [*(f"lab__t{number}" for number in range(7)), "gate_result"]
+            for wrong in "x", "1", "999", "-3", 5:
+                assert (await client.ask("tools/list", cursor=wrong)).error["code"] == -32602
+
+    monkeypatch.setattr(lists, "PAGE", 3)
+    run(main())
+
+
+def contexts() -> tuple[Cupboard, Cupboard]:
+    lab, attic = Cupboard("my-lab"), Cupboard("attic", prefix=False)
+    lab.context = {
+        "prompts": [{"name": "greet", "_meta": {"io.modelcontextprotocol/x": 1, "y": 2}}],
+        "resources": [{"uri": "shared://a", "name": "lab's"}],
+        "resourceTemplates": [{"uriTemplate": "lab://{id}/data", "name": "t"}],
+    }
+    attic.context = {
+        "prompts": [{"name": "greet"}],
+        "resources": [{"uri": "shared://a", "name": "attic's"}, {"uri": "attic://b", "name": "b"}],
+    }
+    return lab, attic
+
+
+def test_prompts_are_renamed_like_tools_and_reach_their_own_source(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        lab.answers["prompts/get"] = {"messages": []}
+        async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
+            prompts = (await client.ask("prompts/list")).result["prompts"]
+            assert [prompt["name"] for prompt in prompts] == ["greet", "my_lab__greet"]
+            assert prompts[1]["_meta"] == {"y": 2}
+            assert (await client.ask("prompts/get", name="my_lab__greet")).result == {"messages": []}
+            assert lab.forwarded[-1][1]["name"] == "greet"
+            assert (await client.ask("prompts/get", name="nope")).error["code"] == -32602
+            ref = {"type": "ref/prompt", "name": "my_lab__greet"}
+            await client.ask("completion/complete", ref=ref, argument={"name": "a", "value": "b"})
+            method, params = lab.forwarded[-1]
+            assert (method, params["ref"]["name"]) == ("completion/complete", "greet")
+
+    run(main())
+
+
+def test_a_resource_is_read_from_the_source_that_lists_it_or_whose_template_it_fits(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        for source in lab, attic:
+            source.answers["resources/read"] = {"contents": [{"uri": "u", "text": source.key}]}
+        async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
+            listed = (await client.ask("resources/list")).result["resources"]
+            assert [entry["name"] for entry in listed] == ["attic's", "b"]
+            for uri, owner in (("shared://a", "attic"), ("attic://b", "attic"), ("lab://7/data", "my-lab")):
+                found = (await client.ask("resources/read", uri=uri)).result["contents"][0]["text"]
+                assert found == owner
+            assert (await client.ask("resources/read", uri="lab://7/other")).error["code"] == -32002
+            modern = await client.modern("resources/read", uri="lab://7/other")
+            assert modern.error["code"] == -32602
+            read = (await client.modern("resources/read", uri="attic://b")).result
+            assert (read["ttlMs"], read["cacheScope"], read["resultType"]) == (0, "private", "complete")
+
+    run(main())
+
+
+def test_out_of_sight_resources_and_prompts_do_not_exist(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        callers = (caller("anna", namespaces=frozenset({"attic"})), caller("bert"))
+        async with (
+            small_gate(tmp_path, *contexts(), callers=callers) as gate,
+            client_of(gate) as client,
+        ):
+            assert len((await client.ask("prompts/list")).result["prompts"]) == 1
+            assert (await client.ask("resources/templates/list")).result["resourceTemplates"] == []
+            assert (await client.ask("resources/read", uri="lab://7/data")).error["code"] == -32002
+
+    run(main())
+
+
+def test_a_source_that_fails_is_an_error_of_that_request(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
+            attic.answers["resources/read"] = DependencyUnavailable("attic is not available")
+            down = (await client.ask("resources/read", uri="attic://b")).error
+            assert (down["code"], down["data"]["code"]) == (-32603, "DEPENDENCY_UNAVAILABLE")
+            attic.answers["resources/read"] = UpstreamError("attic: gone", details={"code": -32002})
+            assert (await client.ask("resources/read", uri="attic://b")).error["code"] == -32002
+            assert (await client.modern("resources/read", uri="attic://b")).error["code"] == -32602
+
+    run(main())
+
+
+def test_a_session_hears_of_changed_lists_once_and_of_its_own_resources(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
+            await client.initialize()
+            assert (await client.ask("resources/subscribe", uri="attic://b")).result == {}
+            assert ("resources/subscribe", {"uri": "attic://b"}) in attic.forwarded
+            stream = await client.listen()
+            lab.announce("notifications/prompts/list_changed")
+            lab.context["prompts"] = []
+            lab.announce("notifications/prompts/list_changed")
+            lab.announce("notifications/prompts/list_changed")
+            attic.announce("notifications/resources/updated", uri="shared://a")
+            attic.announce("notifications/resources/updated", uri="attic://b")
+            lab.tool("new")
+            gate.publish()
+            gate.publish()
+            heard = [await stream.event() for _ in range(3)]
+            assert sorted(event["method"] for event in heard) == [
+                "notifications/prompts/list_changed",
+                "notifications/resources/updated",
+                "notifications/tools/list_changed",
+            ]
+            assert (await client.ask("resources/unsubscribe", uri="attic://b")).result == {}
+            assert attic.forwarded[-1] == ("resources/unsubscribe", {"uri": "attic://b"})
+
+    run(main())
+
+
+def test_a_second_stream_of_a_session_takes_over_from_the_first(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab = Cupboard()
+        async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
+            await client.initialize()
+            first, second = await client.listen(), await client.listen()
+            assert await first.event() is None
+            lab.tool("new")
+            gate.publish()
+            assert (await second.event())["method"] == "notifications/tools/list_changed"
+
+    run(main())
+
+
+class Meta:
+    """A mode with one tool of its own, which runs another."""
+
+    def __init__(self) -> None:
+        self.gate: Any = None
+
+    def list(self, caller: Caller, era: str) -> bytes | None:
+        return encode([{"name": "run", "inputSchema": {"type": "object"}, "era": era}])
+
+    def call(
+        self, name: str, arguments: Mapping[str, Json], visit: Visit, resumes: str | None
+    ) -> Awaitable[Reply] | None:
+        if name != "run":
+            return None
+        if resumes is not None:
+            return self.gate.calls.outcome(resumes, visit.caller, wait=0.02)  # type: ignore[no-any-return]
+        call = Call(tool=arguments["tool"], arguments={}, caller=visit.caller, conversation=visit)
+        return self.gate.calls.run(call, wait=0.02)  # type: ignore[no-any-return]
+
+
+def test_a_mode_shows_its_own_tools_and_answers_for_them(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab, mode = Cupboard(), Meta()
+        lab.tool("echo")
+        async with small_gate(tmp_path, lab, rules=ALLOW, modes={"gateway": mode}) as gate:
+            mode.gate = gate
+            async with client_of(gate, path="/mcp/gateway") as client, client_of(gate) as full:
+                tools = (await client.ask("tools/list")).result["tools"]
+                assert [tool["name"] for tool in tools] == ["run"]
+                assert (await client.modern("tools/list")).result["tools"][0]["era"] == MODERN
+                assert text_of((await client.call("run", tool="lab__echo")).result) == "{}"
+                assert text_of((await client.call("lab__echo")).result) == "{}"
+                assert len((await full.ask("tools/list")).result["tools"]) == 2
+                assert (await full.call("run", tool="lab__echo")).error["code"] == -32602
+
+    run(main())
+
+
+def test_a_mode_resumes_what_its_tool_left_waiting(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab, mode = Cupboard(), Meta()
+        lab.tool("echo")
+        async with small_gate(tmp_path, lab, rules=ASK, modes={"gateway": mode}) as gate:
+            mode.gate = gate
+            async with client_of(gate, path="/mcp/gateway") as client:
+                arguments = {"tool": "lab__echo"}
+                state = (await client.modern_call("run", arguments)).result["requestState"]
+                await gate.approve()
+                while True:
+                    result = (await client.modern_call("run", arguments, requestState=state)).result
+                    if result["resultType"] == "complete":
+                        break
+                    await asyncio.sleep(0.01)
+                assert text_of(result) == "{}"
+                assert len(lab.jobs) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "fitting"),
+    [
+        ("test://template/{id}/data", "test://template/7/data", True),
+        ("test://template/{id}/data", "test://template/7/8/data", False),
+        ("test://template/{id}/data", "test://template//data", False),
+        ("file:///{+path}", "file:///a/b/c.txt", True),
+        ("db://{table}{?limit,offset}", "db://users?limit=3", True),
+        ("db://{table}{?limit,offset}", "db://users", True),
+        ("db://{table}", "db://users?x=1", False),
+        ("a://{x}-{y}", "a://1-2", True),
+        ("a://{x}.json", "a://b.json", True),
+        ("a://{x}.json", "a://b.xml", False),
+        ("plain://x", "plain://x", True),
+        ("plain://x", "plain://x/y", False),
+        ("a://" + "{x}" * 500, "a://" + "b" * 4000 + "/", False),
+    ],
+)
+def test_whether_a_uri_fits_a_template(template: str, uri: str, fitting: bool) -> None:
+    assert fits(template, uri) is fitting

@@ -1,0 +1,154 @@
+"""One client over pipes: the same answers as over HTTP, one message a line."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from mcp_client import META, Run, decode, encode, text_of
+from mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
+
+from agent_gate.core.ports import Job
+from agent_gate.surfaces.mcp import StdioServer
+from agent_gate.surfaces.mcp.stdio import LONGEST_LINE
+
+
+class Pipe:
+    """Both ends of a client's pipes, held by the test."""
+
+    def __init__(self) -> None:
+        self.reader = asyncio.StreamReader(limit=LONGEST_LINE)
+        self.lines: asyncio.Queue[Any] = asyncio.Queue()
+
+    def write(self, data: bytes) -> None:
+        assert data.endswith(b"\n")
+        assert data.count(b"\n") == 1
+        self.lines.put_nowait(decode(data))
+
+    async def drain(self) -> None:
+        return None
+
+    def send(self, **message: Any) -> None:
+        self.reader.feed_data(encode({"jsonrpc": "2.0", **message}) + b"\n")
+
+    async def ask(self, method: str, number: Any = 1, **params: Any) -> Any:
+        self.send(id=number, method=method, params=params)
+        return await self.next()
+
+    async def next(self) -> Any:
+        async with asyncio.timeout(10):
+            return await self.lines.get()
+
+
+@contextlib.asynccontextmanager
+async def pipe_to(gate: SmallGate) -> AsyncIterator[Pipe]:
+    pipe = Pipe()
+    serving = asyncio.create_task(StdioServer(gate.surface, caller("anna")).run(pipe.reader, pipe))
+    try:
+        yield pipe
+    finally:
+        pipe.reader.feed_eof()
+        await serving
+
+
+def lab(**works: Any) -> Cupboard:
+    source = Cupboard()
+    for name, work in works.items():
+        source.tool(name, work)
+    return source
+
+
+def test_both_eras_are_served_on_one_pipe(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, pipe_to(gate) as pipe:
+            asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t"}}
+            assert (await pipe.ask("initialize", **asked))["result"]["protocolVersion"] == "2025-06-18"
+            pipe.send(method="notifications/initialized")
+            assert (await pipe.ask("ping", number="p"))["result"] == {}
+            called = await pipe.ask("tools/call", number=2, name="lab__echo", arguments={"a": 1})
+            assert called["result"]["structuredContent"] == {"a": 1}
+            modern = await pipe.ask("tools/call", number=3, name="lab__echo", arguments={}, _meta=META)
+            assert modern["result"]["resultType"] == "complete"
+            unknown = {**META, "io.modelcontextprotocol/protocolVersion": "2027-01-01"}
+            assert (await pipe.ask("tools/list", _meta=unknown))["error"]["code"] == -32022
+            assert (await pipe.ask("initialize", number=4, **asked))["error"]["code"] == -32600
+
+    run(main())
+
+
+def test_questions_notices_and_listening_use_the_same_pipe(tmp_path: Path, run: Run) -> None:
+    async def asks(job: Job) -> Any:
+        conversation = job.case.call.conversation
+        assert conversation is not None
+        return await conversation.request("roots/list", {})
+
+    async def main() -> None:
+        source = lab(asks=asks)
+        async with small_gate(tmp_path, source) as gate, pipe_to(gate) as pipe:
+            await pipe.ask("initialize", protocolVersion="2025-11-25", capabilities={"roots": {}})
+            question = await pipe.ask("tools/call", number=2, name="lab__asks", arguments={})
+            assert question["method"] == "roots/list"
+            pipe.send(id=question["id"], result={"roots": []})
+            assert text_of((await pipe.next())["result"]) == '{"roots":[]}'
+            ack = await pipe.ask(
+                "subscriptions/listen", number="s", notifications={"toolsListChanged": True}, _meta=META
+            )
+            assert ack["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "s"}
+            source.tool("more")
+            gate.publish()
+            heard = [await pipe.next(), await pipe.next()]
+            assert {event["method"] for event in heard} == {"notifications/tools/list_changed"}
+            pipe.send(method="notifications/cancelled", params={"requestId": "s"})
+            assert (await pipe.ask("ping", number=9))["id"] == 9
+            source.tool("still more")
+            gate.publish()
+            assert "params" not in await pipe.next()
+            assert pipe.lines.empty()
+
+    run(main())
+
+
+def test_a_cancel_notice_ends_a_running_call_and_the_end_of_input_too(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        began: asyncio.Queue[None] = asyncio.Queue()
+
+        async def hangs(job: Job) -> Any:
+            began.put_nowait(None)
+            await asyncio.Event().wait()
+
+        async with small_gate(tmp_path, lab(hangs=hangs)) as gate:
+            async with pipe_to(gate) as pipe:
+                pipe.send(id=1, method="tools/call", params={"name": "lab__hangs"})
+                await began.get()
+                pipe.send(method="notifications/cancelled", params={"requestId": 1})
+                ended = await pipe.next()
+                assert ended["result"]["_meta"]["agent-gate/error"]["code"] == "OUTCOME_UNKNOWN"
+                pipe.send(id=2, method="tools/call", params={"name": "lab__hangs"})
+                await began.get()
+            assert gate.calls.running() == []
+
+    run(main())
+
+
+def test_a_question_to_a_person_outlives_the_pipe(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None), rules=ASK) as gate:
+            async with pipe_to(gate) as pipe:
+                pipe.send(id=1, method="tools/call", params={"name": "lab__echo"})
+                await gate.approval()
+            assert len(gate.inbox.open()) == 1
+
+    run(main())
+
+
+def test_a_line_that_is_too_long_or_broken_is_refused_and_the_next_one_read(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, pipe_to(gate) as pipe:
+            pipe.reader.feed_data(b"{" * (LONGEST_LINE + 10) + b"\n")
+            assert (await pipe.next())["error"]["code"] == -32700
+            pipe.reader.feed_data(b"not json\n\n")
+            assert (await pipe.next())["error"]["code"] == -32700
+            assert (await pipe.ask("ping", number=5))["id"] == 5
+
+    run(main())
