@@ -4,8 +4,9 @@ import asyncio
 import hmac
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
@@ -26,19 +27,24 @@ from agent_gate.calls import Calls
 from agent_gate.calls.admit import Decide, quota, resolve, validate
 from agent_gate.calls.admit import Stage as AdmitStage
 from agent_gate.calls.asking import Asking
+from agent_gate.calls.meta import MetaTools
 from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape
 from agent_gate.calls.perform import Stage as PerformStage
 from agent_gate.calls.recovery import recover
 from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.permissions import RuleSettings
 from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
-from agent_gate.core.call import Caller
+from agent_gate.core.call import Call, Caller, Mode
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
 from agent_gate.core.rule import Rule
+from agent_gate.discovery.meta import ARGUMENTS
+from agent_gate.discovery.semantic import load as load_semantic
+from agent_gate.discovery.tokens import fits
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Request, Response, StreamResponse, error_response, refusal
@@ -49,6 +55,7 @@ from agent_gate.net.tls import CertificateFiles, ensure_certificate, fingerprint
 from agent_gate.observe.metrics import Gauge, Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.policy import Policy
+from agent_gate.results.artifacts import Artifacts
 from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
@@ -63,6 +70,7 @@ from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.page import Page, folder
 from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.mcp import McpSurface
+from agent_gate.surfaces.mcp.meta_mode import MetaMode
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
 from agent_gate.surfaces.typescript.surface import PATH as TYPESCRIPT_PATH
@@ -72,6 +80,7 @@ from agent_gate.surfaces.websocket.undelivered import Undelivered
 
 log = logging.getLogger("agent_gate.app")
 OPERATOR = "operator"
+META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -208,7 +217,10 @@ class Gateway:
         self.sweeper = Sweeper(self.clock)
         self.buttons = Buttons(ensure_key(self.folder / "channels.key"))
         self.dispatcher = Dispatcher(self.store, self.inbox, self.clock, self.metrics)
+        self.artifacts = Artifacts(self.store, self.clock, settings.results.retention_days * 86_400)
+        self.shaper = Shaper(self.artifacts, fits, settings.results.budget)
         self.calls = self._make_calls()
+        self.meta = MetaTools(self.calls, self.shelf, self.view.tools, self.artifacts, fits, load_semantic)
         places = self._places(settings)
         self._make_surfaces()
         self._measure()
@@ -228,7 +240,7 @@ class Gateway:
             Claim(store, clock),
             bucket(self.supervisor),
             Answer(self.supervisor, self.sweeper, clock, metrics),
-            shape(None),
+            shape(self.shaper),
             Settle(store, clock, metrics, self.redactor),
         ]
         calls = Calls(
@@ -244,6 +256,7 @@ class Gateway:
         self.sweeper.every(0.25, calls.asking.expire_due)
         self.sweeper.every(10.0, refusals.flush)
         self.sweeper.every(3600.0, calls.purge)
+        self.sweeper.every(3600.0, self.artifacts.sweep)
         return calls
 
     def _make_asking(self, calls: Calls) -> Asking:
@@ -285,14 +298,16 @@ class Gateway:
 
     def _make_surfaces(self) -> None:
         self.health = Health(self.supervisor.states, self.supervisor.unready, lambda: self.store.fault)
-        self.rest = RestSurface(self.calls, self.door, self.view)
+        self.rest = RestSurface(self.calls, self.door, self.view, self.meta)
         self.typescript = TypeScriptSurface(self.door.enter, lambda: self.shelf.catalog, self.view.tools)
         self.websocket = WebSocketSurface(
             calls=self.calls,
             door=self.door,
             visible=self.view.tools,
             keep=Undelivered(self.store, self.shelf, self.clock).keep,
+            extra={"browse": self._browse, **{name: partial(self._meta_tool, name) for name in ARGUMENTS}},
         )
+        hold = self.settings.limits.hold
         self.mcp = McpSurface(
             self.calls,
             self.door,
@@ -300,8 +315,9 @@ class Gateway:
             self._contexts,
             self.view.tools,
             seal_key=ensure_key(self.folder / "seal.key"),
+            modes={name: MetaMode(name, self.meta, self.calls, hold) for name in META_MODES},
             clock=self.clock,
-            hold=self.settings.limits.hold,
+            hold=hold,
         )
         self.logins = Logins(self.keys, self.clock, self._is_person)
         self.trends = Trends(self.metrics, self.clock)
@@ -343,6 +359,16 @@ class Gateway:
             check_passphrase=self._check_passphrase,
         )
         self.operators = AdminListener(self.admin, self.logins, Page(folder()), answers)
+
+    async def _browse(self, caller: Caller, params: Mapping[str, Any]) -> bytes:
+        return await self._meta_tool("tool_browse", caller, params)
+
+    async def _meta_tool(self, name: str, caller: Caller, params: Mapping[str, Any]) -> bytes:
+        """A meta-tool over WebSocket; it waits for a person as long as it takes."""
+        call = Call(tool=name, arguments=params, caller=caller, surface="websocket")
+        answer = await self.meta.answer(name, params, call, wait=None)
+        assert isinstance(answer, bytes)
+        return answer
 
     def _contexts(self) -> dict[str, ContextSource]:
         """The sources that have resources and prompts too."""

@@ -100,7 +100,9 @@ class Calls:
         try:
             await self.answer(approval_id, answer)
         except GatewayError as error:
-            log.info("The client's answer does not count", extra={"approval": approval_id, "why": error.message})
+            log.info(
+                "The client's answer does not count", extra={"approval": approval_id, "why": error.message}
+            )
 
     async def client_answered(self, call_id: str, caller: Caller, said: Any) -> None:
         """The form that a client brought back; it counts only for its own call, and only where a rule says so."""

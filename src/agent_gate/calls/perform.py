@@ -165,7 +165,7 @@ def shape(shaper: Shaper | None) -> Stage:
     """Fit the result to the caller's budget."""
 
     async def stage(performance: Performance) -> None:
-        if shaper is not None and performance.result is not None and not performance.result.is_error:
+        if shaper is not None and performance.result is not None:
             performance.result = await shaper(performance.case, performance.result)
 
     return stage

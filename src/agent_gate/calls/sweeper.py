@@ -21,7 +21,7 @@ class Sweeper:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._watched: set[Watched] = set()
-        self._chores: list[tuple[float, Callable[[], Awaitable[None]]]] = []
+        self._chores: list[tuple[float, Callable[[], Awaitable[object]]]] = []
 
     def watch(self, item: Watched) -> None:
         self._watched.add(item)
@@ -29,7 +29,7 @@ class Sweeper:
     def forget(self, item: Watched) -> None:
         self._watched.discard(item)
 
-    def every(self, seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+    def every(self, seconds: float, chore: Callable[[], Awaitable[object]]) -> None:
         self._chores.append((seconds, chore))
 
     def sweep(self) -> None:

@@ -94,6 +94,7 @@ class Call:
     caller: Caller
     id: str = field(default_factory=new_id)
     surface: str = ""
+    mode: Mode = "full"
     session: str | None = None
     client_id: Json = None
     idempotency_key: str | None = None

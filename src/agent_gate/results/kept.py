@@ -85,10 +85,13 @@ def kept_of(row: Record) -> Kept:
 
 def upstream_said(result: Result) -> GatewayError:
     """The error that stands for an upstream's own error result on surfaces that have no such thing."""
-    content = msgspec.json.decode(result.body).get("content") or []
-    text = "\n".join(
+    said = msgspec.json.decode(result.body)
+    content = said.get("content") or [] if isinstance(said, dict) else []
+    texts = [
         str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"
-    )
+    ]
+    summary = said.get("summary") if isinstance(said, dict) else None
+    text = "\n".join(texts) or (summary if isinstance(summary, str) else "")
     return CLASSES["UPSTREAM_ERROR"](text[:2000] or "The tool reported an error")
 
 

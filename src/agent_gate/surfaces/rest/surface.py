@@ -10,9 +10,11 @@ import msgspec
 from agent_gate.access.door import Door
 from agent_gate.access.view import View
 from agent_gate.calls import Calls
-from agent_gate.core.call import Call, Caller
+from agent_gate.calls.meta import MetaTools
+from agent_gate.core.call import Call, Caller, Pending
 from agent_gate.core.strict import parse
 from agent_gate.core.tool import Tool
+from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound, Unauthorized
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
 from agent_gate.observe import failpoint
@@ -76,8 +78,8 @@ class RestSurface:
 
     name = "rest"
 
-    def __init__(self, calls: Calls, door: Door, view: View) -> None:
-        self._calls, self._door, self._view = calls, door, view
+    def __init__(self, calls: Calls, door: Door, view: View, meta: MetaTools) -> None:
+        self._calls, self._door, self._view, self._meta = calls, door, view, meta
         self._documents: dict[str, tuple[tuple[Tool, ...], bytes]] = {}
 
     async def handle(self, request: Request) -> Response:
@@ -123,9 +125,18 @@ class RestSurface:
             idempotency_key=key.decode("latin-1")[:200] if key else None,
             trace=trace.decode("latin-1")[:100] if trace else None,
         )
+        if tool in ARGUMENTS:
+            return await self._meta_tool(request, call)
         outcome = await self._calls.run(call, wait=wait_of(request))
         failpoint.reach("mid_deliver")
         return outcome_response(outcome)
+
+    async def _meta_tool(self, request: Request, call: Call) -> Response:
+        """`tool_browse` and friends under the same path as every other tool."""
+        answer = await self._meta.answer(call.tool, call.arguments, call, wait=wait_of(request))
+        if isinstance(answer, Pending):
+            return outcome_response(answer)
+        return Response(200, b'{"call":"%b","status":"executed","data":%b}' % (call.id.encode(), answer))
 
     def _describe(self, caller: Caller, name: str) -> Response:
         if not name:

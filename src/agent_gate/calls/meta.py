@@ -1,0 +1,164 @@
+"""The meta-tools at work: browse, hydrate, execute and view, for every surface.
+
+`tool_execute` is an ordinary call: it passes the same `Calls.run` as a direct one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from agent_gate.calls.calls import Calls
+from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, State
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.tool import Json, Tool
+from agent_gate.discovery.browse import Browser, Page, Session, Sessions, browse
+from agent_gate.discovery.meta import (
+    BrowseArgs,
+    ExecuteArgs,
+    HydrateArgs,
+    ViewArgs,
+    hydrated,
+    meta_tools,
+    parse,
+    stripped,
+    with_usage,
+)
+from agent_gate.discovery.semantic import Semantic
+from agent_gate.errors import DependencyUnavailable, GatewayError, InvalidArgs, ToolNotFound, ViewFailed
+from agent_gate.results.artifacts import HANDLE, Artifacts, handle_of
+from agent_gate.results.budget import Fits
+from agent_gate.results.handles import find_handles, substitute
+from agent_gate.results.reading import Reading, read_result
+from agent_gate.results.views import View, view
+
+Visible = Callable[[Caller], Sequence[Tool]]
+encode = msgspec.json.encode
+
+
+class MetaTools:
+    """What agents do with a catalog they never see whole."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        shelf: Shelf,
+        visible: Visible,
+        artifacts: Artifacts,
+        fits: Fits,
+        semantic: Callable[[], Semantic | None] = lambda: None,
+    ) -> None:
+        self._calls, self._shelf, self._visible = calls, shelf, visible
+        self._artifacts, self._fits, self._semantic = artifacts, fits, semantic
+        self._browsers: dict[str, tuple[Sequence[Tool], Browser]] = {}
+        self._sessions = Sessions()
+
+    def browser(self, caller: Caller) -> Browser:
+        """Cards, tree and index of what the caller sees; made anew only where that changed."""
+        tools = self._visible(caller)
+        known = self._browsers.get(caller.name)
+        if known is None or known[0] is not tools:
+            previous = known[1] if known else None
+            made = Browser(tools, self._shelf.catalog.titles(), previous, self._semantic())
+            known = self._browsers[caller.name] = (tools, made)
+        return known[1]
+
+    def listing(self, mode: Mode, caller: Caller) -> list[Mapping[str, Any]]:
+        """What `tools/list` shows in this mode."""
+        shown: list[Mapping[str, Any]] = []
+        if mode == "proxy":
+            shown.extend(stripped(self._visible(caller), self.browser(caller).deck, caller.names))
+        return [*shown, *meta_tools(mode)]
+
+    def _session(self, caller: Caller, key: str | None) -> Session | None:
+        return self._sessions.get(caller.name, key or "") if caller.cache_stable else None
+
+    def browse(self, caller: Caller, args: BrowseArgs, session: str | None = None) -> Page:
+        return browse(
+            self.browser(caller),
+            query=args.query,
+            path=args.path,
+            top_k=args.top_k,
+            session=self._session(caller, session),
+        )
+
+    def tool(self, caller: Caller, name: str) -> Tool:
+        """The visible tool of that name or id."""
+        tool = self._shelf.catalog.find(name)
+        if tool is None or tool not in self._visible(caller):
+            raise ToolNotFound(f"Unknown tool: {name[:120]}. Find tools with tool_browse or in the list")
+        return tool
+
+    def hydrate(self, caller: Caller, args: HydrateArgs, session: str | None = None) -> dict[str, Any]:
+        tool = self.tool(caller, args.tool_id)
+        self._seen(caller, tool, session)
+        return hydrated(tool)
+
+    def _seen(self, caller: Caller, tool: Tool, session: str | None) -> None:
+        kept = self._session(caller, session)
+        if kept is not None:
+            kept.record(tool.id)
+
+    async def execute(self, call: Call, args: ExecuteArgs, *, wait: float | None) -> Outcome | Pending:
+        """Run the tool that `args` names as `call`; handles among its arguments stand for what they hold."""
+        try:
+            call = replace(call, tool=args.tool_id, arguments=await self._filled(call.caller, args))
+        except GatewayError as error:
+            return Outcome(call_id=call.id, state=State.REFUSED, error=error)
+        outcome = await self._calls.run(call, wait=wait)
+        tool = self._shelf.catalog.find(args.tool_id)
+        if isinstance(outcome, Outcome) and tool is not None:
+            if outcome.state is State.COMPLETED:
+                self._seen(call.caller, tool, call.session)
+            elif isinstance(outcome.error, InvalidArgs):
+                return replace(outcome, error=with_usage(outcome.error, tool))
+        return outcome
+
+    async def _filled(self, caller: Caller, args: ExecuteArgs) -> Mapping[str, Json]:
+        handles = find_handles(args.args)
+        tool = self._shelf.catalog.find(args.tool_id)
+        if not handles or tool is None:
+            return args.args
+        return substitute(args.args, tool.input_schema, await self._artifacts.load_all(handles, caller))
+
+    async def answer(
+        self, name: str, arguments: Mapping[str, Json], call: Call, *, wait: float | None
+    ) -> bytes | Pending:
+        """A meta-tool's answer as plain JSON, for surfaces without content blocks; errors are raised."""
+        args = parse(name, arguments)
+        if isinstance(args, BrowseArgs):
+            page = self.browse(call.caller, args, call.session)
+            return encode({"cards": page.cards, "text": page.text})
+        if isinstance(args, HydrateArgs):
+            return encode(self.hydrate(call.caller, args, call.session))
+        if isinstance(args, ViewArgs):
+            return encode(await self.view(call.caller, args, wait=wait or 0))
+        outcome = await self.execute(replace(call, mode="gateway"), args, wait=wait)
+        if isinstance(outcome, Pending):
+            return outcome
+        if outcome.result is None or outcome.error is not None:
+            raise outcome.error or ViewFailed("The call ended without a result")
+        return outcome.result.body
+
+    async def view(self, caller: Caller, args: ViewArgs, *, wait: float = 0) -> View:
+        """A bounded look into a stored result; also the way to read a call that waited for a person."""
+        try:
+            reading = await self._artifacts.load(args.handle, caller)
+        except ViewFailed:
+            reading = await self._waited(caller, args.handle, wait)
+        return view(reading, args.selector, self._fits)
+
+    async def _waited(self, caller: Caller, handle: str, wait: float) -> Reading:
+        if not HANDLE.fullmatch(handle):
+            raise ViewFailed("This is not a handle. Use one from the `artifacts` of a result.")
+        outcome = await self._calls.outcome(handle.removeprefix(handle_of("")), caller, wait=wait)
+        if isinstance(outcome, Pending):
+            raise DependencyUnavailable(
+                "The call still waits for a person. View it again later", retry_after=10
+            )
+        if outcome.result is None:
+            raise outcome.error or ViewFailed(
+                "There is no such artifact, or it has expired. Call the tool again."
+            )
+        return read_result(outcome.result)

@@ -1,0 +1,33 @@
+"""Fits results to callers: as they are, or stored whole with an envelope that says what is in them."""
+
+from agent_gate.core.call import Case, Result
+from agent_gate.results.artifacts import Artifacts
+from agent_gate.results.budget import DEFAULT_BUDGET, Fits, within
+from agent_gate.results.envelope import summarise, whole
+
+
+class Shaper:
+    """`gateway` calls always get an envelope; others only above a budget, and `full` ones only where one is set."""
+
+    def __init__(self, artifacts: Artifacts, fits: Fits, default: int | None) -> None:
+        self._artifacts, self._fits, self.default = artifacts, fits, default
+
+    def budget(self, case: Case) -> int | None:
+        """The smallest budget that anybody set; a mode made for small contexts always has one."""
+        given = (case.tool.definition.budget, case.call.caller.budget, self.default)
+        asked = [budget for budget in given if budget is not None]
+        return min(asked, default=None if case.call.mode == "full" else DEFAULT_BUDGET)
+
+    async def __call__(self, case: Case, result: Result) -> Result:
+        budget, gateway = self.budget(case), case.call.mode == "gateway"
+        if budget is None or asks_back(result) or (result.is_error and not gateway):
+            return result
+        if within(result, budget, self._fits):
+            return Result(whole(result).encode(), "json", result.is_error) if gateway else result
+        artifact = await self._artifacts.save(case.call, result)
+        return Result(summarise(result, artifact, self._fits).encode(), "json", result.is_error)
+
+
+def asks_back(result: Result) -> bool:
+    """Whether this is no result yet but a question to the client, which must pass as it is."""
+    return result.kind == "mcp" and b'"input_required"' in result.body
