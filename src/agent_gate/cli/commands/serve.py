@@ -13,8 +13,9 @@ import click
 import uvloop
 
 from agent_gate.app import Gateway, Options
-from agent_gate.errors import GatewayError
+from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.observe.log import configure
+from agent_gate.surfaces.mcp import StdioServer
 
 STOP = (signal.SIGINT, signal.SIGTERM)
 
@@ -47,7 +48,19 @@ async def reload_when(gateway: Gateway, changed: asyncio.Event) -> None:
             await gateway.reload()
 
 
-async def run(options: Options, ready: Callable[[Gateway], None] | None = None) -> None:
+async def serve_stdio(gateway: Gateway, agent: str, stop: asyncio.Event) -> None:
+    """Serve one MCP client on stdin and stdout as the agent of that name; its end is ours."""
+    caller = gateway.tokens.caller(agent)
+    if caller is None:
+        known = ", ".join(known.name for known in gateway.tokens.callers())
+        raise ConfigError(f"There is no agent named {agent}. There is: {known}")
+    await StdioServer(gateway.mcp, caller).run()
+    stop.set()
+
+
+async def run(
+    options: Options, ready: Callable[[Gateway], None] | None = None, stdio_agent: str | None = None
+) -> None:
     """Serve until a signal says stop; `ready` is told once the listeners are up."""
     gateway = Gateway(options)
     configure(os.environ.get("LOG_LEVEL", gateway.settings.log.level), gateway.redactor)
@@ -59,8 +72,9 @@ async def run(options: Options, ready: Callable[[Gateway], None] | None = None) 
     for number in STOP:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, changed.set)
-    sys.stdout.write(json.dumps(gateway.announcement()) + "\n")
-    sys.stdout.flush()
+    out = sys.stdout if stdio_agent is None else sys.stderr
+    out.write(json.dumps(gateway.announcement()) + "\n")
+    out.flush()
     click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
     if ready is not None:
         ready(gateway)
@@ -69,6 +83,8 @@ async def run(options: Options, ready: Callable[[Gateway], None] | None = None) 
             group.create_task(watch_files(gateway, changed)),
             group.create_task(reload_when(gateway, changed)),
         ]
+        if stdio_agent is not None:
+            tasks.append(group.create_task(serve_stdio(gateway, stdio_agent, stop)))
         await stop.wait()
         for task in tasks:
             task.cancel()
@@ -94,6 +110,10 @@ async def run(options: Options, ready: Callable[[Gateway], None] | None = None) 
     type=click.Path(path_type=Path),
     help="Folder for the store and the admin socket, whatever the configuration says; the admin page takes any free port.",
 )
+@click.option("--stdio", is_flag=True, help="Also serve one MCP client on stdin and stdout, and end with it.")
+@click.option(
+    "--agent", default="default", show_default=True, help="With --stdio: the agent that the client is."
+)
 def command(
     config: Path | None,
     permissions: Path | None,
@@ -101,13 +121,17 @@ def command(
     port: int | None,
     insecure: bool,
     data: Path | None,
+    stdio: bool,
+    agent: str,
 ) -> None:
     """Run the gateway until it is stopped."""
+    if stdio:
+        port, insecure = port or 0, True
     options = Options(
         config=config, permissions=permissions, host=host, port=port, insecure=insecure, data=data
     )
     try:
-        uvloop.run(run(options))
+        uvloop.run(run(options, stdio_agent=agent if stdio else None))
     except GatewayError as error:
         click.echo(f"Error: {error.message}", err=True)
         sys.exit(error.exit)

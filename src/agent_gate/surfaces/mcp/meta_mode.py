@@ -7,7 +7,7 @@ import msgspec
 
 from agent_gate.calls import Calls
 from agent_gate.calls.meta import MetaTools
-from agent_gate.core.call import Call, Caller, Outcome, Pending
+from agent_gate.core.call import Call, Caller, Outcome, Pending, Result
 from agent_gate.core.call import Mode as ModeName
 from agent_gate.core.tool import Json
 from agent_gate.discovery.meta import (
@@ -19,11 +19,11 @@ from agent_gate.discovery.meta import (
     meta_tools,
     parse,
 )
-from agent_gate.errors import GatewayError, InvalidArgs
+from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.modes import Reply
 from agent_gate.surfaces.mcp.visit import Visit
-from agent_gate.surfaces.mcp.wire import encode
+from agent_gate.surfaces.mcp.wire import decode, encode
 
 
 def text_result(text: str, structured: Any = None, *, is_error: bool = False) -> bytes:
@@ -37,6 +37,17 @@ def error_result(error: GatewayError, path: str = "") -> bytes:
     """An error as the meta-tools promise it: one JSON object, also for malformed arguments."""
     body = error_body(error, path)
     return text_result(encode(body).decode(), body, is_error=True)
+
+
+def envelope_result(result: Result) -> bytes:
+    """An envelope for the model: its text is written to be read, its JSON stands beside it."""
+    envelope = decode(result.body)
+    stored = [
+        f"Stored whole as {a['handle']} ({a['size']} bytes); look into it with tool_view"
+        for a in envelope["artifacts"]
+    ]
+    text = "\n".join([envelope["summary"], *envelope["facts"], *stored])
+    return text_result(text, envelope, is_error=result.is_error)
 
 
 class MetaMode:
@@ -103,6 +114,8 @@ class MetaMode:
         """A pending call is rendered by the surface; in gateway mode handshake clients read it with `tool_view`."""
         if isinstance(outcome, Pending):
             return outcome
-        if outcome.error is not None and outcome.result is None:
-            return error_result(outcome.error, path)
+        if outcome.result is None:
+            return error_result(outcome.error or ViewFailed("The call ended without a result"), path)
+        if outcome.result.kind == "json" and self._mode == "gateway":
+            return envelope_result(outcome.result)
         return outcome
