@@ -79,7 +79,7 @@ class Entities(HTMLParser):
 
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
-            raise Refused(400, f"Bad Request: can't parse entities: Unexpected end tag at byte offset 0")
+            raise Refused(400, "Bad Request: can't parse entities: Unexpected end tag at byte offset 0")
 
     def handle_data(self, data):
         self.text += data

@@ -2,8 +2,8 @@ import json
 import time
 
 import pytest
-from approval.bot_api import CHAT, TOKEN, BotApi
 
+from approval.bot_api import CHAT, TOKEN, BotApi
 from gateway import Api, running
 
 ANN, BOB, STRANGER = 11, 22, 99
@@ -118,4 +118,3 @@ def until(found, seconds=10):
 
 def reached(api):
     return [(r["method"], r["path"], json.loads(r["body"] or b"{}")) for r in api.requests]
-

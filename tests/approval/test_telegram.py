@@ -5,6 +5,7 @@ import threading
 import time
 import urllib.request
 
+from agent_gate.errors import GatewayError
 from approval.bot_api import TOKEN, BotApi
 from approval.conftest import ANN, BOB, STRANGER, light, outcome, reached, telegram, until
 
@@ -129,7 +130,7 @@ def test_two_people_racing_resolve_once(start, bot, api):
 def try_answer(gate, ident):
     try:
         return gate.admin.request("POST", f"/api/approvals/{ident}", {"verdict": "approve"})["state"]
-    except Exception as error:
+    except GatewayError as error:
         return str(error)
 
 

@@ -8,7 +8,6 @@ import time
 from urllib.parse import urlencode, urlsplit
 
 from approval.conftest import light, outcome, reached, until
-
 from gateway import TOKEN, Api
 
 SECRET = "whsec_" + base64.b64encode(b"webhook-secret-canary-0123456789").decode()
@@ -41,7 +40,9 @@ def visit(url, method="GET", form=None, **headers):
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
     body = urlencode(form or {}) if method == "POST" else None
-    connection.request(method, parts.path, body, {"Content-Type": "application/x-www-form-urlencoded"} | headers)
+    connection.request(
+        method, parts.path, body, {"Content-Type": "application/x-www-form-urlencoded"} | headers
+    )
     response = connection.getresponse()
     text = response.read().decode()
     connection.close()
@@ -167,13 +168,24 @@ def test_ntfy_and_slack_get_what_they_take(start, receiver):
     assert [a["label"] for a in ntfy["actions"]] == ["Once", "Deny", "More…"]
     assert by_path["/slack"]["headers"]["x-key"] == "abc"
     assert slack["blocks"][0]["text"]["type"] == "plain_text"
-    assert [e["text"]["text"] for e in slack["blocks"][1]["elements"]] == ["Once", "One hour", "Always for this", "Deny"]
+    assert [e["text"]["text"] for e in slack["blocks"][1]["elements"]] == [
+        "Once",
+        "One hour",
+        "Always for this",
+        "Deny",
+    ]
     assert visit(ntfy["actions"][0]["url"], "POST")[0].status == 200
     until(lambda: len(receiver.requests) == 4)
 
 
 def test_a_template_shapes_what_is_posted(start, receiver):
-    gate = start(hook(receiver, ', template: {msg: "{agent}: {signature}", data: "{arguments}", n: 3, keep: "{nothing}"}', ""))
+    gate = start(
+        hook(
+            receiver,
+            ', template: {msg: "{agent}: {signature}", data: "{arguments}", n: 3, keep: "{nothing}"}',
+            "",
+        )
+    )
     light(gate)
     until(lambda: receiver.requests)
     assert json.loads(receiver.requests[0]["body"]) == {
@@ -191,9 +203,18 @@ def test_an_agents_token_reaches_no_approval_route(start, receiver, api):
     link = posted(receiver)["answer"]["once"]
     [approval] = gate.admin.get("/api/approvals")
     token = urlsplit(link).path
-    for path in (f"/api/approvals/{approval['id']}", "/api/approvals", "/api/grants", token, "/api/policy/rules"):
+    for path in (
+        f"/api/approvals/{approval['id']}",
+        "/api/approvals",
+        "/api/grants",
+        token,
+        "/api/policy/rules",
+    ):
         for method in ("GET", "POST", "DELETE"):
-            assert gate.request(method, path, {"verdict": "approve", "ids": [approval["id"]]}).status in (404, 405)
+            assert gate.request(method, path, {"verdict": "approve", "ids": [approval["id"]]}).status in (
+                404,
+                405,
+            )
     admin = urlsplit(gate.announced["admin"])
     for path in (f"/api/approvals/{approval['id']}", "/api/approvals", "/api/policy/rules"):
         connection = http.client.HTTPConnection(admin.hostname, admin.port, timeout=10)

@@ -67,7 +67,9 @@ class Buttons:
         except ValueError:
             return None
         content, seal = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
-        if not hmac.compare_digest(seal, self._seal(channel, content)):
+        if urlsafe_b64encode(data).decode() != text or not hmac.compare_digest(
+            seal, self._seal(channel, content)
+        ):
             return None
         return Pressed(content[:ID_BYTES].hex(), CODES[content[ID_BYTES:]])
 

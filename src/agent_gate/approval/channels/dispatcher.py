@@ -61,6 +61,7 @@ class Dispatcher:
 
     async def start(self, places: Sequence[Place]) -> None:
         """Take up what is open and what still has to be said, then listen for more."""
+        await self._store.flush()
         self._places = places
         self._undo = self._inbox.subscribe(self._heard)
         for place in places:

@@ -1,0 +1,299 @@
+"""Cards, buttons, quiet hours and the dispatcher's promises, on their own."""
+
+import asyncio
+import json
+import unicodedata
+from dataclasses import replace
+from datetime import datetime
+from types import SimpleNamespace
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_gate.approval.channels import chat
+from agent_gate.approval.channels.buttons import CODES, Buttons
+from agent_gate.approval.channels.dispatcher import Dispatcher, Place
+from agent_gate.approval.channels.quiet import Quiet
+from agent_gate.approval.channels.webhook import filled, slack
+from agent_gate.approval.inbox import Inbox
+from agent_gate.approval.render import INVISIBLE, card, lines, visible, whole
+from agent_gate.core.approval import Answer, Approval
+from agent_gate.core.call import Caller, Decision, State, new_id
+from agent_gate.core.ports import SystemClock
+from agent_gate.errors import ConfigError, DependencyUnavailable
+from agent_gate.observe.metrics import Metrics
+from agent_gate.store import StoreSettings, open_store
+
+HOSTILE = st.text(st.characters(codec=None), max_size=60)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | HOSTILE,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(HOSTILE, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def approval(**more):
+    fields = {
+        "id": new_id(),
+        "call_id": new_id(),
+        "caller": Caller(name="pi"),
+        "tool_id": "home:light@1",
+        "wire": "light",
+        "signature": "light(on)",
+        "arguments": {"entity": "light.bedroom"},
+        "arguments_hash": "a" * 64,
+        "definition_hash": "d" * 64,
+        "decision": Decision(effect="ask", rule="ask *", where="permissions.yaml:3"),
+        "asked_at": 1000.0,
+        "expires_at": 1900.0,
+    }
+    return Approval(**fields | more)
+
+
+def shows_everything(text):
+    return all(
+        c == "\n" or (c.isprintable() and not INVISIBLE.match(c) and unicodedata.category(c)[0] != "C")
+        for c in text
+    )
+
+
+@given(HOSTILE)
+def test_nothing_invisible_is_left_in_text(text):
+    assert shows_everything(visible(text))
+    assert "\n" not in visible(text)
+
+
+@given(JSON)
+def test_a_shown_value_is_json_and_is_the_value(value):
+    assert json.loads(whole(value)) == json.loads(json.dumps(value))
+
+
+@given(st.dictionaries(HOSTILE, JSON, max_size=6), HOSTILE, HOSTILE)
+def test_hostile_questions_are_readable_on_every_channel(arguments, sentence, agent):
+    asked = approval(arguments=arguments, sentence=sentence, caller=Caller(name=agent), surface=agent)
+    shown = card(asked)
+    plain = "\n".join(lines(shown, 1000.0))
+    assert shows_everything(plain)
+    assert len(plain.splitlines()) == 5 + max(1, len(arguments)) + bool(shown.sentence) - 0
+    message, _ = chat.parts(shown, 1000.0)
+    assert shows_everything(chat.as_text(message))
+    assert chat.units(chat.as_text(message)) <= 4096
+    inside = chat.as_html(message)
+    for tag in ("<b>", "</b>", "<pre>", "</pre>"):
+        inside = inside.replace(tag, "")
+    assert "<" not in inside
+    assert ">" not in inside
+
+
+def test_a_text_cannot_look_like_another_argument():
+    shown = card(approval(arguments={"a": "1\nb = 2", "b": "3", "c": 3, "d": "true", "e": True}))
+    assert [line.strip() for line in lines(shown, 0)[2:7]] == [
+        'a = "1\\nb = 2"',
+        'b = "3"',
+        "c = 3",
+        'd = "true"',
+        "e = true",
+    ]
+
+
+def test_a_folded_value_names_its_length_and_digest():
+    long = card(approval(arguments={"text": "x" * 5000}))
+    assert long.folds()
+    [line] = [line for line in lines(long, 0) if "text =" in line]
+    assert "(5002 characters, sha256 " in line
+    other = card(approval(arguments={"text": "x" * 4999 + "y"}))
+    assert [line for line in lines(other, 0) if "text =" in line] != [line]
+
+
+def test_declared_secrets_are_masked_and_known_ones_redacted():
+    asked = approval(arguments={"code": "1234", "note": "the key is KEY-0815"}, secret=frozenset({"code"}))
+    text = "\n".join(lines(card(asked, lambda text: text.replace("KEY-0815", "•••")), 0))
+    assert "1234" not in text
+    assert "KEY-0815" not in text
+
+
+def test_every_end_says_who_where_when_and_how():
+    ended = replace(
+        approval(), state=State.APPROVED, answered_by="ann", channel="page", answered_at=1.0, lifetime="hour"
+    )
+    assert card(ended).outcome().startswith("Approved for one hour by ann on page at 1970-")
+    assert "nobody answered" in card(replace(ended, state=State.EXPIRED)).outcome()
+    assert card(approval()).outcome() == ""
+
+
+@given(st.sampled_from(sorted(CODES.values())), st.text(max_size=12))
+def test_a_button_is_read_back_only_on_its_own_channel_with_its_own_key(action, channel):
+    buttons, ident = Buttons(b"k" * 32), new_id()
+    made = buttons.make(channel, ident, action)
+    assert len(made) <= 64
+    assert buttons.read(channel, made) == (ident, action)
+    assert buttons.read(channel + "x", made) is None
+    assert Buttons(b"l" * 32).read(channel, made) is None
+
+
+@given(st.text(max_size=70), st.integers(0, 43), st.characters())
+def test_no_other_text_is_a_button(text, place, letter):
+    buttons = Buttons(b"k" * 32)
+    made = buttons.make("telegram", "0" * 32, "once")
+    assert buttons.read("telegram", text) is None
+    changed = made[:place] + letter + made[place + 1 :]
+    assert buttons.read("telegram", changed) is None or changed == made
+
+
+def at(text, zone="Europe/Berlin"):
+    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("now", "ends"),
+    [
+        ("2026-11-15T23:00", "2026-11-16T07:00"),
+        ("2026-11-16T06:59", "2026-11-16T07:00"),
+        ("2026-11-16T07:00", None),
+        ("2026-11-16T21:59", None),
+        ("2026-11-16T22:00", "2026-11-17T07:00"),
+        ("2026-10-24T23:00", "2026-10-25T07:00"),
+    ],
+)
+def test_quiet_hours_reach_over_midnight_and_over_the_change_of_clocks(now, ends):
+    quiet = Quiet(SimpleNamespace(start="22:00", end="07:00", timezone="Europe/Berlin"))
+    assert quiet.until(at(now)) == (at(ends) if ends else None)
+
+
+def test_quiet_hours_that_cannot_be_read_are_refused_by_name():
+    with pytest.raises(ConfigError, match="Mars"):
+        Quiet(SimpleNamespace(start="22:00", end="07:00", timezone="Mars/Base"))
+    with pytest.raises(ConfigError, match="half past"):
+        Quiet(SimpleNamespace(start="half past", end="07:00", timezone=None))
+
+
+def test_a_template_keeps_types_and_leaves_unknown_names():
+    assert filled({"a": "{n}", "b": ["{n} x", 3], "c": "{what}"}, {"n": {"k": 1}}) == {
+        "a": {"k": 1},
+        "b": ["{'k': 1} x", 3],
+        "c": "{what}",
+    }
+    assert slack({"text": "t", "plain_title": "p", "answer": {}})["blocks"] == [
+        {"type": "section", "text": {"type": "plain_text", "text": "t", "emoji": False}}
+    ]
+
+
+class Recorder:
+    """A channel that writes down what it is told, and fails as often as it is told to."""
+
+    name = "recorder"
+
+    def __init__(self, failures=0):
+        self.failures, self.seen, self.told = failures, [], asyncio.Event()
+
+    async def asked(self, asked):
+        if self.failures:
+            self.failures -= 1
+            raise DependencyUnavailable("down")
+        self.seen.append(("asked", asked.id))
+        self.told.set()
+        return f"m{len(self.seen)}"
+
+    async def resolved(self, ended, message):
+        self.seen.append((str(ended.state), message))
+        self.told.set()
+
+    async def run(self):
+        return
+
+
+async def heard(channel, count):
+    async with asyncio.timeout(10):
+        while len(channel.seen) < count:
+            channel.told.clear()
+            await channel.told.wait()
+
+
+async def world(tmp_path):
+    store = open_store(StoreSettings(path=tmp_path / "gate.db"))
+    clock = SystemClock()
+    inbox = Inbox(store, clock)
+    return store, clock, inbox
+
+
+def asked_now(clock, **more):
+    return approval(asked_at=clock.now(), expires_at=clock.now() + 600, **more)
+
+
+def test_each_question_is_told_once_across_failures_and_restarts(tmp_path):
+    async def main():
+        store, clock, inbox = await world(tmp_path)
+        first = Recorder(failures=2)
+        dispatcher = Dispatcher(store, inbox, clock, Metrics())
+        await dispatcher.start([Place(channel=first)])
+        question = asked_now(clock)
+        await inbox.put(question)
+        inbox.announce(question)
+        await heard(first, 1)
+        await dispatcher.stop()
+        again = Recorder()
+        await dispatcher.start([Place(channel=again)])
+        resolved = await inbox.resolve(
+            question, State.DENIED, Answer(verdict="deny", person="ann", channel="page"), []
+        )
+        inbox.announce(resolved)
+        await heard(again, 1)
+        assert first.seen == [("asked", question.id)]
+        assert again.seen == [("denied", "m1")]
+        await dispatcher.stop()
+        last = Recorder()
+        await dispatcher.start([Place(channel=last)])
+        await dispatcher.stop()
+        assert last.seen == []
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
+    async def main():
+        store, clock, inbox = await world(tmp_path)
+        dispatcher, channel = Dispatcher(store, inbox, clock, Metrics()), Recorder()
+        await dispatcher.start([Place(channel=channel)])
+        question = asked_now(clock)
+        await inbox.put(question)
+        inbox.announce(question)
+        await heard(channel, 1)
+        await dispatcher.stop()
+        await inbox.resolve(
+            question, State.EXPIRED, Answer(verdict="deny", person="nobody", channel="clock"), []
+        )
+        await dispatcher.start([Place(channel=channel)])
+        await heard(channel, 2)
+        assert channel.seen[1] == ("expired", "m1")
+        await dispatcher.stop()
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_path):
+    async def main():
+        store, clock, inbox = await world(tmp_path)
+        dispatcher, early, late = Dispatcher(store, inbox, clock, Metrics()), Recorder(), Recorder()
+        late.name = "late"
+        await dispatcher.start([Place(channel=early), Place(channel=late, after=30)])
+        question = asked_now(clock)
+        await inbox.put(question)
+        inbox.announce(question)
+        await heard(early, 1)
+        resolved = await inbox.resolve(
+            question, State.APPROVED, Answer(verdict="approve", person="ann", channel="page"), []
+        )
+        inbox.announce(resolved)
+        await heard(early, 2)
+        await store.flush()
+        rows = await store.read("SELECT channel, state FROM deliveries ORDER BY channel")
+        assert late.seen == []
+        assert ("late", "closed") in rows
+        await dispatcher.stop()
+        await store.close()
+
+    asyncio.run(main())
