@@ -122,7 +122,13 @@ def check_pattern(pattern: str, node: Node, path: str) -> None:
 
 def anchored(pattern: str) -> str:
     """The expression so that it matches the whole text; alternatives stay together inside the group."""
-    return f"^(?:{pattern})$"
+    whole = (
+        pattern.startswith("^")
+        and pattern.endswith("$")
+        and not pattern.endswith("\\$")
+        and "|" not in pattern
+    )
+    return pattern if whole else f"^(?:{pattern})$"
 
 
 def check_templates(tool: ToolDefinition, node: Node, path: str) -> None:
