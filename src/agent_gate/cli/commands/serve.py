@@ -72,10 +72,10 @@ async def run(
     for number in STOP:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, changed.set)
+    click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
     out = sys.stdout if stdio_agent is None else sys.stderr
     out.write(json.dumps(gateway.announcement()) + "\n")
     out.flush()
-    click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
     if ready is not None:
         ready(gateway)
     async with asyncio.TaskGroup() as group:

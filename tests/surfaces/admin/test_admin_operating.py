@@ -1,0 +1,231 @@
+import hashlib
+import json
+import re
+
+import pytest
+from admin_gate import TOKEN, browser, gate
+
+from gateway import Gateway
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    with gate(tmp_path_factory.mktemp("gate")) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def person(gateway):
+    person = browser(gateway)
+    yield person
+    for approval in person.get("/api/approvals"):
+        person.post(f"/api/approvals/{approval['id']}", {"verdict": "deny"})
+
+
+def test_a_question_shows_every_argument_and_what_the_signature_leaves_out(gateway, person):
+    note = "\u202egnp.exe " * 400
+    arguments = {"room": "hall", "note": note, "pin": "4711-very-secret", "fade": {"seconds": 3}}
+    gateway.call("light_set", arguments, wait=0)
+    [row] = person.get("/api/approvals?brief=1")
+    assert "arguments" not in row
+    found = person.get(f"/api/approvals/{row['id']}")
+    assert found["sentence"] == "Set the light in hall?"
+    details = {one["name"]: one for one in found["details"]}
+    assert set(details) == set(arguments)
+    assert details["room"]["in_signature"]
+    assert not details["note"]["in_signature"]
+    assert details["note"]["text"] == note
+    assert details["note"]["length"] == len(note)
+    assert details["note"]["sha256"] == hashlib.sha256(note.encode()).hexdigest()
+    assert (details["pin"]["secret"], details["pin"]["sha256"]) == (True, None)
+    assert not details["fade"]["declared"]
+    assert json.loads(details["fade"]["text"]) == {"seconds": 3}
+    assert "4711-very-secret" not in json.dumps(found)
+    assert re.search(r"permissions\.yaml:1\b", found["where"])
+
+
+def test_several_questions_are_answered_alike_and_a_late_one_does_not_stop_the_others(gateway, person):
+    for room in ("one", "two", "three"):
+        gateway.call("light_set", {"room": room}, wait=0)
+    ids = [row["id"] for row in person.get("/api/approvals?brief=1")]
+    person.post(f"/api/approvals/{ids[1]}", {"verdict": "deny"})
+    results = person.post("/api/approvals", {"ids": ids, "verdict": "approve"})["results"]
+    assert [result.get("state") for result in results] == ["approved", None, "approved"]
+    assert "already denied" in results[1]["error"]["message"]
+    assert person.get("/api/approvals") == []
+    assert person.send("POST", "/api/approvals", {"ids": [], "verdict": "deny"}).status == 400
+    assert person.send("POST", "/api/approvals", {"ids": ids, "verdict": "maybe"}).status == 400
+
+
+def test_the_history_has_answered_questions_only(gateway, person):
+    gateway.call("light_set", {"room": "history"}, wait=0)
+    assert "history" not in json.dumps(person.get("/api/approvals?state=answered&brief=1"))
+    assert "history" in json.dumps(person.get("/api/approvals?state=all&brief=1"))
+
+
+def test_an_agent_made_here_may_call_at_once_and_is_refused_once_revoked(gateway, person):
+    made = person.post("/api/agents", {"name": "kitchen-pi", "namespaces": ["house"], "calls_per_minute": 0})
+    assert gateway.call("light_get", {"room": "hall"}, token=made["token"]).status == 200
+    [listed] = [one for one in person.get("/api/agents") if one["name"] == "kitchen-pi"]
+    assert (listed["made_here"], listed["namespaces"], listed["tools"]) == (True, ["house"], 2)
+    assert made["token"] not in json.dumps(person.get("/api/agents/kitchen-pi"))
+    assert {tool["name"] for tool in person.get("/api/agents/kitchen-pi")["sees"]} == {
+        "light_get",
+        "light_set",
+    }
+    assert person.send("POST", "/api/agents", {"name": "kitchen-pi"}).status == 400
+    person.send("DELETE", "/api/agents/kitchen-pi")
+    assert gateway.call("light_get", {"room": "hall"}, token=made["token"]).status == 401
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"name": ""},
+        {"name": "a b"},
+        {"name": "x" * 65},
+        {"name": 3},
+        {"name": "pi"},
+        {"name": "new", "mode": "all"},
+        {"name": "new", "namespaces": "house"},
+        {"name": "new", "max_pending": -1},
+        {"name": "new", "max_pending": "many"},
+    ],
+)
+def test_an_agent_that_cannot_be_is_refused_in_words(person, wanted):
+    reply = person.send("POST", "/api/agents", wanted)
+    assert reply.status == 400
+    assert reply.json["error"]["message"]
+
+
+def test_an_agent_of_the_files_is_not_revoked_here(person):
+    reply = person.send("DELETE", "/api/agents/pi")
+    assert "configuration" in reply.json["error"]["message"]
+
+
+def test_agents_made_here_survive_a_restart_and_only_their_hash_is_kept(tmp_path):
+    with gate(tmp_path) as gateway:
+        token = gateway.admin.request("POST", "/api/agents", {"name": "lasting"})["token"]
+        gateway.kill()
+        stored = b"".join(file.read_bytes() for file in (tmp_path / "data").glob("gate.db*"))
+        assert token.encode() not in stored
+        again = Gateway(tmp_path, "--insecure").start()
+        try:
+            assert again.call("light_get", {"room": "hall"}, token=token).status == 200
+            again.admin.request("POST", "/api/reload")
+            assert again.call("light_get", {"room": "hall"}, token=token).status == 200
+            again.admin.request("DELETE", "/api/agents/lasting")
+            assert again.call("light_get", {"room": "hall"}, token=token).status == 401
+        finally:
+            again.stop()
+
+
+def test_trying_a_tool_is_a_call_of_that_agent_with_the_same_rules_and_record(gateway, person):
+    tried = person.post("/api/tools/light_get/try", {"agent": "pi", "arguments": {"room": "hall"}})
+    assert tried["status"] == "executed"
+    story = person.get(f"/api/calls/{tried['call']}/timeline")
+    assert (story["caller"], story["surface"], story["state"]) == ("pi", "page", "completed")
+    refused = person.post("/api/tools/light_get/try", {"agent": "blind", "arguments": {"room": "hall"}})
+    assert refused["error"]["code"] == "TOOL_NOT_FOUND"
+    denied = person.post("/api/tools/siren/try", {"agent": "pi"})
+    assert denied["error"]["code"] == "FORBIDDEN"
+    assert person.send("POST", "/api/tools/light_get/try", {"agent": "nobody"}).status == 400
+
+
+def test_trying_a_tool_that_needs_a_person_waits_for_one(gateway, person):
+    tried = person.post("/api/tools/light_set/try", {"agent": "pi", "arguments": {"room": "x"}, "wait": 0})
+    assert tried["status"] == "pending"
+    person.post(f"/api/approvals/{tried['approval']}", {"verdict": "approve"})
+    ended = person.get(f"/api/tries/{tried['call']}?agent=pi&wait=10")
+    assert ended["status"] == "executed"
+
+
+def test_a_tool_shows_its_size_and_what_each_agent_meets(person):
+    found = person.get("/api/tools/light_set")
+    assert 20 < found["tokens"] < 200
+    who = {one["agent"]: one for one in found["who"]}
+    assert who["pi"]["effect"] == "ask"
+    assert who["blind"]["effect"] == "unseen"
+    siren = {one["agent"]: one["effect"] for one in person.get("/api/tools/siren")["who"]}
+    assert siren["pi"] == "deny"
+    [row] = [one for one in person.get("/api/tools?brief=1")["tools"] if one["name"] == "light_set"]
+    assert "input_schema" not in row
+
+
+def test_the_rules_that_can_never_decide_are_marked_with_their_line(gateway, person):
+    policy = person.get("/api/policy")
+    assert policy["text"] == (gateway.folder / "permissions.yaml").read_text()
+    faulty = {rule["line"]: rule["faults"] for rule in policy["rules"] if rule["faults"]}
+    assert set(faulty) == {4, 6}
+    assert "comes first" in faulty[4][0]
+    assert "matches no tool" in faulty[6][0]
+    assert [rule["action"] for rule in policy["rules"]] == ["deny", "deny", "allow", "allow", "ask"]
+
+
+def test_the_record_is_folded_to_one_line_per_call_with_where_its_time_went(gateway, person):
+    gateway.call("light_set", {"room": "slow"}, wait=0)
+    [approval] = person.get("/api/approvals")
+    pending = person.get(f"/api/calls/{approval['call']}/timeline")
+    assert pending["spans"][-1]["name"] == "waits for a person"
+    person.post(f"/api/approvals/{approval['id']}", {"verdict": "approve"})
+    gateway.request("GET", f"/api/calls/{approval['call']}?wait=10")
+    [call] = person.get("/api/calls?by=call&text=slow")["calls"]
+    assert (call["state"], call["signature"], call["decision"]) == ("completed", "light_set(slow)", "ask")
+    story = person.get(f"/api/calls/{approval['call']}/timeline")
+    names = [span["name"] for span in story["spans"]]
+    assert names == [
+        "resolve, validate, decide",
+        "waited for a person",
+        "waited for the source",
+        "upstream",
+        "shaped, settled",
+    ]
+    assert all(span["end"] >= span["start"] for span in story["spans"])
+    assert [row["state"] for row in story["rows"]] == ["pending", "approved", "dispatching", "completed"]
+
+
+def test_refused_calls_are_listed_with_their_reason(gateway, person):
+    gateway.call("siren")
+    found = person.get("/api/calls?by=call&state=refused")["calls"]
+    assert ("siren", "FORBIDDEN") in [(call["tool"], call["error"]["code"]) for call in found]
+
+
+def test_what_needs_a_person_is_said_with_its_reason_and_a_button(tmp_path):
+    with gate(tmp_path) as gateway:
+        person = browser(gateway)
+        assert person.get("/api/now")["needs"] == []
+        (tmp_path / "permissions.yaml").write_text("rules: [{pattern: 3}]\n")
+        person.send("POST", "/api/reload", {})
+        [need] = person.get("/api/now")["needs"]
+        assert need["problem"] == "The new configuration is not used"
+        assert "permissions.yaml" in need["reason"]
+        assert need["action"] == {"label": "Reload", "path": "/api/reload"}
+
+
+def test_every_client_has_a_card_with_the_address_filled_in(gateway, person):
+    found = person.get("/api/clients")
+    assert found["gateway"]["endpoint"] == f"{gateway.url}/mcp"
+    cards = {card["name"]: card for card in found["clients"]}
+    assert gateway.url in json.dumps(cards["claude-code"]["command"])
+    assert TOKEN not in json.dumps(found)
+
+
+def test_the_openapi_document_describes_every_operation_once(person):
+    document = person.get("/openapi.json")
+    operations = [op for path in document["paths"].values() for op in path.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(names) == len(set(names)) > 30
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            inside = {p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"}
+            assert inside == set(re.findall(r"\{(\w+)\}", path))
+            assert operation["summary"]
+
+
+def test_numbers_of_the_last_hour_come_from_the_metrics(gateway, person):
+    for _ in range(3):
+        gateway.call("light_get", {"room": "hall"})
+    trends = person.get("/api/trends")
+    assert trends["totals"]["calls"] >= 3
+    assert trends["totals"]["p50"] > 0
+    assert [one["source"] for one in trends["sources"]] == ["house"]
