@@ -1,0 +1,127 @@
+"""Clients that other people wrote, listing and calling through the gateway with their own token."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvloop
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from conformance.node_packages import CACHE, installed, node
+from surfaces.mcp.mcp_gate import TOKEN, Gate, config_text, fixture_over_stdio, running_gate
+
+TEXT = "This is a simple text response for testing."
+TS_CLIENT = Path(__file__).parent / "ts_client.mjs"
+Use = Callable[[Gate, Path], Awaitable[None]]
+
+
+def with_gate(folder: Path, use: Use) -> None:
+    async def main() -> None:
+        async with (
+            asyncio.timeout(90),
+            running_gate(folder, config_text(fixture_over_stdio())) as gate,
+        ):
+            await use(gate, folder)
+
+    uvloop.run(main())
+
+
+async def output(*argv: str, folder: Path, **environment: str) -> str:
+    """What a program printed; its own words are the failure's message."""
+    home = {
+        "HOME": str(folder),
+        "PATH": f"{Path(node()).parent}:/usr/bin:/bin",
+        "NO_COLOR": "1",
+        **environment,
+    }
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=home
+    )
+    printed, complaints = await process.communicate()
+    assert process.returncode == 0, complaints.decode() + printed.decode()
+    return printed.decode()
+
+
+@pytest.mark.slow
+def test_the_python_client_lists_calls_and_reads_in_both_eras(tmp_path: Path) -> None:
+    async def use_in(gate: Gate, mode: str, era: str) -> None:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            transport = streamable_http_client(gate.url, http_client=http)
+            async with Client(transport, mode=mode) as client:
+                assert client.protocol_version == era
+                names = [tool.name for tool in (await client.list_tools()).tools]
+                assert names[-1] == "gate_result"
+                assert "test_simple_text" in names
+                result: Any = await client.call_tool("test_simple_text", {})
+                assert result.content[0].text == TEXT
+                read: Any = await client.read_resource("test://static-text")
+                assert read.contents[0].text.startswith("This is the content")
+                prompt: Any = await client.get_prompt("test_simple_prompt")
+                assert prompt.messages[0].content.text.startswith("This is a simple prompt")
+
+    async def use(gate: Gate, _: Path) -> None:
+        await use_in(gate, "legacy", "2025-11-25")
+        await use_in(gate, "auto", "2026-07-28")
+
+    with_gate(tmp_path, use)
+
+
+@pytest.mark.slow
+def test_the_typescript_clients_list_call_and_read_in_every_mode(tmp_path: Path) -> None:
+    async def use_as(gate: Gate, folder: Path, kind: str) -> None:
+        argv = (node(), str(TS_CLIENT), str(CACHE / "clients"), gate.url, TOKEN, kind)
+        found = json.loads(await output(*argv, folder=folder))
+        assert found["tools"][-1] == "gate_result"
+        assert found["result"]["content"][0]["text"] == TEXT
+        assert len(found["resources"]) == 3
+        assert found["prompt"]["messages"]
+
+    async def use(gate: Gate, folder: Path) -> None:
+        installed("clients")
+        await asyncio.gather(*(use_as(gate, folder, kind) for kind in ("sdk", "legacy", "auto", "modern")))
+
+    with_gate(tmp_path, use)
+
+
+@pytest.mark.slow
+def test_the_inspector_lists_and_calls_in_both_eras(tmp_path: Path) -> None:
+    async def use_in(gate: Gate, folder: Path, era: str) -> None:
+        program = str(installed("clients") / ".bin" / "mcp-inspector")
+        common = ("--cli", gate.url, "--transport", "http", "--protocol-era", era, "--format", "json", "-q")
+        secret = ("--header", f"Authorization: Bearer {TOKEN}", "--stored-auth-only")
+        quiet = {"MCP_INSPECTOR_SECRET_STORE": "memory"}
+        listed = await output(
+            node(), program, *common, *secret, "--method", "tools/list", folder=folder, **quiet
+        )
+        assert "test_simple_text" in listed
+        call = ("--method", "tools/call", "--tool-name", "test_simple_text")
+        assert TEXT in await output(node(), program, *common, *secret, *call, folder=folder, **quiet)
+
+    async def use(gate: Gate, folder: Path) -> None:
+        installed("clients")
+        await asyncio.gather(*(use_in(gate, folder, era) for era in ("legacy", "modern")))
+
+    with_gate(tmp_path, use)
+
+
+@pytest.mark.slow
+def test_mcporter_lists_and_calls(tmp_path: Path) -> None:
+    async def use(gate: Gate, folder: Path) -> None:
+        program = str(installed("clients") / ".bin" / "mcporter")
+        server = {"baseUrl": gate.url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
+        (folder / "config").mkdir()
+        config = folder / "config" / "mcporter.json"
+        config.write_text(json.dumps({"mcpServers": {"gate": server}, "imports": []}))
+        listed = await output(node(), program, "list", "gate", "--json", folder=folder)
+        assert "test_simple_text" in listed
+        called = await output(node(), program, "call", "gate.test_simple_text", folder=folder)
+        assert TEXT in called
+
+    with_gate(tmp_path, use)
