@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent_gate.net.http import Handler, Request, Response, json_response
@@ -37,9 +38,12 @@ async def echo(request: Request) -> Response:
 
 
 @asynccontextmanager
-async def serving(handler: Handler = echo, **options: Any) -> AsyncIterator[Server]:
+async def serving(
+    handler: Handler = echo, *, path: Path | None = None, **options: Any
+) -> AsyncIterator[Server]:
+    """A server on a free port, or on the Unix socket `path`, that is gone afterwards whatever happens."""
     server = Server(handler, **options)
-    await server.start("127.0.0.1", 0)
+    await (server.start("127.0.0.1", 0) if path is None else server.start_unix(path))
     try:
         yield server
     finally:

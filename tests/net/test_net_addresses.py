@@ -3,9 +3,9 @@
 import socket
 
 import pytest
-from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.net.conftest import Run
 
 from agent_gate.net import addresses
 from agent_gate.net.addresses import PrivateAddress, check_all, check_public, is_public, resolve_public

@@ -6,10 +6,10 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from conftest import Run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
+from tests.net.conftest import Run
 
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.net.server import Limits
@@ -150,6 +150,42 @@ def test_a_head_over_the_limit_is_a_431_however_it_arrives(run: Run, step: int) 
                 if step < 1000:
                     await asyncio.sleep(0)
             assert (await client.answer()).status == 431
+
+    run(main())
+
+
+def test_a_head_that_never_ends_is_a_431(run: Run) -> None:
+    async def main() -> None:
+        async with serving(limits=Limits(header_bytes=2048)) as server, connected(server) as client:
+            await client.send(b"GET / HTTP/1.1\r\n" + HOST + b"X: ")
+            for _ in range(5):
+                await client.send(b"a" * 1000)
+                await asyncio.sleep(0.01)
+            assert (await client.answer()).status == 431
+
+    run(main())
+
+
+def test_a_client_that_pipelines_into_a_busy_handler_is_held_back(run: Run) -> None:
+    gate = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        await gate.wait()
+        return Response(200, b"{}")
+
+    async def main() -> None:
+        async with serving(handler) as server, connected(server) as client:
+            client.writer.write(GET * 500_000)
+            unsent, before = client.writer.transport.get_write_buffer_size, -1
+            while before != unsent():
+                before = unsent()
+                await asyncio.sleep(0.05)
+            assert before > 1_000_000
+            (connection,) = server.connections
+            assert len(connection.backlog) < 1_000_000
+            gate.set()
+            assert (await client.answer()).status == 200
+            client.writer.transport.abort()
 
     run(main())
 

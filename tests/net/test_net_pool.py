@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
 from rawhttp import Script, Upstream, eventually, serving
+from tests.net.conftest import Run
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.http import Request, Response

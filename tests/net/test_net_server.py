@@ -7,10 +7,10 @@ import logging
 from collections.abc import AsyncIterator
 
 import pytest
-from conftest import Run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
+from tests.net.conftest import Run
 
 from agent_gate.errors import ConfigError, InvalidArgs, RateLimited
 from agent_gate.net.http import Request, Response, StreamResponse
@@ -432,6 +432,30 @@ def test_draining_answers_what_is_in_flight_and_takes_nothing_new(run: Run) -> N
             assert (answer.body, answer.headers["connection"]) == (b"done", "close")
             await busy.close()
             await draining
+
+    run(main())
+
+
+def test_draining_waits_for_a_request_whose_client_has_left(run: Run) -> None:
+    started, finished = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        left = asyncio.Event()
+        request.on_disconnect(left.set)
+        started.set()
+        await left.wait()
+        await asyncio.sleep(0.1)
+        finished.set()
+        return Response(200, b"{}")
+
+    async def main() -> None:
+        async with serving(handler) as server:
+            async with connected(server) as client:
+                await client.send(GET)
+                await started.wait()
+            await eventually(lambda: not server.connections)
+            await server.drain(5)
+            assert finished.is_set()
 
     run(main())
 

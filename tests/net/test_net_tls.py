@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Run
 from cryptography import x509
 from rawhttp import GET, Client, connected, echo, serving
+from tests.net.conftest import Run
 from websockets.asyncio.client import connect
 
 from agent_gate.errors import ConfigError
@@ -186,11 +186,9 @@ def test_the_unix_socket_is_private_and_tells_the_peers_uid(run: Run, tmp_path: 
         return json_response(200, {"uid": request.uid, "peer": request.peer})
 
     async def main() -> None:
-        server = Server(handler)
-        await server.start_unix(path)
-        assert (mode(path.parent), mode(path)) == (0o700, 0o600)
-        assert await ask_unix(path) == b'{"uid":%d,"peer":""}' % os.getuid()
-        await server.drain(0)
+        async with serving(handler, path=path):
+            assert (mode(path.parent), mode(path)) == (0o700, 0o600)
+            assert await ask_unix(path) == b'{"uid":%d,"peer":""}' % os.getuid()
         assert not path.exists()
 
     run(main())
@@ -203,12 +201,10 @@ def test_a_stale_socket_is_replaced_but_a_live_one_never(run: Run, tmp_path: Pat
     stale.close()
 
     async def main() -> None:
-        first = Server(echo)
-        await first.start_unix(path)
-        with pytest.raises(ConfigError, match="another program is listening"):
-            await Server(echo).start_unix(path)
-        assert b"GET" in await ask_unix(path)
-        await first.drain(0)
+        async with serving(path=path):
+            with pytest.raises(ConfigError, match="another program is listening"):
+                await Server(echo).start_unix(path)
+            assert b"GET" in await ask_unix(path)
 
     run(main())
 
@@ -228,8 +224,13 @@ def test_a_socket_path_that_others_could_have_prepared_is_refused(
     else:
         (tmp_path / "link").symlink_to(path.parent)
         path = tmp_path / "link" / "admin.sock"
+
+    async def main() -> None:
+        async with serving(path=path):
+            pass
+
     with pytest.raises(ConfigError):
-        run(Server(echo).start_unix(path))
+        run(main())
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")

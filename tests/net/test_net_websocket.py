@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 import pytest
-from conftest import Run
 from rawhttp import FAST, HOST, Answer, connected, eventually, serving
+from tests.net.conftest import Run
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, ConnectionClosedError, InvalidStatus
 
@@ -143,6 +143,18 @@ def test_a_message_over_the_limit_closes_with_1009(run: Run) -> None:
             await eventually(lambda: echo.close is not None)
             assert echo.close is not None
             assert echo.close[0] == 1009
+
+    run(main())
+
+
+def test_a_client_still_sending_can_read_why_it_was_closed(run: Run) -> None:
+    async def main() -> None:
+        limits = Limits(message_bytes=1000, linger_seconds=1, tick=0.05)
+        async with serve_echo(Echo(), limits=limits) as server, connected(server) as client:
+            await client.send(handshake())
+            await client.head()
+            client.writer.write(frame(b"x" * 5_000_000))
+            assert (await client.reader.readexactly(4))[2:] == (1009).to_bytes(2, "big")
 
     run(main())
 
