@@ -88,17 +88,21 @@ class WebSocket(asyncio.Protocol):
         return not self.ended and self.frames.state is OPEN
 
     def send(self, data: str | bytes) -> None:
-        """Queue one message. A reader that lets more than `buffer_bytes` pile up is closed with 1013."""
+        """Queue one message. A reader that has let more than `buffer_bytes` pile up by then is closed with 1013.
+
+        One message may be larger than that; what counts is how much waits when the next one comes.
+        """
         transport = self.transport
         if transport is None or not self.open:
+            return
+        if transport.get_write_buffer_size() > self.server.limits.buffer_bytes:
+            self.close(TRY_AGAIN_LATER, "reading too slowly")
             return
         if isinstance(data, str):
             self.frames.send_text(data.encode("utf-8"))
         else:
             self.frames.send_binary(data)
         self._flush()
-        if transport.get_write_buffer_size() > self.server.limits.buffer_bytes:
-            self.close(TRY_AGAIN_LATER, "reading too slowly")
 
     def close(self, code: int = 1000, reason: str = "") -> None:
         """Start closing. The reason is cut to what a close frame can carry."""

@@ -279,6 +279,8 @@ class WebSocketSurface:
 
     async def drain(self, seconds: float) -> None:
         """Let calls that run end and be answered; those that wait for a person are left to the store."""
+        if not self._stopping:
+            self._unsubscribe()
         self._stopping = True
         deadline = asyncio.get_running_loop().time() + seconds
         while busy := self._busy():
@@ -290,7 +292,6 @@ class WebSocketSurface:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._unsubscribe()
         self._strangers.close()
         self._drops.close()
 
