@@ -223,6 +223,12 @@ class Wire(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
+    def give_up(self, waiter: "asyncio.Future[Reply | StreamReply]") -> None:
+        """Nobody waits for `waiter` any more; the connection is dropped unless it went on to another exchange."""
+        arrived = waiter.done() and not waiter.cancelled() and waiter.exception() is None
+        if self.waiter is waiter or (arrived and self.stream is not None and self.stream is waiter.result()):
+            self.abort()
+
     def fail(self, error: Exception) -> None:
         """End the exchange with an error and the connection with it."""
         waiter, stream = self.waiter, self.stream

@@ -165,10 +165,11 @@ class Pool:
         return await self._send(await self._connect(target, sending.deadline), sending)
 
     async def _send(self, wire: Wire, sending: Sending) -> Reply | StreamReply:
+        waiter = wire.send(sending)
         try:
-            return await wire.send(sending)
+            return await waiter
         except asyncio.CancelledError:
-            wire.abort()
+            wire.give_up(waiter)
             raise
 
     # -- connections
