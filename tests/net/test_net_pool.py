@@ -424,6 +424,21 @@ def test_cancelling_the_caller_closes_the_connection(run: Run) -> None:
     run(main())
 
 
+def test_a_late_cancel_does_not_end_the_request_that_uses_the_connection_next(run: Run) -> None:
+    async def story() -> None:
+        async with scripted() as (_, pool, target):
+            deadline = asyncio.get_running_loop().time() + 5
+            first = asyncio.create_task(pool.request("GET", target, deadline=deadline, max_bytes=10))
+            while not pool._idle.get(target.origin):
+                await asyncio.sleep(0)
+            assert not first.done()
+            second = asyncio.create_task(pool.request("GET", target, deadline=deadline, max_bytes=10))
+            first.cancel()
+            assert (await asyncio.wait_for(second, 5)).body == b"ok"
+
+    run(story())
+
+
 def test_a_stream_gives_chunks_as_they_come_and_its_connection_back(run: Run) -> None:
     async def main() -> None:
         step = asyncio.Event()

@@ -140,6 +140,8 @@ class WebSocket(asyncio.Protocol):
                 self._frame(cast(Frame, event))
         self._flush()
         self._note_close()
+        if frames.eof_sent:
+            self._end(self.code, self.reason)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.transport = None
