@@ -1,4 +1,4 @@
-"""A whole gateway in the test's own process, with the MCP surface on a listener of its own."""
+"""A whole gateway in the test's own process, and the server of every feature to put behind it."""
 
 import asyncio
 import contextlib
@@ -11,11 +11,9 @@ from typing import Any
 import msgspec
 
 from agent_gate.app import Gateway, Options
-from agent_gate.core.ports import ContextSource
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.net.server import Server
-from agent_gate.surfaces.mcp import McpSurface
 
 TOKEN = "a-token-for-tests-0123456789"
 OTHER_TOKEN = "another-token-for-tests-0123456789"
@@ -32,7 +30,7 @@ def config_text(servers: Mapping[str, Any], **more: Any) -> str:
     whole = {
         "agents": agents,
         "gateway": {"port": 0},
-        "admin": {"socket": "./admin.sock"},
+        "admin": {"socket": "./run/admin.sock", "port": 0},
         "storage": {"type": "sqlite", "path": "./data/gate.db"},
         "servers": dict(servers),
         "permissions": "permissions.yaml",
@@ -44,66 +42,44 @@ def config_text(servers: Mapping[str, Any], **more: Any) -> str:
 class Gate:
     """`url` wants a token; `open_url` adds the tester's own, for clients that cannot send one."""
 
-    def __init__(self, gateway: Gateway, surface: McpSurface) -> None:
-        self.gateway, self.surface = gateway, surface
-        self.server = Server(surface.handle)
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
         self.open_server = Server(self._with_token)
 
     async def start(self) -> None:
-        for server in (self.server, self.open_server):
-            await server.start("127.0.0.1", 0)
-            server.guard = HostGuard(["127.0.0.1"], server.port)
+        await self.open_server.start("127.0.0.1", 0)
+        self.open_server.guard = HostGuard(["127.0.0.1"], self.open_server.port)
 
     async def _with_token(self, request: Request) -> Response | StreamResponse:
         headers = [*request.headers, (b"authorization", f"Bearer {TOKEN}".encode())]
         inner = Request(request.method, request.target, headers, body=request.body, peer=request.peer)
         request.on_disconnect(inner.lost)
-        return await self.surface.handle(inner)
+        return await self.gateway.mcp.handle(inner)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.port}/mcp"
+        return f"{self.gateway.url()}/mcp"
 
     @property
     def open_url(self) -> str:
         return f"http://127.0.0.1:{self.open_server.port}/mcp"
 
-    async def stop(self) -> None:
-        await self.surface.close(2.0)
-        await self.server.drain(0.5)
-        await self.open_server.drain(0.5)
-
-
-def context_sources(gateway: Gateway) -> Mapping[str, ContextSource]:
-    return {key: source for key, source in gateway.supervisor.sources().items() if hasattr(source, "offers")}
-
 
 @contextlib.asynccontextmanager
-async def running_gate(
-    folder: Path, config: str, permissions: str = ALLOW_ALL, **options: Any
-) -> AsyncIterator[Gate]:
+async def running_gate(folder: Path, config: str, permissions: str = ALLOW_ALL) -> AsyncIterator[Gate]:
     """Start a gateway from these files; wait until every eager source is connected."""
     (folder / "config.yaml").write_text(config)
     (folder / "permissions.yaml").write_text(permissions)
     gateway = Gateway(Options(config=folder / "config.yaml", port=0, insecure=True))
     await gateway.start()
-    surface = McpSurface(
-        gateway.calls,
-        gateway.door,
-        gateway.shelf,
-        lambda: context_sources(gateway),
-        gateway.view.tools,
-        seal_key=b"k" * 32,
-        clock=gateway.clock,
-        **options,
-    )
-    gate = Gate(gateway, surface)
+    gate = Gate(gateway)
     await gate.start()
     try:
         await ready(gateway)
         yield gate
     finally:
-        await gate.stop()
+        await gateway.mcp.close(2.0)
+        await gate.open_server.drain(0.5)
         await gateway.stop()
 
 
