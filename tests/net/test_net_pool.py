@@ -424,19 +424,20 @@ def test_cancelling_the_caller_closes_the_connection(run: Run) -> None:
     run(main())
 
 
-def test_a_late_cancel_does_not_end_the_request_that_uses_the_connection_next(run: Run) -> None:
-    async def story() -> None:
-        async with scripted() as (_, pool, target):
-            deadline = asyncio.get_running_loop().time() + 5
-            first = asyncio.create_task(pool.request("GET", target, deadline=deadline, max_bytes=10))
-            while not pool._idle.get(target.origin):
-                await asyncio.sleep(0)
-            assert not first.done()
-            second = asyncio.create_task(pool.request("GET", target, deadline=deadline, max_bytes=10))
-            first.cancel()
-            assert (await asyncio.wait_for(second, 5)).body == b"ok"
+def test_a_late_cancel_does_not_end_the_exchange_that_uses_the_connection_next(run: Run) -> None:
+    async def main() -> None:
+        async with scripted() as (upstream, pool, target):
+            answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            answered.set_result(await call(pool, target))
+            (wire,) = pool._wires
+            following = asyncio.create_task(call(pool, target))
+            await asyncio.sleep(0)
+            assert wire.busy
+            wire.give_up(answered)
+            assert (await asyncio.wait_for(following, 5)).body == b"ok"
+            assert upstream.connections == 1
 
-    run(story())
+    run(main())
 
 
 def test_a_stream_gives_chunks_as_they_come_and_its_connection_back(run: Run) -> None:
