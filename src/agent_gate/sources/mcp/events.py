@@ -21,25 +21,29 @@ class Event:
 
 
 class EventParser:
-    """Feed it chunks cut anywhere; it returns the events that are complete."""
+    """Feed it chunks cut anywhere; it returns the events that are complete.
+
+    A carriage return at the end of a chunk is `held`: the next one may begin with its line feed.
+    """
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         self.limit = limit
         self.parts: list[bytes] = []
         self.lines: list[bytes] = []
         self.size = 0
+        self.held = False
 
     def feed(self, chunk: bytes) -> list[Event]:
         self.size += len(chunk)
         if self.size > self.limit:
             raise RpcError(INTERNAL_ERROR, f"it sent an event of more than {self.limit} bytes")
         self.parts.append(chunk)
-        if b"\n" not in chunk and b"\r" not in chunk:
+        if not self.held and b"\n" not in chunk and b"\r" not in chunk:
             return []
         text = b"".join(self.parts)
-        held = text.endswith(b"\r")
-        *lines, rest = LINE_END.split(text[:-1] if held else text)
-        self.parts = [rest + b"\r"] if held else [rest] if rest else []
+        self.held = text.endswith(b"\r")
+        *lines, rest = LINE_END.split(text[:-1] if self.held else text)
+        self.parts = [rest + b"\r"] if self.held else [rest] if rest else []
         return self.take(lines)
 
     def take(self, lines: list[bytes]) -> list[Event]:

@@ -331,11 +331,8 @@ class HttpLink:
                 if reply.status != 200 or media_type(reply) != b"text/event-stream":
                     await reply.aclose()
                     return
-                async for event in read_events(reply):
+                if await self.hear_one(reply, place):
                     failures = 0
-                    place.note(event)
-                    for message in messages_in(event.data):
-                        await self.beside(message)
             except (Lost, RpcError) as error:
                 log.debug("the stream of notices ended: %s", error)
             except NotSent as error:
@@ -343,6 +340,19 @@ class HttpLink:
                 return
             failures += 1
             await asyncio.sleep(place.delay)
+
+    async def hear_one(self, reply: StreamReply, place: Place) -> bool:
+        """Read one such stream to its end; True where anything came on it."""
+        heard = False
+        try:
+            async for event in read_events(reply):
+                heard = True
+                place.note(event)
+                for message in messages_in(event.data):
+                    await self.beside(message)
+        finally:
+            await reply.aclose()
+        return heard
 
     async def beside(self, message: Message) -> None:
         """Something that came outside of any request's stream; it may still be about one."""
