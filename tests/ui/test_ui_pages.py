@@ -136,6 +136,7 @@ def test_every_page_is_reached_by_keys_and_the_keys_are_shown(tab, fixtures):
         page.wait_for_selector(f"#main.{name}")
     page.keyboard.press("g")
     page.keyboard.press("a")
+    page.wait_for_selector("#main.approvals")
     page.keyboard.press("?")
     assert "approve for one hour" in page.inner_text("dialog")
     page.keyboard.press("Escape")

@@ -1,0 +1,161 @@
+import hashlib
+
+import pytest
+from ui_house import Calling, house
+
+ROW = ".approvals .row"
+MARKUP = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+BIDI = "invoice\u202egnp.exe\u200b\u0007\u2066"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with house(tmp_path_factory.mktemp("house")) as home:
+        yield home
+
+
+@pytest.fixture
+def home(shared):
+    """The shared gateway with nothing waiting and nothing called."""
+    gateway, api = shared
+    for approval in gateway.admin.get("/api/approvals"):
+        gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
+    api.reset()
+    return gateway, api
+
+
+def opened(tab, gateway, name="approvals"):
+    page = tab.log_in(gateway.admin.request("POST", "/api/logins", {})["url"]).page
+    page.goto(f"{gateway.announced['admin']}/#/{name}")
+    return page
+
+
+def test_hostile_arguments_are_shown_as_what_they_are(tab, home):
+    long = f"{'safe ' * 10_000}rm -rf ~"
+    gateway, _api = home
+    page = opened(tab, gateway)
+    arguments = {"room": "hall", "note": f"{MARKUP}{BIDI}", "extra": {"text": long}}
+    gateway.call("light_set", arguments, wait=0)
+    page.click(f"{ROW} >> text=light_set(hall)")
+    page.wait_for_selector("[data-answer=once]:not([disabled])")
+    detail = page.locator(".detail")
+    text = detail.inner_text()
+    assert MARKUP in text
+    assert "invoice\\u202Egnp.exe\\u200B\\u0007\\u2066" in text
+    assert not set("\u202e\u200b\u0007\u2066") & set(page.content())
+    assert detail.locator("img, script").count() == 0
+    assert "not in the signature" in text
+    assert "not declared by the tool" in text
+    assert "rm -rf" not in text
+    assert "characters, SHA-256" in text
+
+    detail.get_by_role("button", name="Show all").first.click()
+    assert "rm -rf ~" in detail.inner_text()
+    page.goto(f"{gateway.announced['admin']}/#/calls")
+    page.click(".calls .row >> text=light_set(hall)")
+    page.wait_for_selector("text=On the record")
+    assert page.locator(".detail img, .detail script").count() == 0
+
+
+def test_the_digest_beside_a_folded_value_is_that_of_the_whole_value(tab, home):
+    note = "x" * 50_000
+    gateway, _api = home
+    page = opened(tab, gateway)
+    gateway.call("light_set", {"room": "hall", "note": note}, wait=0)
+    page.click(f"{ROW} >> text=light_set(hall)")
+    page.wait_for_selector(f"text={hashlib.sha256(note.encode()).hexdigest()}")
+    assert "50,000 characters" in page.inner_text(".detail")
+
+
+def test_a_key_pressed_while_another_question_comes_up_answers_neither(tab, home):
+    gateway, api = home
+    page = opened(tab, gateway)
+    for room in ("first", "second"):
+        gateway.call("light_set", {"room": room}, wait=0)
+    page.wait_for_selector(f"{ROW} >> text=light_set(second)")
+    page.keyboard.press("j")
+    page.wait_for_selector("[data-answer=once]:not([disabled])")
+    page.evaluate(
+        "for (const key of ['j', 'a', 'd']) document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))"
+    )
+    page.wait_for_selector("text=Set the light in second?")
+    page.keyboard.press("a")
+    page.wait_for_selector("[data-answer=once]:not([disabled])")
+    assert len(gateway.admin.get("/api/approvals")) == 2
+    assert api.requests == []
+
+
+def test_several_questions_are_answered_by_keys_after_one_look(tab, home):
+    gateway, api = home
+    page = opened(tab, gateway)
+    calls = [Calling(gateway, "light_set", {"room": f"r{n}"}, wait=30) for n in range(3)]
+    page.wait_for_selector("#nav .badge:text-is('3')")
+    for _ in range(2):
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+    page.wait_for_selector("text=2 chosen")
+    page.keyboard.press("a")
+    page.wait_for_selector("dialog >> text=Approve once: 2 questions")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#nav .badge:text-is('1')")
+    page.keyboard.press("j")
+    page.wait_for_selector("[data-answer=deny]:not([disabled])")
+    page.fill("[aria-label='Reason for a denial']", "not at night")
+    page.keyboard.press("Escape")
+    page.keyboard.press("d")
+    replies = [call.reply() for call in calls]
+    assert sorted(reply.status for reply in replies) == [200, 200, 403]
+    [denied] = [reply.json["error"]["message"] for reply in replies if reply.status == 403]
+    assert "not at night" in denied
+    assert len(api.requests) == 2
+
+
+def test_the_passphrase_is_asked_for_with_every_answer(tab, tmp_path):
+    with house(tmp_path, "approvers: {passphrase: open-sesame-all}") as (gateway, _api):
+        page = opened(tab, gateway)
+        call = Calling(gateway, "light_set", {"room": "hall"}, wait=30)
+        page.click(f"{ROW} >> text=light_set(hall)")
+        page.click("[data-answer=once]")
+        page.fill("dialog input", "wrong")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=This gateway wants the approver's passphrase")
+        page.click("[data-answer=once]")
+        page.fill("dialog input", "open-sesame-all")
+        page.keyboard.press("Enter")
+        assert call.reply().json["status"] == "executed"
+
+
+def test_an_agent_is_made_tried_and_revoked_on_the_page(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway, "agents")
+    page.click("button:has-text('New agent')")
+    page.fill("[placeholder='such as kitchen-pi']", "cellar-pi")
+    page.click("button:has-text('Make the agent')")
+    token = page.inner_text(".secret code")
+    assert gateway.call("light_get", {"room": "hall"}, token=token).status == 200
+    page.goto(f"{gateway.announced['admin']}/#/tools/light_get")
+    page.select_option("[aria-label=Agent]", "cellar-pi")
+    page.fill("[aria-label='Arguments as JSON']", '{"room": "attic"}')
+    page.click("button:has-text('Run')")
+    page.wait_for_selector(".detail pre:has-text('/light/attic')")
+    page.goto(f"{gateway.announced['admin']}/#/agents")
+    page.click(".agents .row >> text=cellar-pi")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.click("button:has-text('Revoke its token')")
+    page.wait_for_selector(".agents .row >> text=cellar-pi", state="hidden")
+    assert gateway.call("light_get", {"room": "hall"}, token=token).status == 401
+
+
+def test_a_rule_that_never_decides_is_marked_and_a_decision_is_explained(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway, "policy")
+    page.wait_for_selector(".rules .row:has-text('line 4') >> text=never decides")
+    page.wait_for_selector(".code .marked >> text=light_get(kitchen)")
+    page.fill("[placeholder=Tool]", "light_set")
+    page.fill("[aria-label='Arguments as JSON']", '{"room": "hall"}')
+    page.click("button:has-text('Explain')")
+    page.wait_for_selector("text=a person is asked")
+    page.wait_for_selector("td strong >> text=decides")
+    page.goto(f"{gateway.announced['admin']}/#/health")
+    page.click("button:has-text('Verify the record')")
+    page.wait_for_selector("text=Nothing was changed, removed or cut off.")
