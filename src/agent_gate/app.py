@@ -35,9 +35,12 @@ from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.clients.model import Gateway as ToConnect
+from agent_gate.config.decode import Reading
 from agent_gate.config.load import Loaded, load
-from agent_gate.config.permissions import RuleSettings
+from agent_gate.config.permissions import RuleSettings, read_permissions
 from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
+from agent_gate.config.variables import Variables
+from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.core.call import Call, Caller, Mode
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
@@ -133,6 +136,13 @@ def rule_of(rule: RuleSettings) -> Rule:
 
 def policy_of(loaded: Loaded) -> Policy:
     return Policy(map(rule_of, loaded.rules), map(rule_of, loaded.defaults))
+
+
+def parse_policy(text: str, name: str) -> Policy:
+    """The rules in a text, as if it were the permissions file."""
+    reading = Reading(Variables(os.environ))
+    found = read_permissions(reading.variables.fill(parse_yaml(text, name)), reading)
+    return Policy(map(rule_of, found.rules), map(rule_of, found.defaults))
 
 
 def caller_of(agent: AgentSettings) -> Caller:
@@ -339,6 +349,7 @@ class Gateway:
                 audit_key=self.audit_key,
                 policy=lambda: self.policy,
                 permissions=self._permissions,
+                parse_policy=parse_policy,
                 callers=self.tokens.callers,
                 refresh_agents=self._refresh_agents,
                 logins_of_people=self._logins_of_people,

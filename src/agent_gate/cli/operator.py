@@ -62,7 +62,9 @@ class AdminClient:
             said = json.loads(data)["error"]
         except (ValueError, KeyError, TypeError):
             return Internal("The gateway answered something that cannot be read")
-        return by_code().get(said["code"], Internal)(said["message"], details=said.get("details"))
+        error = by_code().get(said["code"], Internal)(said["message"])
+        error.details = said.get("details")
+        return error
 
     def get(self, path: str) -> Any:
         return self.request("GET", path)

@@ -50,6 +50,7 @@ class Admin:
     audit_key: bytes
     policy: Callable[[], Policy]
     permissions: Callable[[], Path | None]
+    parse_policy: Callable[[str, str], Policy]
     callers: Callable[[], Sequence[Caller]]
     refresh_agents: Callable[[], None]
     logins_of_people: Callable[[], Mapping[str, str]]

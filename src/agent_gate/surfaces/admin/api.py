@@ -9,6 +9,7 @@ from agent_gate.surfaces.admin.approvals import Approvals
 from agent_gate.surfaces.admin.live import Live
 from agent_gate.surfaces.admin.overview import Overview
 from agent_gate.surfaces.admin.policy import PolicyRoutes
+from agent_gate.surfaces.admin.policy_tools import PolicyTools
 from agent_gate.surfaces.admin.record import Record
 from agent_gate.surfaces.admin.routes import Ask, Reply, Route, Routes
 from agent_gate.surfaces.admin.sources import Sources
@@ -16,7 +17,7 @@ from agent_gate.surfaces.admin.tools import Tools
 
 __all__ = ["Admin", "AdminApi"]
 
-PARTS = (Overview, Approvals, Live, Record, Tools, Sources, PolicyRoutes, Agents)
+PARTS = (Overview, Approvals, Live, Record, Tools, Sources, PolicyRoutes, PolicyTools, Agents)
 
 
 class AdminApi:

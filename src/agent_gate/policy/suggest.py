@@ -1,0 +1,160 @@
+"""Rules that the answers of the past suggest, and the rule that one question would become. Pure."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+from agent_gate.core.approval import Approval
+from agent_gate.core.tool import Json, Tool
+from agent_gate.errors import InvalidArgs
+from agent_gate.policy.decide import Policy
+from agent_gate.policy.match import undeclared
+from agent_gate.policy.simulate import Recorded, recorded, stand_in
+
+LEAST_ASKS = 5
+LEAST_SHARE = 0.9
+LONGEST_VALUE = 200
+PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+Scope = Literal["exact", "tool"]
+Find = Callable[[str], Tool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of the past: the call, how it ended and how long a person took."""
+
+    call: Recorded
+    state: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A rule that would have answered most of these questions, and what it rests on."""
+
+    text: str
+    rule: Mapping[str, Json]
+    asked: int
+    approved: int
+    denied: int
+    unanswered: int
+
+
+def literal(text: str) -> str:
+    """A glob that matches exactly this text."""
+    return re.sub(r"[*?\[]", lambda found: f"[{found[0]}]", text)
+
+
+def past_questions(rows: Iterable[Mapping[str, Any]]) -> list[Asked]:
+    """The questions in rows of the record, whatever their order; open ones are left out."""
+    asked: dict[str, Recorded] = {}
+    ended: dict[str, tuple[str, float]] = {}
+    for row in rows:
+        if row["state"] == "pending" and (call := recorded(row)) is not None:
+            asked[row["call"]] = call
+        elif row["state"] in ("approved", "denied", "expired", "withdrawn"):
+            ended[row["call"]] = (row["state"], row["at"])
+    return [
+        Asked(call, ended[ident][0], ended[ident][1] - call.at)
+        for ident, call in asked.items()
+        if ident in ended and ended[ident][0] != "withdrawn"
+    ]
+
+
+def suggest(policy: Policy, questions: Sequence[Asked], find: Find) -> list[Suggestion]:
+    """Rules for what is asked often and answered alike, the widest first; what the rules settle by now is left out."""
+    still = [asked for asked in questions if still_asked(policy, asked.call, find)]
+    out: list[Suggestion] = []
+    covered: set[str] = set()
+    for scope in ("tool", "exact"):
+        groups: defaultdict[tuple[str, str, str], list[Asked]] = defaultdict(list)
+        for asked in still:
+            groups[asked.call.caller, pattern_of(asked.call, scope, find), asked.call.tool_id].append(asked)
+        for (caller, pattern, tool_id), group in sorted(groups.items()):
+            if scope == "tool" and (
+                len({asked.call.signature for asked in group}) < 3 or risky(find(tool_id))
+            ):
+                continue
+            made = suggestion(caller, pattern, group)
+            if made is not None and not covered.issuperset(asked.call.call for asked in group):
+                out.append(made)
+                covered.update(asked.call.call for asked in group)
+    return sorted(out, key=lambda made: -made.asked)
+
+
+def still_asked(policy: Policy, call: Recorded, find: Find) -> bool:
+    tool = find(call.tool_id) or stand_in(call)
+    return policy.decide(tool, call.arguments, call.signature, call.caller).effect == "ask"
+
+
+def risky(tool: Tool | None) -> bool:
+    """Whether a rule for every call of this tool should not be proposed: it destroys, or nobody knows."""
+    return tool is None or tool.traits.destructive
+
+
+def pattern_of(call: Recorded, scope: str, find: Find) -> str:
+    if scope == "exact":
+        return literal(call.signature)
+    return tool_pattern(find(call.tool_id) or stand_in(call))
+
+
+def tool_pattern(tool: Tool) -> str:
+    """The pattern for every call of a tool."""
+    return tool.wire if tool.definition.template == "" else f"{tool.wire}(*)"
+
+
+def suggestion(caller: str, pattern: str, group: Sequence[Asked]) -> Suggestion | None:
+    """A rule for this group, where people were of one mind."""
+    total = len(group)
+    approved = sum(asked.state == "approved" for asked in group)
+    denied = sum(asked.state == "denied" for asked in group)
+    if total < LEAST_ASKS or max(approved, denied) < LEAST_SHARE * total:
+        return None
+    action, count = ("allow", approved) if approved >= denied else ("deny", denied)
+    took = median(asked.seconds for asked in group if asked.state in ("approved", "denied"))
+    word = "approved" if action == "allow" else "denied"
+    text = f"{count} of {total} asks for {pattern} by {caller} were {word}, typically after {took:.0f} s"
+    rule = {
+        "pattern": pattern,
+        "action": action,
+        "callers": [caller],
+        "description": f"{count} of {total} asks were {word}",
+    }
+    return Suggestion(text, rule, total, approved, denied, total - approved - denied)
+
+
+def rule_from(approval: Approval, tool: Tool | None, action: str, scope: Scope) -> dict[str, Json]:
+    """The rule that would have answered this question: for exactly these arguments, or for every call of the tool.
+
+    Arguments that the signature does not show are pinned by `when`, so that nothing rides along.
+    """
+    rule: dict[str, Json] = {"action": action, "callers": [approval.caller.name]}
+    if scope == "tool":
+        pattern = tool_pattern(tool) if tool is not None else f"{approval.wire}(*)"
+        return {"pattern": pattern, **rule, "description": "made from a question"}
+    rule = {"pattern": literal(approval.signature), **rule, "description": "made from a question"}
+    if action != "allow" or tool is None or tool.definition.template is None:
+        return rule
+    shown = set(PLACEHOLDER.findall(tool.definition.template))
+    hidden = [name for name in approval.arguments if name not in shown and name not in approval.secret]
+    if hidden:
+        rule["when"] = {name: pinned(name, approval.arguments[name]) for name in hidden}
+    extra = sorted(undeclared(tool, approval.arguments))
+    return rule | ({"extra": extra} if extra else {})
+
+
+def pinned(name: str, value: Json) -> Json:
+    """A value that a rule can name; lists, objects and long texts cannot be."""
+    if (
+        value is None
+        or isinstance(value, dict | list)
+        or (isinstance(value, str) and len(value) > LONGEST_VALUE)
+    ):
+        raise InvalidArgs(
+            f"The argument {name} is not shown by the signature and cannot be part of a rule. "
+            "Answer “always for this” instead, or make the rule for the whole tool"
+        )
+    return value

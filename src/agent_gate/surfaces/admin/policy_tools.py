@@ -1,0 +1,156 @@
+"""Work on the rules: try changed ones on the record, let the record suggest some, make one from a question."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from agent_gate.audit import Filters, search
+from agent_gate.config.edit import Edit, append_rule, save
+from agent_gate.config.yamlfile import read_text
+from agent_gate.core.tool import Json
+from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
+from agent_gate.net.http import json_response
+from agent_gate.policy.simulate import recorded, simulate
+from agent_gate.policy.suggest import past_questions, rule_from, suggest
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, Ask, Reply, Route
+
+log = logging.getLogger("agent_gate.admin")
+PAGE = 1000
+MOST_ROWS = 200_000
+WEEK = 7 * 86_400.0
+ACTIONS, SCOPES = ("allow", "ask", "deny"), ("exact", "tool")
+
+
+def digest(edit: Edit) -> str:
+    """Names an edit, so that what is written is what was shown."""
+    return sha256(edit.text.encode()).hexdigest()[:32]
+
+
+class PolicyTools:
+    """The routes."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(
+                "POST",
+                "/api/policy/simulate",
+                self._simulate,
+                "What would differ if recorded calls met these rules",
+                body={"text": TEXT, "name": TEXT, "since": NUMBER},
+                required=("text",),
+            ),
+            Route(
+                "GET",
+                "/api/policy/suggest",
+                self._suggest,
+                "Rules that past answers suggest",
+                query={"since": NUMBER},
+            ),
+            Route(
+                "POST",
+                "/api/policy/rules",
+                self._make,
+                "Make a rule from a question: the difference first, then with `apply` and its digest the change",
+                body={
+                    "approval": TEXT,
+                    "action": {"enum": list(ACTIONS)},
+                    "scope": {"enum": list(SCOPES)},
+                    "apply": FLAG,
+                    "digest": TEXT,
+                    "passphrase": TEXT,
+                },
+                required=("approval",),
+            ),
+        ]
+
+    async def _rows(self, since: float) -> list[dict[str, Any]]:
+        """The record since then, newest first."""
+        await self._admin.store.flush()
+        rows: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while len(rows) < MOST_ROWS:
+            page = await search(self._admin.store, Filters(since=since), limit=PAGE, cursor=cursor)
+            rows += [row.decoded() for row in page.rows]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        return rows
+
+    async def _simulate(self, ask: Ask) -> Reply:
+        body = ask.body()
+        text, name = body.get("text"), str(body.get("name") or "new rules")[:200]
+        since = body.get("since", self._admin.clock.now() - WEEK)
+        if not isinstance(text, str) or not isinstance(since, int | float):
+            raise InvalidArgs('Send {"text": the rules as YAML, "since": a time in seconds}')
+        try:
+            policy = self._admin.parse_policy(text, name)
+        except ConfigError as error:
+            raise InvalidArgs(error.message) from None
+        decided = [call for row in await self._rows(since) if (call := recorded(row)) is not None]
+        return json_response(200, asdict(simulate(policy, decided, self._admin.shelf.catalog.find)))
+
+    async def _suggest(self, ask: Ask) -> Reply:
+        since = ask.number("since", self._admin.clock.now() - 4 * WEEK, 1e12)
+        questions = past_questions(await self._rows(since))
+        found = suggest(self._admin.policy(), questions, self._admin.shelf.catalog.find)
+        return json_response(
+            200, {"questions": len(questions), "suggestions": [asdict(one) for one in found]}
+        )
+
+    async def _make(self, ask: Ask) -> Reply:
+        body = ask.body()
+        action, scope = body.get("action", "allow"), body.get("scope", "exact")
+        if action not in ACTIONS or scope not in SCOPES:
+            raise InvalidArgs("action is allow, ask or deny; scope is exact or tool")
+        approval = await self._admin.calls.inbox.find(str(body.get("approval", "")))
+        tool = self._admin.shelf.catalog.find(approval.tool_id)
+        rule = rule_from(approval, tool, action, scope)
+        path = self._path()
+        edit = self._edit(path, rule)
+        if body.get("apply"):
+            self._check(ask, body, edit)
+            await self._write(path, edit)
+            log.info("A rule was made from a question", extra={"person": ask.person, "approval": approval.id})
+        shown = {"file": str(path), "rule": rule, "diff": edit.diff, "digest": digest(edit)}
+        return json_response(200, shown | {"applied": bool(body.get("apply"))})
+
+    def _path(self) -> Path:
+        path = self._admin.permissions()
+        if path is None:
+            raise InvalidArgs(
+                "There is no permissions file to write to. Start the gateway with --permissions FILE"
+            )
+        return path
+
+    def _edit(self, path: Path, rule: Mapping[str, Json]) -> Edit:
+        """The file with the rule in it, which must still be a file of rules."""
+        try:
+            edit = append_rule(path, rule)
+            self._admin.parse_policy(edit.text, str(path))
+        except ConfigError as error:
+            raise InvalidArgs(error.message) from None
+        return edit
+
+    def _check(self, ask: Ask, body: Mapping[str, Json], edit: Edit) -> None:
+        passphrase = body.get("passphrase")
+        if not self._admin.check_passphrase(ask.person, passphrase if isinstance(passphrase, str) else None):
+            raise Unauthorized("This gateway wants the approver's passphrase before it changes rules")
+        if body.get("digest") != digest(edit):
+            raise InvalidArgs("The file or the rule is not what was shown. Look at the difference again")
+
+    async def _write(self, path: Path, edit: Edit) -> None:
+        """Save and reload; where the whole does not load, the file is as it was."""
+        before = read_text(path)
+        try:
+            save(path, edit.text)
+            await self._admin.reload()
+        except (ConfigError, OSError) as error:
+            save(path, before)
+            raise InvalidArgs(f"The rule was not added: {error}") from None

@@ -1,0 +1,243 @@
+"""Simulate, suggest and make-a-rule, through the command line and a running gateway's record."""
+
+import json
+import time
+
+import pytest
+
+from agent_gate.core.approval import Approval
+from agent_gate.core.call import Caller, Decision
+from agent_gate.core.rule import Rule
+from agent_gate.errors import InvalidArgs
+from agent_gate.policy import Policy
+from agent_gate.policy.simulate import recorded, simulate
+from agent_gate.policy.suggest import literal, past_questions, rule_from, suggest
+from tools import arg, catalog, yaml_tool
+
+CATALOG = catalog(
+    yaml_tool(
+        "light", "{name}", {"name": arg(), "note": arg(), "pin": arg()}, ["name"], secret=frozenset({"pin"})
+    ),
+    yaml_tool("bare"),
+)
+
+
+def ask(gate, name, state="on", verdict="approve", **more):
+    reply = gate.call("light", {"name": name, "state": state, **more}, wait=0)
+    if verdict:
+        gate.answer(verdict)
+    return reply.json["call"]
+
+
+def test_simulate_prints_what_would_differ(gate, cli):
+    gate.call("light", {"name": "kitchen", "state": "on"}, wait=5)
+    for name in ("hall", "hall", "attic"):
+        ask(gate, name)
+    gate.call("erase", {"name": "all"}, wait=5)
+    new = gate.folder / "new.yaml"
+    new.write_text(
+        'rules: [{pattern: "light(hall, *)", action: allow}, {pattern: "light(kitchen, *)", action: deny}]\n'
+        'defaults: [{pattern: "*", action: ask}]\n'
+    )
+    done = cli("simulate", "new.yaml", "--last", "1h")
+    assert done.returncode == 1, done.stderr
+    assert "ask → allow  pi: light(hall, on)  (2 calls)" in done.stdout
+    assert "allow → deny  pi: light(kitchen, on)" in done.stdout
+    assert "deny → ask  pi: erase(all)" in done.stdout
+    assert "new.yaml:1" in done.stdout
+    assert "attic" not in done.stdout
+    assert done.stdout.endswith("5 calls tried, 4 would be decided differently.\n")
+
+
+def test_simulating_the_rules_in_force_differs_in_nothing_even_where_a_grant_answered(gate, cli):
+    ask(gate, "hall", verdict=None)
+    gate.answer(lifetime="always")
+    assert gate.call("light", {"name": "hall", "state": "on"}, wait=5).status == 200
+    done = cli("simulate", "permissions.yaml", "--json")
+    assert done.returncode == 0, done.stdout
+    assert json.loads(done.stdout) == {"tried": 2, "same": 2, "differences": []}
+
+
+def test_a_broken_file_is_named_with_its_line_and_changes_nothing(gate, cli):
+    (gate.folder / "bad.yaml").write_text("rules:\n  - {pattern: 3, action: allow}\n")
+    done = cli("simulate", "bad.yaml")
+    assert done.returncode == 4
+    assert "bad.yaml:2" in done.stderr
+    assert cli("simulate", "permissions.yaml", "--last", "soon").returncode == 4
+
+
+def test_suggest_counts_the_answers_of_the_past(gate, cli):
+    for i in range(10):
+        ask(gate, f"room{i % 3}", verdict="deny" if i == 9 else "approve")
+    for _ in range(4):
+        ask(gate, "attic", "off", verdict="deny")
+    done = cli("suggest")
+    assert done.returncode == 0, done.stderr
+    assert "Nothing to suggest" in done.stdout
+    for i in range(30):
+        ask(gate, f"room{i % 3}")
+    found = json.loads(cli("suggest", "--json").stdout)["suggestions"]
+    assert {s["rule"]["pattern"] for s in found} == {
+        "light(room0, on)",
+        "light(room1, on)",
+        "light(room2, on)",
+    }
+    assert all(s["rule"]["action"] == "allow" and s["rule"]["callers"] == ["pi"] for s in found)
+    assert "13 of 14 asks for light(room0, on) by pi were approved" in cli("suggest").stdout
+
+
+def test_a_rule_made_from_a_question_keeps_the_comments_and_is_in_force(gate, cli):
+    before = (gate.folder / "permissions.yaml").read_text()
+    ask(gate, "hall", verdict=None, note="dim, please", brightness=40)
+    [approval] = gate.admin.get("/api/approvals")
+    done = cli("add-rule", "--from", approval["id"][-8:], answer="n\n")
+    assert done.returncode == 1
+    assert (gate.folder / "permissions.yaml").read_text() == before
+    assert '+  - {pattern: "light(hall, on)", action: allow, callers: [pi]' in done.stdout
+    done = cli("add-rule", "--from", approval["id"], answer="y\n")
+    assert done.returncode == 0, done.stderr
+    after = (gate.folder / "permissions.yaml").read_text()
+    added = [line for line in after.splitlines() if line not in before.splitlines()]
+    assert len(added) == 1
+    assert 'when: {note: "dim, please", brightness: 40}' in added[0]
+    assert all(line in after.splitlines() for line in before.splitlines())
+    same = {"name": "hall", "state": "on", "note": "dim, please", "brightness": 40}
+    assert gate.call("light", same, wait=5).status == 200
+    assert gate.call("light", same | {"note": "bright"}, wait=0).status == 202
+    assert gate.call("light", same | {"area": "all"}, wait=0).status == 202
+
+
+def test_what_is_written_is_what_was_shown(gate):
+    ask(gate, "hall", verdict=None)
+    [approval] = gate.admin.get("/api/approvals")
+    shown = gate.admin.request("POST", "/api/policy/rules", {"approval": approval["id"]})
+    path = gate.folder / "permissions.yaml"
+    path.write_text(path.read_text() + "# changed meanwhile\n")
+    body = {"approval": approval["id"], "apply": True}
+    for digest in (None, "0" * 32, shown["digest"]):
+        with pytest.raises(InvalidArgs, match="not what was shown"):
+            gate.admin.request("POST", "/api/policy/rules", body | {"digest": digest})
+    assert "hall" not in path.read_text()
+
+
+def test_a_bad_file_keeps_the_old_rules_and_says_so_everywhere(gate):
+    path = gate.folder / "permissions.yaml"
+    good = path.read_text()
+    path.write_text("rules: [{pattern: x, action: maybe}]\n")
+    with pytest.raises(Exception, match="maybe"):
+        gate.admin.request("POST", "/api/reload", {})
+    assert "permissions.yaml:1" in gate.admin.get("/api/status")["reload_fault"]
+    assert "the old one keeps serving" in gate.stderr
+    assert gate.call("light", {"name": "kitchen", "state": "on"}, wait=5).status == 200
+    path.write_text(good)
+    gate.admin.request("POST", "/api/reload", {})
+    assert gate.admin.get("/api/status")["reload_fault"] is None
+
+
+def approval(**more):
+    fields = {
+        "id": "1" * 32,
+        "call_id": "2" * 32,
+        "caller": Caller(name="pi"),
+        "tool_id": CATALOG.names["light"].id,
+        "wire": "light",
+        "signature": "light(hall)",
+        "arguments": {"name": "hall"},
+        "arguments_hash": "",
+        "definition_hash": "",
+        "decision": Decision(effect="ask"),
+    }
+    return Approval(**fields | more)
+
+
+def test_a_rule_for_the_whole_tool_covers_every_call_of_it():
+    assert rule_from(approval(), CATALOG.names["light"], "deny", "tool")["pattern"] == "light(*)"
+    assert rule_from(approval(wire="bare"), CATALOG.names["bare"], "deny", "tool")["pattern"] == "bare"
+
+
+def test_what_a_rule_cannot_pin_is_refused_and_secrets_are_never_written():
+    light = CATALOG.names["light"]
+    with pytest.raises(InvalidArgs, match="note"):
+        rule_from(approval(arguments={"name": "hall", "note": ["a"]}), light, "allow", "exact")
+    made = rule_from(
+        approval(arguments={"name": "hall", "pin": "1234"}, secret=frozenset({"pin"})),
+        light,
+        "allow",
+        "exact",
+    )
+    assert "1234" not in json.dumps(made)
+
+
+def test_a_pattern_made_from_a_signature_matches_only_it():
+    policy = Policy([Rule(pattern=literal("f(a*[b]?)"), action="allow")])
+    tool = catalog(yaml_tool("f", "{x}", {"x": arg()})).names["f"]
+    assert policy.decide(tool, {}, "f(a*[b]?)", "pi").effect == "allow"
+    assert policy.decide(tool, {}, "f(axb)", "pi").effect == "ask"
+
+
+def row(state, signature="light(hall)", call="c1", at=1.0, **body):
+    tool = CATALOG.names["light"].id
+    return {
+        "call": call, "at": at, "state": state, "caller": "pi", "tool": tool,
+        "body": {"signature": signature, "decision": "ask", "arguments": {}, **body},
+    }  # fmt: skip
+
+
+def test_a_masked_argument_is_named_where_a_rule_would_look_at_it():
+    policy = Policy([Rule(pattern="light(*", action="allow", when={"pin": "1"})], [Rule(action="deny")])
+    call = recorded(row("pending", arguments={"pin": "•••"}))
+    [found] = simulate(policy, [call], CATALOG.find).differences
+    assert found.after == "deny"
+    assert found.notes == ("pin was masked in the record, so `when` could not be tried",)
+
+
+def test_a_tool_that_is_gone_is_still_tried_and_said_to_be_gone():
+    call = recorded(row("pending", "old(x)", wire="old") | {"tool": "lab:old@1"})
+    [found] = simulate(Policy([Rule(pattern="old*", action="deny")]), [call], CATALOG.find).differences
+    assert "the tool is gone" in found.notes[0]
+
+
+def test_rows_without_a_decision_are_passed_over():
+    assert (
+        recorded({"call": "c", "at": 1, "state": "completed", "caller": "pi", "tool": "t", "body": {}})
+        is None
+    )
+
+
+def history(counts):
+    """Rows of questions: `counts` maps (signature, end) to how many there were."""
+    number = 0
+    for (signature, end), count in counts.items():
+        for _ in range(count):
+            number += 1
+            yield row("pending", signature, f"c{number}", time.time())
+            yield row(end, signature, f"c{number}", time.time() + 2) | {"body": {}}
+
+
+def test_only_frequent_and_unanimous_answers_become_suggestions():
+    rows = history(
+        {
+            ("light(a)", "approved"): 23,
+            ("light(a)", "expired"): 2,
+            ("light(b)", "approved"): 4,
+            ("light(c)", "approved"): 5,
+            ("light(c)", "denied"): 5,
+            ("light(d)", "denied"): 6,
+        }
+    )
+    found = suggest(Policy([], [Rule(action="ask")]), past_questions(rows), CATALOG.find)
+    assert [(s.rule["pattern"], s.rule["action"]) for s in found] == [
+        ("light(a)", "allow"),
+        ("light(d)", "deny"),
+    ]
+    assert found[0].text == "23 of 25 asks for light(a) by pi were approved, typically after 2 s"
+
+
+def test_a_tool_that_is_always_approved_is_one_suggestion_unless_it_destroys():
+    rows = list(history({(f"light({i})", "approved"): 2 for i in range(4)}))
+    policy = Policy([], [Rule(action="ask")])
+    [found] = suggest(policy, past_questions(rows), CATALOG.find)
+    assert found.rule["pattern"] == "light(*)"
+    assert suggest(policy, past_questions(rows), lambda _id: None) == []
+    allowed = Policy([Rule(pattern="light(*)", action="allow")])
+    assert suggest(allowed, past_questions(rows), CATALOG.find) == []
