@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 import httpx2
 import pytest
 import uvloop
-from mcp import Client
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from conformance.node_packages import CACHE, installed, node
-from surfaces.mcp.mcp_gate import TOKEN, Gate, config_text, fixture_over_stdio, running_gate
+from surfaces.mcp.mcp_gate import ALLOW_ALL, TOKEN, Gate, config_text, fixture_over_stdio, running_gate
 
 TEXT = "This is a simple text response for testing."
 TS_CLIENT = Path(__file__).parent / "ts_client.mjs"
@@ -109,6 +111,33 @@ def test_the_inspector_lists_and_calls_in_both_eras(tmp_path: Path) -> None:
         await asyncio.gather(*(use_in(gate, folder, era) for era in ("legacy", "modern")))
 
     with_gate(tmp_path, use)
+
+
+@pytest.mark.slow
+def test_a_client_can_start_the_gateway_for_itself(tmp_path: Path) -> None:
+    async def main() -> None:
+        (tmp_path / "config.yaml").write_text(config_text(fixture_over_stdio()))
+        (tmp_path / "permissions.yaml").write_text(ALLOW_ALL)
+        command = str(Path(sys.executable).with_name("agent-gate"))
+        args = [
+            "serve",
+            "--stdio",
+            "--agent",
+            "tester",
+            "--insecure",
+            "--config",
+            str(tmp_path / "config.yaml"),
+        ]
+        with (tmp_path / "log").open("w") as log:
+            transport = stdio_client(StdioServerParameters(command=command, args=args), errlog=log)
+            async with asyncio.timeout(60), Client(transport, mode="auto", cache=None) as client:
+                assert client.protocol_version == "2026-07-28"
+                while "test_simple_text" not in [tool.name for tool in (await client.list_tools()).tools]:
+                    await asyncio.sleep(0.05)
+                result: Any = await client.call_tool("test_simple_text", {})
+                assert result.content[0].text == TEXT
+
+    asyncio.run(main())
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ SWEEP_SECONDS = 60.0
 MOST_SESSIONS = 10_000
 MOST_PER_CALLER = 1_000
 MOST_STREAMS = 16
+MOST_NOTICES = 64
 STANDALONE = "0"
 
 
@@ -40,7 +41,7 @@ class Session:
         self.visits: dict[bytes, Visit] = {}
         self.watching: set[str] = set()
         self.streams: OrderedDict[str, Stream] = OrderedDict()
-        self.standalone = Stream(STANDALONE, prime=self.primes)
+        self.standalone = Stream(STANDALONE, prime=self.primes, most=MOST_NOTICES)
         self._numbers = 0
 
     @property

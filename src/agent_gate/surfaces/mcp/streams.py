@@ -21,8 +21,9 @@ def one_line(message: bytes) -> bytes:
 class Stream:
     """A queue of events with one reader. With a `name` its events carry ids and can be read again."""
 
-    def __init__(self, name: str = "", *, prime: bool = False) -> None:
+    def __init__(self, name: str = "", *, prime: bool = False, most: int = MOST_EVENTS) -> None:
         self.name = name.encode()
+        self._most = most
         self.prime = prime
         self.ended = False
         self.sequence = 0
@@ -42,7 +43,7 @@ class Stream:
         frame = b"event: message\n%bdata: %b\n\n" % (head, one_line(message))
         self._events.append((self.sequence, frame))
         self._size += len(frame)
-        while len(self._events) > MOST_EVENTS or (self._size > MOST_BYTES and len(self._events) > 1):
+        while len(self._events) > self._most or (self._size > MOST_BYTES and len(self._events) > 1):
             self._size -= len(self._events.popleft()[1])
         self._tell()
 
