@@ -12,12 +12,13 @@ from agent_gate.surfaces.websocket.messages import error_text, notification_text
 
 POLICY_VIOLATION = 1008
 LARGE = 256 * 1024
-ROOM_SECONDS = 20.0
 LOOK_AGAIN = 0.02
 
 
 class Owner(Protocol):
-    """The surface, as a connection sees it."""
+    """The surface, as a connection sees it. `room_seconds` is how long a large reply waits for its turn."""
+
+    room_seconds: float
 
     def opened(self, agent: "Agent") -> None: ...
     def received(self, agent: "Agent", data: str | bytes) -> None: ...
@@ -97,7 +98,7 @@ class Agent:
 
     async def _room(self) -> None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + ROOM_SECONDS
+        deadline = loop.time() + self.owner.room_seconds
         while self.ws.open and self._backlog() and loop.time() < deadline:
             await asyncio.sleep(LOOK_AGAIN)
 

@@ -54,6 +54,7 @@ class AgentLimits:
     first_message: int = 64 * 1024
     messages_per_second: int = 500
     in_flight: int = 256
+    room_seconds: float = 20.0
 
 
 class WebSocketSurface:
@@ -73,6 +74,7 @@ class WebSocketSurface:
         self._calls, self._door, self._keep = calls, door, keep
         self._methods = Methods(calls, visible, extra or {})
         self._limits = limits or AgentLimits()
+        self.room_seconds = self._limits.room_seconds
         self._strangers = Strangers(self._limits.strangers, self._limits.auth_seconds, self._too_late)
         self._agents: set[Agent] = set()
         self._tasks: dict[asyncio.Task[None], str] = {}
