@@ -151,6 +151,10 @@ def test_a_rule_that_never_decides_is_marked_and_a_decision_is_explained(tab, ho
     page = opened(tab, gateway, "policy")
     page.wait_for_selector(".rules .row:has-text('line 4') >> text=never decides")
     page.wait_for_selector(".code .marked >> text=light_get(kitchen)")
+    gateway.call("light_get", {"room": "hall"})
+    page.fill("[aria-label='Changed rules']", 'rules: [{pattern: "light_get*", action: deny}]')
+    page.click("button:has-text('Try on recorded calls')")
+    page.wait_for_selector("tr:has-text('light_get(hall)') >> text=denied")
     page.fill("[placeholder=Tool]", "light_set")
     page.fill("[aria-label='Arguments as JSON']", '{"room": "hall"}')
     page.click("button:has-text('Explain')")
@@ -159,3 +163,17 @@ def test_a_rule_that_never_decides_is_marked_and_a_decision_is_explained(tab, ho
     page.goto(f"{gateway.announced['admin']}/#/health")
     page.click("button:has-text('Verify the record')")
     page.wait_for_selector("text=Nothing was changed, removed or cut off.")
+
+
+def test_a_rule_made_from_a_question_is_shown_before_it_is_written_and_then_counts(tab, tmp_path):
+    with house(tmp_path) as (gateway, _api):
+        page = opened(tab, gateway)
+        gateway.call("light_set", {"room": "hall"}, wait=0)
+        page.click(f"{ROW} >> text=light_set(hall)")
+        page.click("button:has-text('Make a rule from this')")
+        page.wait_for_selector("dialog .plus >> text=light_set(hall)")
+        assert "light_set" not in (tmp_path / "permissions.yaml").read_text()
+        page.click("dialog button:has-text('Write it')")
+        page.wait_for_selector("text=counts from now on")
+        assert "light_set(hall)" in (tmp_path / "permissions.yaml").read_text()
+        assert gateway.call("light_set", {"room": "hall"}, wait=5).status == 200

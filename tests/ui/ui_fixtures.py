@@ -192,6 +192,7 @@ def answers(n):
             "text": text if n else "",
             "rules": [rule(i) for i in every],
         },
+        "/api/policy/suggest": {"questions": 0, "suggestions": []},
         "/api/agents": [agent(i) for i in every],
         "/api/clients": {
             "gateway": FACTS,

@@ -7,6 +7,7 @@ import { keys } from "../keyboard.js";
 import { every, field, panes } from "../layout.js";
 import { List, listOrEmpty } from "../list.js";
 import { me } from "../me.js";
+import { makeRule } from "../rulemaker.js";
 import { stateWord } from "../words.js";
 
 const LONG = 400;
@@ -181,6 +182,7 @@ export function approvals(main, [wanted]) {
       approval.state === "pending" ? [h("h3", "Your answer"), answers(approval)] : null,
       h("h3", "Where it comes from"),
       facts(approval),
+      h("div.buttons", button("Make a rule from this…", () => makeRule(approval, passphrase), { kind: "quiet", key: "e" })),
     );
   }
 
@@ -323,6 +325,7 @@ export function approvals(main, [wanted]) {
     h: { does: () => byKey("approve", "hour"), says: "approve for one hour" },
     w: { does: () => byKey("approve", "always"), says: "approve always for these arguments" },
     d: { does: () => byKey("deny", "once"), says: "deny (all chosen ones, if any)" },
+    e: { does: () => shown && makeRule(shown, passphrase), says: "make a rule from this question" },
     x: { does: () => list.selected && toggle(list.selected), says: "choose for an answer to several" },
   });
 

@@ -19,11 +19,15 @@ function considered(one) {
   return h("tr", h("td", one.matched ? h("strong", one.rule) : one.rule), h("td", h("code", { title: one.where }, place(one.where))), h("td", one.matched ? h("strong", "decides") : h("span.soft", one.why)));
 }
 
+function different(one) {
+  return h("tr", h("td", h("code", one.signature), h("div.soft", one.caller)), h("td", effectWord(one.before), " → ", effectWord(one.after)), h("td", one.rule || "no rule matches", at(one.where)), h("td.number", many(one.count, "call")));
+}
+
 export function policy(main) {
-  const [rules, file] = [h("div"), h("div")];
+  const [rules, file, trial, ideas] = [h("div"), h("div"), h("div"), h("section", { hidden: true })];
   const heading = h("h2", "The file");
   const tally = h("p.soft");
-  show(main, h("section", h("h2", "Why would a call be decided so?"), explainer()), h("section", h("h2", "Rules"), tally, rules), h("section", heading, file));
+  show(main, h("section", h("h2", "Why would a call be decided so?"), explainer()), h("section", h("h2", "Rules"), tally, rules), ideas, h("section", heading, file), h("section", h("h2", "What would change?"), trial));
   const list = new List({ row: ruleRow, key: (rule) => `${rule.where}${rule.rule}`, label: "Rules" });
   const lines = new List({ row: lineRow, key: (line) => String(line.number), label: "Lines of the file" });
   lines.node.style.setProperty("--row", "22px");
@@ -43,6 +47,7 @@ export function policy(main) {
     tally.textContent = found.rules.length ? `${many(found.rules.length, "rule")}, looked at in this order: every deny, every allow, every ask, then the defaults. ${faulty ? `${many(faulty, "rule")} can never decide.` : "Each can decide something."}` : "";
     if (found.rules.length) fit(rules, list, found.rules);
     else show(rules, empty("There are no rules", "Every call is asked. Write rules into permissions.yaml; docs/permissions.md shows how."));
+    drawTrial(found.text);
     show(heading, found.file ? ["The file ", h("code", found.file)] : "There is no file");
     if (!found.text) return show(file, h("p.soft", "Rules are read from permissions.yaml beside the configuration."));
     const faults = new Map();
@@ -73,6 +78,25 @@ export function policy(main) {
     return h("div", h("div.buttons", tool, who), h("label.block", h("span", "Arguments"), area), known, h("div.buttons", ask), result);
   }
 
+  // Other rules against what was recorded: which calls would have met another decision.
+  function drawTrial(text) {
+    if (trial.childElementCount) return;
+    let days = "7";
+    const area = h("textarea.tall", { spellcheck: false, "aria-label": "Changed rules", value: text });
+    const result = h("div", { "aria-live": "polite" });
+    const run = button("Try on recorded calls", async () => {
+      const report = await post("/api/policy/simulate", { text: area.value, since: Date.now() / 1000 - Number(days) * 86_400 });
+      show(result,
+        h("p", `${many(report.tried, "call")} tried, ${report.differences.length ? `${many(report.same, "is", "are")} decided as before.` : "all decided as before."}`),
+        report.differences.length ? h("table", h("tbody", report.differences.slice(0, 500).map(different))) : null);
+    }, { kind: "strong" });
+    show(trial, h("p.soft", "Change the rules here and see what they would have decided. Nothing is saved."), area, h("div.buttons", run, chosen([["1", "the last day"], ["7", "the last week"], ["28", "the last four weeks"]], days, (value) => { days = value; }, "Since")), result);
+  }
+
+  get("/api/policy/suggest").then(({ suggestions }) => {
+    ideas.hidden = !suggestions.length;
+    show(ideas, h("h2", "Your answers suggest"), suggestions.slice(0, 20).map((idea) => h("div.card", h("p", idea.text), h("pre", JSON.stringify(idea.rule)))));
+  }, () => {});
   load();
   return () => {
     list.close();

@@ -1,16 +1,12 @@
 // Sources: where tools come from, how each is, and definitions that changed since a person looked.
 import { get, post, segment } from "../api.js";
+import { diff } from "../diff.js";
 import { button, empty, h, say, show } from "../dom.js";
 import { ago, left, many } from "../format.js";
 import { listen } from "../inbox.js";
 import { every, loader } from "../layout.js";
 import { List } from "../list.js";
 import { sourceWord } from "../words.js";
-
-function diff(text) {
-  const kind = (line) => (line.startsWith("+") ? "span.plus" : line.startsWith("-") ? "span.minus" : "span");
-  return h("pre.diff", text.split("\n").slice(2, 1000).map((line) => h(kind(line), line)));
-}
 
 export function sources(main) {
   const [changed, all] = [h("div"), h("div")];
