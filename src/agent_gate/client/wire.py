@@ -44,7 +44,9 @@ class WireError(msgspec.Struct):
         data = self.data or {}
         cls = CLASSES.get(str(data.get("code"))) or BY_RPC.get(self.code, Internal)
         message = self.message or str(data.get("message", "The gateway answered with an error"))
-        return cls(message, details=data.get("details"), retry_after=data.get("retry_after"))
+        error = cls(message)
+        error.details, error.retry_after = data.get("details"), data.get("retry_after")
+        return error
 
 
 class Incoming(msgspec.Struct):

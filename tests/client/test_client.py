@@ -1,0 +1,280 @@
+"""The Python client against a real gateway: data, typed errors, and connections that break."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.gateway import TOKEN, Api, running
+from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, eventually, files, run, started
+
+from agent_gate import Client, SyncClient
+from agent_gate.client.wire import WireError
+from agent_gate.errors import (
+    ApprovalDenied,
+    CallTimeout,
+    ConfigError,
+    Forbidden,
+    GatewayError,
+    HTTPServiceError,
+    InvalidArgs,
+    RateLimited,
+    ToolNotFound,
+    Unauthorized,
+    Unreachable,
+    UpstreamError,
+    by_code,
+)
+
+HEAVY = (
+    "cryptography",
+    "httptools",
+    "jsonschema_rs",
+    "uvloop",
+    "ruamel",
+    "agent_gate.app",
+    "agent_gate.net",
+    "click",
+)
+
+
+def gate(home: Home, token: str = TOKEN, **options: Any) -> Client:
+    return Client(home.url, token, **options)
+
+
+async def drop(home: Home) -> None:
+    """Cut every agent's connection, as a network does."""
+    for agent in list(home.gateway.websocket._agents):
+        agent.ws.transport.abort()
+    await eventually(lambda: home.gateway.websocket.connected == 0)
+
+
+def test_a_call_returns_the_data_and_leaves_nothing_pending(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            data = await client.call("get_state", ALLOWED)
+            assert data["path"] == "/states/sensor.temp"
+            [tool] = await client.tools(["get_state"])
+            assert tool["args"]["entity_id"]["required"] is True
+            assert len(await client.tools()) == 4
+            assert await client.pending() == []
+
+    run(main())
+
+
+def test_every_refusal_is_the_error_it_is_in_the_tree(tmp_path: Path, api: Api) -> None:
+    api.replies["/states/sensor.gone"] = (404, {}, b"{}")
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            with pytest.raises(Forbidden, match=r"^Denied by policy$"):
+                await client.call("unlock", {"entity_id": "lock.front"})
+            with pytest.raises(ToolNotFound, match="Unknown tool: nothing"):
+                await client.call("nothing")
+            with pytest.raises(InvalidArgs, match="Missing required argument: entity_id"):
+                await client.call("get_state")
+            with pytest.raises(UpstreamError, match="Entity not found"):
+                await client.call("get_state", {"entity_id": "sensor.gone"})
+            asked = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+            await home.answer("deny")
+            with pytest.raises(ApprovalDenied, match="Denied by user"):
+                await asked
+            async with gate(home, LIMITED_TOKEN) as limited:
+                for _ in range(5):
+                    await limited.call("get_state", ALLOWED)
+                with pytest.raises(RateLimited) as caught:
+                    await limited.call("get_state", ALLOWED)
+                assert caught.value.retry_after > 0
+            assert await client.pending() == []
+
+    run(main())
+
+
+def test_every_outward_code_comes_back_as_its_own_class() -> None:
+    for code, cls in by_code().items():
+        error = WireError(code=cls.rpc, message="m", data={"code": code, "message": "m"}).error()
+        assert type(error) is cls
+    assert type(WireError(code=-32001, message="m").error()) is ApprovalDenied
+    assert type(WireError(code=-1, message="m").error()) is by_code()["INTERNAL"]
+    assert issubclass(HTTPServiceError, GatewayError)
+
+
+def test_a_call_survives_a_lost_connection_and_runs_once(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            calls = [asyncio.create_task(client.call("turn_on", {"entity_id": f"light.{n}"})) for n in "abc"]
+            await home.asked(3)
+            await drop(home)
+            await eventually(lambda: home.gateway.websocket.connected == 1)
+            while home.open:
+                await home.answer()
+            assert [data["path"] for data in await asyncio.gather(*calls)] == ["/turn_on"] * 3
+            assert home.executed("/turn_on") == 3
+            assert await client.pending() == []
+
+    run(main())
+
+
+def test_a_result_that_came_while_the_client_was_away_has_its_data(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+            await home.asked()
+            home.gateway.public.upgrade = None
+            await drop(home)
+            await home.answer()
+            await home.settled("/turn_on")
+            home.gateway.public.upgrade = home.gateway.websocket.upgrade
+            assert (await call)["path"] == "/turn_on"
+            await eventually(lambda: not client._received)
+            assert await client.pending() == []
+            assert home.executed("/turn_on") == 1
+
+    run(main())
+
+
+def test_a_call_made_while_the_gateway_is_away_waits_for_it(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            home.gateway.public.upgrade = None
+            await drop(home)
+            await eventually(lambda: client._link is None)
+            call = asyncio.create_task(client.call("get_state", ALLOWED))
+            await asyncio.sleep(0)
+            home.gateway.public.upgrade = home.gateway.websocket.upgrade
+            assert (await call)["path"] == "/states/sensor.temp"
+
+    run(main())
+
+
+def test_pending_calls_survive_the_gateways_restart(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        with running(tmp_path, files(api), "--insecure") as gateway:
+            port = gateway.url.rpartition(":")[2]
+            async with Client(gateway.url, TOKEN) as client:
+                call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+                await eventually(lambda: gateway.admin.get("/api/approvals"))
+                await asyncio.to_thread(gateway.kill)
+                gateway.options = ("--insecure", "--port", port)
+                await asyncio.to_thread(gateway.start)
+                await asyncio.to_thread(gateway.answer)
+                assert (await call)["path"] == "/turn_on"
+                assert len(api.requests) == 1
+
+    run(main(), 40)
+
+
+def test_without_reconnecting_a_lost_connection_is_unreachable(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home, reconnect=False) as client:
+            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+            await home.asked()
+            await drop(home)
+            with pytest.raises(Unreachable):
+                await call
+            with pytest.raises(Unreachable):
+                await client.tools()
+
+    run(main())
+
+
+def test_a_local_timeout_leaves_the_call_to_the_gateway(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            with pytest.raises(CallTimeout, match=r"No answer within 0\.05 s"):
+                await client.call("turn_on", {"entity_id": "light.a"}, timeout=0.05)
+            await home.answer()
+            await home.settled("/turn_on")
+            [row] = await client.pending()
+            assert await client.acknowledge([row["request_id"]]) == 1
+
+    run(main())
+
+
+def test_callbacks_hear_what_is_waited_for_and_cancel_takes_it_back(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            told: list[Any] = []
+            call = asyncio.create_task(
+                client.call("turn_on", {"entity_id": "light.a"}, on_waiting=told.append)
+            )
+            await eventually(lambda: told)
+            assert told[0]["signature"] == "turn_on(light.a)"
+            assert await client.cancel(told[0]["request_id"]) is True
+            with pytest.raises(ApprovalDenied, match="Withdrawn"):
+                await call
+            assert home.open == []
+
+    run(main())
+
+
+def test_a_wrong_token_and_an_absent_gateway_are_told_at_once(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            with pytest.raises(Unauthorized, match="Invalid token"):
+                async with gate(home, "wrong"):
+                    pass
+            url = home.url
+        with pytest.raises(Unreachable, match="Connection refused"):
+            async with Client(url, TOKEN):
+                pass
+
+    run(main())
+
+
+def test_a_client_needs_an_address_and_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AGENT_GATE_URL", "AGENT_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(Unreachable, match="no gateway is named"):
+        Client()
+    with pytest.raises(Unreachable, match="no agent token"):
+        Client("ws://127.0.0.1:1")
+    for url in ("ftp://x", "ws://", "ws://user:pw@host", "ws://host:99999", "host:8443"):
+        with pytest.raises(ConfigError):
+            Client(url, TOKEN)
+
+
+def test_scripts_without_asyncio_have_the_same_client(tmp_path: Path, api: Api) -> None:
+    with running(tmp_path, files(api), "--insecure") as gateway, SyncClient(gateway.url, TOKEN) as client:
+        assert client.call("get_state", ALLOWED)["path"] == "/states/sensor.temp"
+        assert {tool["name"] for tool in client.tools()} >= {"get_state", "turn_on"}
+        with pytest.raises(Forbidden):
+            client.call("unlock", {"entity_id": "lock.front"})
+        assert client.pending() == []
+        assert client.cancel("nothing") is False
+    with pytest.raises(Unreachable), SyncClient(gateway.url, TOKEN):
+        pass
+
+
+def test_the_certificate_is_trusted_by_file_or_fingerprint_and_by_nothing_else(
+    tmp_path: Path, api: Api
+) -> None:
+    async def main() -> None:
+        with running(tmp_path, files(api)) as gateway:
+            pin = gateway.announced["fingerprint"]
+            ca = tmp_path / "data" / "tls" / "gateway.crt"
+            assert gateway.url.startswith("https://")
+            for trust in (
+                {"ca": ca},
+                {"fingerprint": pin},
+                {"fingerprint": pin.removeprefix("sha256:").upper()},
+            ):
+                async with Client(gateway.url, TOKEN, **trust) as client:
+                    assert (await client.call("get_state", ALLOWED))["path"] == "/states/sensor.temp"
+            with pytest.raises(Unreachable, match=r"self.signed.*\n.*--ca FILE"):
+                async with Client(gateway.url, TOKEN):
+                    pass
+            with pytest.raises(Unreachable, match="not the one with this fingerprint"):
+                async with Client(gateway.url, TOKEN, fingerprint="sha256:" + "0" * 64):
+                    pass
+            assert TOKEN not in gateway.stderr
+
+    run(main(), 40)
+
+
+def test_importing_the_client_brings_nothing_heavy_along() -> None:
+    code = f"import sys; from agent_gate import Client; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
