@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from upstreams import (
     Conversation,
+    Memory,
     Request,
     Scripted,
     bench,
@@ -470,6 +471,46 @@ def test_a_call_past_its_deadline_is_cancelled_by_notice_or_by_hanging_up() -> N
             call = upstream.sent("tools/call")[1]
             await until(lambda: call.writer.is_closing())
             assert len(upstream.sent("notifications/cancelled")) == 1
+
+    with_server(handler, story)
+
+
+@pytest.mark.parametrize(
+    "words", [b"", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"too old"}}']
+)
+def test_a_server_that_was_replaced_by_a_newer_one_is_asked_again_what_it_speaks(words: bytes) -> None:
+    async def handler(request: Request) -> None:
+        if not await discovery(request):
+            await request.send(400 if request.method == "POST" else 405, words)
+
+    async def story(upstream: Scripted) -> None:
+        memory = Memory()
+        async with connected(memory, url=upstream.url):
+            (key,) = memory
+        memory.set(key, "2025-11-25")
+        async with connected(memory, url=upstream.url) as made:
+            assert made.source.connections.main.modern
+            assert memory == {key: "2026-07-28"}
+
+    with_server(handler, story)
+
+
+def test_a_server_that_was_away_for_a_moment_is_not_taken_for_an_older_one() -> None:
+    away = [True]
+
+    async def handler(request: Request) -> None:
+        if away:
+            await request.send(404, b"<html>", kind="text/html")
+        elif not await handshake(request):
+            await request.result(text("back"))
+
+    async def story(upstream: Scripted) -> None:
+        async with bench(url=upstream.url) as made:
+            with pytest.raises(DependencyUnavailable, match="HTTP status 404"):
+                await made.source.connect()
+            away.clear()
+            await made.source.connect()
+            assert await made.text("work") == "back"
 
     with_server(handler, story)
 

@@ -61,7 +61,7 @@ class Connections:
         try:
             return await self.dialer.open(known, ALL_CAPABILITIES)
         except RpcError as error:
-            if not known or isinstance(error, Refused):
+            if not known or (isinstance(error, Refused) and error.status in (401, 403)):
                 raise
         return await self.dialer.open("", ALL_CAPABILITIES)
 

@@ -15,7 +15,7 @@ from agent_gate.sources.mcp.link import Link
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.sse import SseLink
 from agent_gate.sources.mcp.stdio import StdioLink
-from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, Refused, is_modern
+from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, Refused, RpcError, is_modern
 
 CONNECT_SECONDS = 30.0
 
@@ -43,7 +43,7 @@ class Dialer:
     def __init__(self, settings: ServerSettings, pool: Pool) -> None:
         self.settings = settings
         self.pool = pool
-        self.transport = "stdio" if settings.command else settings.transport
+        self.transport: str = "stdio" if settings.command else settings.transport
         self.missing = ""
         self.argv = self.resolve() if settings.command else []
 
@@ -66,18 +66,31 @@ class Dialer:
         if self.transport == "sse":
             known = NEWEST_HANDSHAKE
         try:
-            return await self.meet(
-                await self.link(deadline, hears=bool(capabilities)), known, capabilities, deadline
-            )
+            return await self.dial(known, capabilities, deadline)
         except Refused as refusal:
             if self.transport != "auto" or refusal.status not in (400, 404, 405):
                 raise
-            self.transport = "sse"
-            return await self.meet(await self.link(deadline), NEWEST_HANDSHAKE, capabilities, deadline)
+            return await self.dial_older(refusal, capabilities, deadline)
         except Broken:
             if self.transport != "stdio" or (known and not is_modern(known)):
                 raise
-            return await self.meet(await self.link(deadline), NEWEST_HANDSHAKE, capabilities, deadline)
+            return await self.dial(NEWEST_HANDSHAKE, capabilities, deadline)
+
+    async def dial(self, known: str, capabilities: Mapping[str, Json], deadline: float) -> Session:
+        link = await self.link(self.transport, deadline, hears=bool(capabilities))
+        return await self.meet(link, known, capabilities, deadline)
+
+    async def dial_older(
+        self, refusal: Refused, capabilities: Mapping[str, Json], deadline: float
+    ) -> Session:
+        """Try the older transport with a server that refuses the newer; what works is kept for the next time."""
+        try:
+            link = await self.link("sse", deadline)
+            session = await self.meet(link, NEWEST_HANDSHAKE, capabilities, deadline)
+        except (RpcError, Broken, TimeoutError):
+            raise refusal from None
+        self.transport = "sse"
+        return session
 
     async def meet(
         self, link: Link, known: str, capabilities: Mapping[str, Json], deadline: float
@@ -89,15 +102,15 @@ class Dialer:
             await link.close()
             raise
 
-    async def link(self, deadline: float, *, hears: bool = True) -> Link:
+    async def link(self, transport: str, deadline: float, *, hears: bool = True) -> Link:
         settings = self.settings
         if self.missing:
             raise Broken(self.missing, sent=False)
-        if self.transport == "stdio":
+        if transport == "stdio":
             stdio = StdioLink()
             await stdio.start(settings.key, self.argv, environment(settings), settings.cwd)
             return stdio
-        if self.transport == "sse":
+        if transport == "sse":
             sse = SseLink(self.pool, settings.url, credentials(settings))
             await sse.start(deadline)
             return sse

@@ -11,12 +11,13 @@ from types import TracebackType
 from typing import Self
 
 from agent_gate.config.servers import ServerSettings
-from agent_gate.core.call import Result
+from agent_gate.core.call import Call, Result
 from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job, Toolbox
 from agent_gate.core.tool import Definition, Json
 from agent_gate.errors import ToolNotFound
+from agent_gate.observe.trace import outgoing
 from agent_gate.sources.mcp.ask import INPUTS, Ask
 from agent_gate.sources.mcp.bridge import Bridge
 from agent_gate.sources.mcp.bucket import Bucket
@@ -125,7 +126,7 @@ class McpSource:
             deadline=job.deadline,
             caller=call.caller.name,
             conversation=call.conversation,
-            meta=call.meta,
+            meta=traced(call),
             headers=param_headers(route.headers, call.arguments) if route.headers else None,
             idempotent=route.idempotent,
         )
@@ -201,6 +202,12 @@ class McpSource:
     def tell(self, method: str, params: Mapping[str, Json]) -> None:
         for listener in tuple(self.listeners):
             listener(method, params)
+
+
+def traced(call: Call) -> Mapping[str, Json]:
+    """The request's `_meta`, with this gateway's own span as the parent of what the server does."""
+    trace = outgoing(call)
+    return call.meta if trace is None else {**call.meta, "traceparent": trace}
 
 
 def split_params(params: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:

@@ -48,8 +48,12 @@ class SseLink(Mux):
             raise Refused(reply.status)
         reply.deadline = math.inf
         spawn(self.tasks, self.hear(reply))
-        async with timeout(deadline - monotonic()):
-            await self.ready.wait()
+        try:
+            async with timeout(deadline - monotonic()):
+                await self.ready.wait()
+        except BaseException:
+            await self.close()
+            raise
         if self.lost.done():
             raise Broken(self.lost.result(), sent=False)
 
