@@ -19,7 +19,7 @@ from typing import NamedTuple
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.semantic import Semantic, Space
 from agent_gate.discovery.stemmer import stem
-from agent_gate.discovery.text import FAINT, grams, terms, words
+from agent_gate.discovery.text import ACTIONS, FAINT, grams, terms, words
 from agent_gate.discovery.thesaurus import thesaurus
 
 FIELDS: Mapping[str, tuple[float, float]] = {
@@ -38,7 +38,7 @@ COMMON, FAINTNESS = 0.7, 0.5
 SYNONYM, PHRASE, FUZZY = 0.6, 0.6, 0.5
 FLOOR = 0.42
 COVERAGE, COVERED, NAME = 0.45, 1.3, 0.4
-MEANING = 0.5
+MEANING = 0.65
 PART = 0.95
 FAINT_ECHO = 0.3
 SHORTLIST, ENOUGH, LONGEST_QUERY = 100, 400, 64
@@ -71,7 +71,9 @@ class Document:
     @property
     def sentence(self) -> str:
         """The tool's text for the encoder."""
-        return f"{' '.join(words(self.tool.name))}. {self.tool.description[:400]}"
+        tool = self.tool
+        arguments = ", ".join(" ".join(words(name)) for name in list(_arguments(tool))[:12])
+        return f"{tool.namespace} {' '.join(words(tool.name))}. {tool.description[:250]} {arguments}"
 
 
 def weigh(tool: Tool, title: str) -> Document:
@@ -90,8 +92,7 @@ def _fields(tool: Tool, title: str) -> Iterable[tuple[str, Sequence[str]]]:
     text = tool.description.lstrip()
     end = _SENTENCE.search(text, 0, 400)
     cut = end.end() if end else min(len(text), 400)
-    properties = tool.input_schema.get("properties")
-    arguments = properties if isinstance(properties, dict) else {}
+    arguments = _arguments(tool)
     said = " ".join(_described(list(arguments.values())[:40]))
     yield "name", [*terms(tool.name), *_joined(tool.name)]
     yield "namespace", _short_terms(tool.namespace)
@@ -100,6 +101,11 @@ def _fields(tool: Tool, title: str) -> Iterable[tuple[str, Sequence[str]]]:
     yield "arguments", terms(" ".join(list(map(str, arguments))[:40]))
     yield "argument_texts", terms(said[:400])
     yield "server", _short_terms(title[:300])
+
+
+def _arguments(tool: Tool) -> Mapping[str, object]:
+    properties = tool.input_schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 @lru_cache(maxsize=4096)
@@ -317,4 +323,4 @@ def split(query: str) -> list[str]:
 
 def _begins_action(text: str) -> bool:
     first = words(text[:40])[:1]
-    return bool(first) and stem(first[0]) in thesaurus().actions
+    return bool(first) and stem(first[0]) in ACTIONS

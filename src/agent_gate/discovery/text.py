@@ -34,6 +34,24 @@ FAINT = frozenset(map(stem, FAINT_WORDS.split()))
 """Words that say how, not what; they count for less."""
 
 
+ACTION_WORDS = """
+    add analyze answer append apply approve archive assign attach book build buy calculate call cancel chart check
+    choose clear click clone close collect combine comment commit compare compile compose compute configure connect
+    convert copy count create crop delete deploy describe detect disable display download draft drag draw drop
+    duplicate edit email enable encode enter erase estimate evaluate execute explain export extract fetch fill filter
+    find fix forecast fork format forward generate get give hide import insert inspect install invite join launch link
+    list load locate lock log look lookup make mark merge message modify monitor move navigate notify open order
+    organize parse patch pause pay pick place plan play plot post predict press print process publish pull push query
+    read record remember remind remove rename render replace reply report request reserve reset resize resolve restart
+    restore retrieve return revert review rewrite run save scan schedule scrape search select send set share show sign
+    sort split start stop store submit subscribe summarize switch sync tag take tell test track transcribe transfer
+    transform translate trigger turn type undo unlock update upload validate verify view visit visualize wait watch
+    write
+"""
+ACTIONS = frozenset(map(stem, ACTION_WORDS.split()))
+"""What is done, rather than what it is done to."""
+
+
 def words(text: str) -> list[str]:
     """Lower-case words; `createIssue`, `create_issue` and `HTTPServer2` come apart, unspaced scripts into pairs."""
     return [word for run in _WORD.findall(text) for word in _words_of(run)]

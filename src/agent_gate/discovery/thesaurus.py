@@ -4,9 +4,8 @@ Both are package data, read at the first use. The relations also know how common
 their list.
 """
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -16,15 +15,12 @@ from zlib import decompress
 
 from agent_gate.discovery.stemmer import stem
 
-Phrases = Mapping[tuple[str, ...], tuple[str, ...]]
-
 
 class Thesaurus:
-    """`synonyms` and `actions` are stems; `phrases` lead from stems to stems."""
+    """All words in it are stems."""
 
     def __init__(self, synonyms: str, related: bytes) -> None:
         self.synonyms: dict[str, set[str]] = defaultdict(set)
-        self.actions: set[str] = set()
         self.phrases: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._read(synonyms)
         size = int.from_bytes(related[:4], "little")
@@ -33,21 +29,15 @@ class Thesaurus:
         self._rows = list(_rows(related[4 + size :]))
 
     def _read(self, text: str) -> None:
-        section = ""
         for line in text.splitlines():
-            if re.fullmatch(r"\[\w+\]", line):
-                section = line
-            elif ">" in line and not line.startswith("#"):
-                phrase, _, meaning = line.partition(">")
+            if line.startswith("#"):
+                continue
+            phrase, arrow, meaning = line.partition(">")
+            if arrow:
                 self.phrases[tuple(map(stem, phrase.split()))] = tuple(map(stem, meaning.split()))
-            elif line and not line.startswith("#"):
-                self._class(set(map(stem, line.split())), section == "[actions]")
-
-    def _class(self, members: set[str], action: bool) -> None:
-        for member in members:
-            self.synonyms[member] |= members - {member}
-        if action:
-            self.actions |= members
+            members = set() if arrow else set(map(stem, line.split()))
+            for member in members:
+                self.synonyms[member] |= members - {member}
 
     def related(self, root: str) -> list[tuple[str, float]]:
         """Words of like meaning with their likeness, nearest first."""

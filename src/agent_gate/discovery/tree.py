@@ -14,8 +14,7 @@ from itertools import pairwise
 
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.stemmer import stem
-from agent_gate.discovery.text import STOP, words
-from agent_gate.discovery.thesaurus import thesaurus
+from agent_gate.discovery.text import ACTIONS, STOP, words
 from agent_gate.errors import PathInvalid, PathNotFound
 
 MAX_CHILDREN = 20
@@ -143,21 +142,23 @@ def _by_word(tools: list[Tool], used: frozenset[str]) -> list[Group]:
     ]
     shared = Counter(root for found in named for root in found.keys() - used)
     usable = {root for root, n in shared.items() if 2 <= n < len(tools)}
-    actions = thesaurus().actions
 
-    def weight(root: str) -> tuple[bool, int, str]:
-        return root not in actions, shared[root], root
-
-    first = Counter(max(usable & found.keys(), key=weight, default="") for found in named)
+    first = Counter(_telling(found, usable, shared) for found in named)
     ranked = sorted(((-n, root) for root, n in first.items() if root and n > 1))
     kept = {root for _, root in ranked[: MAX_CHILDREN - 1]}
     members: dict[str, list[tuple[Tool, str]]] = defaultdict(list)
     for tool, found in zip(tools, named, strict=True):
-        root = max(kept & found.keys(), key=weight, default="")
+        root = _telling(found, kept, shared)
         members[root].append((tool, found.get(root, "")))
     if len(members) < 2:
         return []
     return [_group(root, pairs, shared) for root, pairs in members.items()]
+
+
+def _telling(found: Mapping[str, str], among: set[str], shared: Counter[str]) -> str:
+    """The word of a name that most names share; an action in front only where nothing else is shared."""
+    action = next((root for root in found if root in ACTIONS), "")
+    return max(among & found.keys(), key=lambda root: (root != action, shared[root], root), default="")
 
 
 def _group(root: str, pairs: list[tuple[Tool, str]], shared: Counter[str]) -> Group:
