@@ -28,7 +28,7 @@ from agent_gate.calls.admit import Decide, quota, resolve, validate
 from agent_gate.calls.admit import Stage as AdmitStage
 from agent_gate.calls.asking import Asking
 from agent_gate.calls.meta import MetaTools
-from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape
+from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape, traced
 from agent_gate.calls.perform import Stage as PerformStage
 from agent_gate.calls.recovery import recover
 from agent_gate.calls.refusals import Refusals
@@ -41,7 +41,7 @@ from agent_gate.config.permissions import RuleSettings, read_permissions
 from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
 from agent_gate.config.variables import Variables
 from agent_gate.config.yamlfile import parse_yaml
-from agent_gate.core.call import Call, Caller, Mode
+from agent_gate.core.call import Call, Caller, Mode, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
 from agent_gate.core.rule import Rule
@@ -55,8 +55,9 @@ from agent_gate.net.limits import Limits
 from agent_gate.net.pool import Pool
 from agent_gate.net.server import Server
 from agent_gate.net.tls import CertificateFiles, ensure_certificate, fingerprint, server_context
-from agent_gate.observe.metrics import Gauge, Metrics
+from agent_gate.observe.metrics import Gauge, Metrics, Tally
 from agent_gate.observe.redact import Redactor
+from agent_gate.observe.trace import Tracer
 from agent_gate.policy import Policy
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.sources.mcp import McpSource
@@ -204,6 +205,7 @@ class Gateway:
         self.certificate: CertificateFiles | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._reload_fault = ""
+        self.exporter: Any = None
 
     async def start(self) -> None:
         settings = self.settings
@@ -243,7 +245,7 @@ class Gateway:
     def _make_calls(self) -> Calls:
         """The two lists every call passes, joined by the record."""
         store, clock, metrics = self.store, self.clock, self.metrics
-        self.decide = Decide(self.policy, self.grants)
+        self.decide = Decide(self.policy, self.grants, metrics)
         refusals = Refusals(store, clock, metrics, self.redactor)
         admit: list[AdmitStage] = [quota(Quota(clock)), resolve(self.shelf), validate, self.decide]
         perform: list[PerformStage] = [
@@ -253,6 +255,10 @@ class Gateway:
             shape(self.shaper),
             Settle(store, clock, metrics, self.redactor),
         ]
+        tracer = self._make_tracer()
+        if tracer is not None:
+            refusals.tracer = tracer
+            perform.append(traced(tracer, clock))
         calls = Calls(
             store=store,
             clock=clock,
@@ -263,11 +269,26 @@ class Gateway:
             perform_stages=perform,
             asking=self._make_asking,
         )
+        calls.traced = tracer is not None
         self.sweeper.every(0.25, calls.asking.expire_due)
         self.sweeper.every(10.0, refusals.flush)
         self.sweeper.every(3600.0, calls.purge)
         self.sweeper.every(3600.0, self.artifacts.sweep)
         return calls
+
+    def _make_tracer(self) -> Tracer | None:
+        """Where spans go; nowhere, and nothing is even imported, unless an endpoint is configured."""
+        endpoint = self.settings.telemetry.otlp_endpoint
+        if endpoint is None:
+            return None
+        try:
+            from agent_gate.observe.otlp import Exporter
+        except ImportError:
+            raise ConfigError("telemetry.otlp_endpoint needs more: pip install 'agent-gate[otel]'") from None
+        self.exporter = Exporter(endpoint, self.settings.gateway.id, self.redactor)
+        tracer = Tracer(self.exporter.export)
+        self.inbox.subscribe(lambda a: tracer.answered(a) if a.state is not State.PENDING else None)
+        return tracer
 
     def _make_asking(self, calls: Calls) -> Asking:
         return Asking(
@@ -409,6 +430,12 @@ class Gateway:
         def up() -> dict[tuple[str, ...], float]:
             return {(state.key,): float(state.status == "ready") for state in self.supervisor.states()}
 
+        def restarts() -> dict[tuple[str, ...], float]:
+            return {(key,): float(count) for key, count in self.supervisor.restarts().items()}
+
+        self.metrics.add(
+            Tally("agent_gate_source_restarts_total", "Reconnections by source.", restarts, ("source",))
+        )
         self.metrics.add(Gauge("agent_gate_approvals_pending", "Questions that wait for a person.", waiting))
         self.metrics.add(Gauge("agent_gate_source_up", "Whether a source is connected.", up, ("source",)))
 
@@ -594,6 +621,8 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.supervisor.stop()
         await self.pool.aclose()
+        if self.exporter is not None:
+            await asyncio.to_thread(self.exporter.close)
         await self.sealer.__aexit__(None, None, None)
         await self.store.close()
 

@@ -36,6 +36,7 @@ IN_BODY = (
     "idempotency_key",
     "timeout",
     "meta",
+    "trace",
 )
 
 

@@ -9,6 +9,7 @@ from agent_gate.core.call import Call, Case, Decision, hash_arguments
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Tool
 from agent_gate.errors import Forbidden, ToolNotFound
+from agent_gate.observe.metrics import Metrics
 from agent_gate.policy import Policy
 
 DENIED = "Denied by policy"
@@ -73,14 +74,17 @@ def validate(draft: Draft) -> None:
 class Decide:
     """Sign the call once, ask policy, and let a grant turn *ask* into *allow*. Its policy is swapped on reload."""
 
-    def __init__(self, policy: Policy, grants: Grants) -> None:
+    def __init__(self, policy: Policy, grants: Grants, metrics: Metrics | None = None) -> None:
         self.policy, self._grants = policy, grants
+        self._count = metrics.decisions.add if metrics is not None else None
 
     def __call__(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
         draft.signature = tool.sign(call.arguments)
         decision = self.policy.decide(tool, call.arguments, draft.signature, call.caller.name)
         draft.decision = decision
+        if self._count is not None:
+            self._count(decision.effect, decision.rule)
         if decision.effect == "deny":
             raise Forbidden(DENIED, details={"reason": decision.reason} if decision.reason else None)
         if decision.effect == "ask" or call.idempotency_key is not None:

@@ -16,6 +16,7 @@ from agent_gate.core.tool import Tool
 from agent_gate.errors import ApprovalDenied, ApprovalTimeout, GatewayError, InvalidArgs
 from agent_gate.observe import failpoint
 from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.trace import trace_of
 from agent_gate.store.statement import Conflict, Statement
 
 log = logging.getLogger("agent_gate.approvals")
@@ -93,7 +94,13 @@ class Asking:
         failpoint.reach("after_notify")
         log.info(
             "Waiting for a person",
-            extra={"approval": approval.id, "signature": approval.signature, "agent": case.call.caller.name},
+            extra={
+                "approval": approval.id,
+                "call": approval.call_id,
+                "trace_id": trace_of(approval.call_id, approval.trace).trace_id,
+                "signature": approval.signature,
+                "agent": case.call.caller.name,
+            },
         )
         return approval
 
@@ -127,6 +134,7 @@ class Asking:
             idempotency_key=call.idempotency_key,
             timeout=call.timeout,
             meta=call.meta,
+            trace=call.trace,
         )
 
     def case(self, approval: Approval) -> Case | None:
@@ -215,6 +223,8 @@ class Asking:
             "Approval resolved",
             extra={
                 "approval": approval.id,
+                "call": approval.call_id,
+                "trace_id": trace_of(approval.call_id, approval.trace).trace_id,
                 "state": str(state),
                 "by": answer.person,
                 "channel": answer.channel,
@@ -237,6 +247,7 @@ def rebuilt(approval: Approval, tool: Tool) -> Case:
         idempotency_key=approval.idempotency_key,
         timeout=approval.timeout,
         meta=approval.meta,
+        trace=approval.trace,
     )
     return Case(
         call=call,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent_gate.approval.channels import client
@@ -25,6 +26,7 @@ from agent_gate.errors import (
     ViewFailed,
 )
 from agent_gate.observe import failpoint
+from agent_gate.observe.trace import root, well_formed
 from agent_gate.results.kept import Kept, KeptResults
 from agent_gate.store.statement import Conflict, Store
 
@@ -55,6 +57,7 @@ class Calls:
         self._running: dict[str, perform.Performance] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.asking = asking(self)
+        self.traced = False
 
     async def run(self, call: Call, *, wait: float | None = None) -> Outcome | Pending:
         """Take a call from its surface to its outcome.
@@ -63,6 +66,8 @@ class Calls:
         """
         failpoint.reach("after_receive")
         received = self._clock.now()
+        if self.traced or call.trace is not None:
+            call = self._with_trace(call)
         draft = admit.Draft(call)
         try:
             case = admit.admit(self._admit, draft)
@@ -77,6 +82,12 @@ class Calls:
         if case.decision.via == "client" and client.can_be_asked(call.conversation):
             return await self._asked_client(approval, call, wait)
         return await self.outcome(approval.call_id, call.caller, wait=wait)
+
+    def _with_trace(self, call: Call) -> Call:
+        """The call with a trace it can be found by: the caller's where it is one, else its own."""
+        if call.trace is not None and well_formed(call.trace):
+            return call
+        return replace(call, trace=root(call.id) if self.traced else None)
 
     async def _asked_client(self, approval: Approval, call: Call, wait: float | None) -> Outcome | Pending:
         """A rule lets the caller's own client answer: ask it now, or hand the form over where it has to come back."""

@@ -1,6 +1,7 @@
 """The stages that perform a case: claim, bucket, answer, shape, settle. Only these reach a source."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
@@ -12,9 +13,11 @@ from agent_gate.errors import CallTimeout, DependencyUnavailable, GatewayError, 
 from agent_gate.observe import failpoint
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
+from agent_gate.observe.trace import Tracer, trace_of
 from agent_gate.results.kept import keep, upstream_said
 from agent_gate.store.statement import Conflict, Statement, Store
 
+log = logging.getLogger("agent_gate.calls")
 DEFAULT_TIMEOUT = 60.0
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 
@@ -186,6 +189,8 @@ class Settle:
         if performance.asked or case.call.idempotency_key:
             statements.append(keep_outcome(case, outcome, now))
         self._store.post(*statements)
+        if outcome.state is not State.COMPLETED or log.isEnabledFor(logging.DEBUG):
+            self._log(case, outcome)
         self._count(case, outcome, now - performance.marks.get("received", now))
         if failpoint.chosen("after_complete_commit"):
             await self._store.flush()
@@ -201,12 +206,37 @@ class Settle:
             return Outcome(call_id=call_id, state=State.FAILED, result=result, error=upstream_said(result))
         return Outcome(call_id=call_id, state=State.COMPLETED, result=result)
 
+    def _log(self, case: Case, outcome: Outcome) -> None:
+        """One event a call; those that went well only where somebody debugs."""
+        level = {State.COMPLETED: logging.DEBUG, State.UNKNOWN: logging.WARNING}.get(
+            outcome.state, logging.INFO
+        )
+        fields = {
+            "call": case.call.id,
+            "trace_id": trace_of(case.call.id, case.call.trace).trace_id,
+            "agent": case.call.caller.name,
+            "tool": case.tool.wire,
+            "state": str(outcome.state),
+            "code": outcome.error.code if outcome.error is not None else None,
+        }
+        log.log(level, "Call ended", extra=fields)
+
     def _count(self, case: Case, outcome: Outcome, seconds: float) -> None:
         tool, metrics = case.tool, self._metrics
         metrics.calls.add(tool.source, tool.wire, case.call.surface, case.decision.effect, outcome.state)
         metrics.server.observe(seconds, case.call.surface, tool.wire)
         if outcome.result is not None:
             metrics.result_bytes.add(tool.source, by=len(outcome.result.body))
+
+
+def traced(tracer: Tracer, clock: Clock) -> Stage:
+    """Tell the tracer how the call went; the last stage, where there is one."""
+
+    async def stage(performance: Performance) -> None:
+        if performance.outcome is not None:
+            tracer.performed(performance.case, performance.outcome, performance.marks, clock.now())
+
+    return stage
 
 
 def keep_outcome(case: Case, outcome: Outcome, now: float) -> Statement:

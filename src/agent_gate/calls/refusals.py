@@ -9,6 +9,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, RateLimited
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
+from agent_gate.observe.trace import Tracer
 from agent_gate.store.statement import Store
 
 
@@ -25,14 +26,22 @@ class Refusals:
     def __init__(self, store: Store, clock: Clock, metrics: Metrics, redactor: Redactor) -> None:
         self._store, self._clock, self._metrics, self._redactor = store, clock, metrics, redactor
         self._floods: dict[str, Flood] = {}
+        self.tracer: Tracer | None = None
 
     def refuse(self, draft: Draft, error: GatewayError) -> Outcome:
         self._metrics.refusals.add(draft.call.surface, error.code)
+        if self.tracer is not None:
+            self._trace(self.tracer, draft, error)
         if isinstance(error, RateLimited):
             self._fold(draft, error)
         elif self._store.healthy:
             self._store.post(entries.refused(draft, error, self._clock.now(), self._redactor))
         return Outcome(call_id=draft.call.id, state=State.REFUSED, error=error)
+
+    def _trace(self, tracer: Tracer, draft: Draft, error: GatewayError) -> None:
+        tool, decision = getattr(draft, "tool", None), getattr(draft, "decision", None)
+        name = tool.wire if tool is not None else "unknown"
+        tracer.refused(draft.call, name, decision, error, self._clock.now())
 
     def _fold(self, draft: Draft, error: GatewayError) -> None:
         flood = self._floods.setdefault(draft.call.caller.name, Flood(draft, error, 0))

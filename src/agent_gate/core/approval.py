@@ -41,6 +41,7 @@ class Approval:
     idempotency_key: str | None = None
     timeout: float | None = None
     meta: Mapping[str, Json] = field(default_factory=dict)
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

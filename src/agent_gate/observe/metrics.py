@@ -61,6 +61,12 @@ class Gauge(Counter):
             yield f"{self.name}{label_text(self.labels, values)} {number:g}"
 
 
+class Tally(Gauge):
+    """A number that only grows and is kept elsewhere; read when it is asked for."""
+
+    kind = "counter"
+
+
 class Histogram:
     """Durations in fixed buckets."""
 
@@ -112,12 +118,6 @@ class Metrics:
         )
         self.refusals = self.add(
             Counter("agent_gate_refusals_total", "Calls refused before they ran.", ("surface", "code"))
-        )
-        self.paths = self.add(
-            Counter("agent_gate_requests_total", "Requests by surface and path taken.", ("surface", "path"))
-        )
-        self.restarts = self.add(
-            Counter("agent_gate_source_restarts_total", "Reconnections by source.", ("source",))
         )
         self.result_bytes = self.add(
             Counter("agent_gate_result_bytes_total", "Bytes of results by source.", ("source",))

@@ -134,6 +134,10 @@ class Supervisor:
     def sources(self) -> Mapping[str, Source]:
         return {key: keeper.plan.source for key, keeper in self._keepers.items()}
 
+    def restarts(self) -> dict[str, int]:
+        """How often each source had to be connected again."""
+        return {key: keeper.restarts for key, keeper in self._keepers.items()}
+
     def reconnect(self, key: str) -> None:
         """Try a failed source now."""
         self._keeper(key).wake()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
 from agent_gate.net.tls import client_context
 from agent_gate.observe import failpoint
 from agent_gate.observe.redact import Redactor
+from agent_gate.observe.trace import outgoing
 from agent_gate.sources.http.reply import MAY_RETRY, failure, result
 from agent_gate.sources.http.request import HttpCall, build, credential
 
@@ -89,6 +91,9 @@ class HttpSource:
         case = job.case
         tool = self._tools[case.tool.upstream]
         request = build(tool, job.arguments, self._credential, case.call.idempotency_key)
+        trace = outgoing(case.call)
+        if trace is not None:
+            request = replace(request, headers=(*request.headers, (b"traceparent", trace.encode())))
         safe = tool.idempotent or tool.read_only or case.call.idempotency_key is not None
         for left in range(TRIES if safe else 1, 0, -1):
             try:
