@@ -137,6 +137,8 @@ def test_arguments_that_do_not_fit_are_an_error_the_agent_can_read(tmp_path: Pat
             assert "Missing required argument: n" in text_of(result)
             assert (await client.ask("tools/call", name="lab__get", arguments=[1])).error["code"] == -32602
             assert (await client.ask("tools/call", arguments={})).error["code"] == -32602
+            null = (await client.ask("tools/call", name="lab__get", arguments=None)).result
+            assert "Missing required argument: n" in text_of(null)
 
     run(main())
 

@@ -82,41 +82,38 @@ class Calling:
 
     async def answer(self, visit: Visit, wanted: CallParams) -> bytes:
         """The result object of one call; `RpcError` where the protocol wants an error."""
-        arguments = wanted.arguments or {}
         if wanted.input_responses is not msgspec.UNSET:
             check_responses(wanted.input_responses)
         state = None
         if wanted.request_state is not msgspec.UNSET:
-            about = subject("tools/call", wanted.name, arguments)
+            about = subject("tools/call", wanted.name, wanted.arguments)
             state = self._sealer.open(wanted.request_state, visit.caller.name, about)
         mode = self._modes.get(visit.mode)
         if mode is not None:
             resumes = state.value if state is not None and state.kind == "call" else None
-            reply = mode.call(wanted.name, arguments, visit, resumes)
+            reply = mode.call(wanted.name, wanted.arguments, visit, resumes)
             if reply is not None:
-                return self._render(visit, wanted, arguments, await reply)
-        return self._render(visit, wanted, arguments, await self._catalog(visit, wanted, arguments, state))
+                return self._render(visit, wanted, await reply)
+        return self._render(visit, wanted, await self._catalog(visit, wanted, state))
 
-    async def _catalog(
-        self, visit: Visit, wanted: CallParams, arguments: dict[str, Any], state: State | None
-    ) -> Outcome | Pending:
+    async def _catalog(self, visit: Visit, wanted: CallParams, state: State | None) -> Outcome | Pending:
         if state is not None and state.kind == "call":
             if wanted.input_responses is not msgspec.UNSET and APPROVAL in wanted.input_responses:
                 said = wanted.input_responses[APPROVAL]
                 await self._calls.client_answered(state.value, visit.caller, said)
             return await self._resumed(visit, state.value)
         if wanted.name == GATE_RESULT:
-            return await self._looked_up(visit, arguments)
-        call = self._call(visit, wanted, arguments, state)
+            return await self._looked_up(visit, wanted.arguments)
+        call = self._call(visit, wanted, state)
         visit.call_id = call.id
         return await self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
 
-    def _call(self, visit: Visit, wanted: CallParams, arguments: dict[str, Any], state: State | None) -> Call:
+    def _call(self, visit: Visit, wanted: CallParams, state: State | None) -> Call:
         meta = wanted.meta
         trace = meta.get("traceparent")
         return Call(
             tool=wanted.name,
-            arguments=arguments,
+            arguments=wanted.arguments,
             caller=visit.caller,
             id=new_id(),
             surface="mcp",
@@ -156,15 +153,9 @@ class Calling:
             reply = await self._calls.outcome(reply.call_id, visit.caller, wait=pause)
         return reply
 
-    def _render(
-        self,
-        visit: Visit,
-        wanted: CallParams,
-        arguments: Mapping[str, Json],
-        reply: bytes | Outcome | Pending,
-    ) -> bytes:
+    def _render(self, visit: Visit, wanted: CallParams, reply: bytes | Outcome | Pending) -> bytes:
         if isinstance(reply, Pending):
-            return self._waiting(visit, wanted, arguments, reply)
+            return self._waiting(visit, wanted, reply)
         if isinstance(reply, Outcome):
             tool = self._shelf.catalog.names.get(wanted.name)
             body = render.outcome_result(reply, tool.source if tool else "", modern=visit.modern)
@@ -174,16 +165,12 @@ class Calling:
             return body
         asking = render.shape_of(body)
         if asking is not None and asking.request_state is not None:
-            body = render.with_state(
-                body, self._seal(visit, wanted, arguments, "source", asking.request_state)
-            )
+            body = render.with_state(body, self._seal(visit, wanted, "source", asking.request_state))
         return render.completed(body)
 
-    def _waiting(
-        self, visit: Visit, wanted: CallParams, arguments: Mapping[str, Json], pending: Pending
-    ) -> bytes:
+    def _waiting(self, visit: Visit, wanted: CallParams, pending: Pending) -> bytes:
         if visit.modern:
-            state = self._seal(visit, wanted, arguments, "call", pending.call_id)
+            state = self._seal(visit, wanted, "call", pending.call_id)
             asks = {APPROVAL: {"method": "elicitation/create", "params": pending.question}}
             more = {"inputRequests": asks} if pending.question is not None else {}
             return render.completed(encode({"resultType": "input_required", "requestState": state, **more}))
@@ -191,10 +178,8 @@ class Calling:
         promised = tool is not None and tool.definition.output_schema is not None
         return render.waiting_result(pending, is_error=promised)
 
-    def _seal(
-        self, visit: Visit, wanted: CallParams, arguments: Mapping[str, Json], kind: Any, value: str
-    ) -> str:
-        about = subject("tools/call", wanted.name, arguments)
+    def _seal(self, visit: Visit, wanted: CallParams, kind: Any, value: str) -> str:
+        about = subject("tools/call", wanted.name, wanted.arguments)
         return self._sealer.seal(visit.caller.name, about, kind, value)
 
     def left(self, visit: Visit) -> Coroutine[Any, Any, bool] | None:

@@ -88,7 +88,7 @@ class ModernChecks:
             check_routing(request, method, params.name)
             tool = self._shelf.catalog.names.get(params.name)
             if tool is not None and caller.sees(tool.namespace):
-                self._param_headers.check(request, tool, params.arguments or {})
+                self._param_headers.check(request, tool, params.arguments)
         else:
             key = NAMED_BY.get(method)
             check_routing(request, method, params.get(key) if key is not None else None)

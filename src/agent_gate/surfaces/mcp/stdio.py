@@ -166,7 +166,7 @@ class StdioServer:
                 await self.surface.calling.cancelled(self._visits[number])
 
     async def _end(self) -> None:
-        """The client is gone: calls that wait for a person go on without it, others are ended."""
+        """The client is gone: what runs is cancelled, what waits for a person goes on without it."""
         for listener in (*self._listens.values(), self.session):
             if listener is not None:
                 self.surface.notices.leave(listener)
@@ -174,9 +174,8 @@ class StdioServer:
             cancelling = self.surface.calling.left(visit)
             if cancelling is not None:
                 await cancelling
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.surface.adopt(self._tasks)
+        self._writer = None
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:

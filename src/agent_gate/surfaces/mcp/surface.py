@@ -5,7 +5,7 @@ turns into an event stream.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any
 
 from agent_gate.access.door import Door
@@ -287,6 +287,12 @@ class McpSurface:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def adopt(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
+        """Take over requests whose client is gone: a call is never cut off while it is being recorded."""
+        for task in tasks:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def changed(self) -> None:
         """Something else than the catalog decides what callers see now, such as new rules: tell who sees a change."""

@@ -81,10 +81,15 @@ class CallParams(msgspec.Struct, gc=False):
     """The parameters of `tools/call`; arguments are decoded because policy reads them."""
 
     name: str
-    arguments: dict[str, Any] | None = None
+    given: dict[str, Any] | None = msgspec.field(default=None, name="arguments")
     meta: dict[str, Any] = msgspec.field(default_factory=dict, name="_meta")
     input_responses: Any = msgspec.field(default=msgspec.UNSET, name="inputResponses")
     request_state: Any = msgspec.field(default=msgspec.UNSET, name="requestState")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Some clients say null where they mean none."""
+        return self.given if self.given is not None else {}
 
 
 Params = CallParams | dict[str, Any]
@@ -167,7 +172,7 @@ def read_call(raw: Raw) -> CallParams:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RpcError(INVALID_PARAMS, "Invalid params: they must be an object") from None
-    check_depth(raw, [wanted.arguments, wanted.meta, wanted.input_responses])
+    check_depth(raw, [wanted.given, wanted.meta, wanted.input_responses])
     return wanted
 
 
