@@ -14,6 +14,7 @@ export function moment(at) {
 
 export function span(seconds) {
   if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 1e-6) return "< 1 µs";
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 1) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;

@@ -35,7 +35,10 @@ const word = (table) => (name) => {
   return h(`span.word${kind ? `.${kind}` : ""}`, text);
 };
 
+const ROWS = { ...STATES, pending: ["a person was asked", ""], approved: ["approved", "good"], dispatching: ["sent", ""] };
+
 export const stateWord = word(STATES);
+export const rowWord = word(ROWS);
 export const sourceWord = word(SOURCES);
 export const effectWord = word(EFFECTS);
 export const STATE_NAMES = Object.keys(STATES);

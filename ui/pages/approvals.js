@@ -41,6 +41,9 @@ function argumentRow(argument) {
   );
 }
 
+const when = (approval) =>
+  approval.state === "pending" ? h("span.asks.left", { "data-until": approval.expires_at }, left(approval.expires_at)) : stateWord(approval.state);
+
 function facts(approval) {
   return h(
     "dl.facts",
@@ -51,7 +54,7 @@ function facts(approval) {
     approval.approvers?.length ? field("may answer", approval.approvers.join(", ")) : null,
     field("asked", `${moment(approval.asked_at)}, ${ago(approval.asked_at)}`),
     approval.state === "pending"
-      ? field("time left", h("span.asks.left", { "data-until": approval.expires_at }, left(approval.expires_at)))
+      ? field("time left", when(approval))
       : field("answer", stateWord(approval.state), approval.answered_by ? ` by ${approval.answered_by} on ${approval.answered_on}, ${moment(approval.answered_at)}` : ""),
     approval.answer_reason ? field("reason given", approval.answer_reason) : null,
     field("call", h("a", { href: `#/calls/${approval.call}` }, h("code", approval.call))),
@@ -177,6 +180,7 @@ export function approvals(main, [wanted]) {
     view.fill(
       h("h2", approval.sentence || `Let ${approval.agent} call ${approval.tool}?`),
       h("p.signature", approval.signature),
+      h("p.meta", h("code", approval.agent), " asks · ", approval.rule || "no rule matches", at(approval.where), " · ", when(approval)),
       h("h3", many(approval.details.length, "argument")),
       approval.details.length ? h("div.arguments", approval.details.map(argumentRow)) : h("p.soft", "The call has no arguments."),
       approval.state === "pending" ? [h("h3", "Your answer"), answers(approval)] : null,

@@ -6,7 +6,7 @@ import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
 import { chosen, field, panes } from "../layout.js";
 import { List, listOrEmpty } from "../list.js";
-import { STATE_NAMES, stateWord } from "../words.js";
+import { STATE_NAMES, rowWord, stateWord } from "../words.js";
 import { callRow } from "./now.js";
 
 const PAGE = 400;
@@ -27,7 +27,7 @@ function waterfall(spans) {
 }
 
 const recordRow = (row) =>
-  h("tr", h("td", moment(row.at)), h("td", stateWord(row.state)), h("td", h("details", h("summary", `row ${row.seq} of ${row.chain}`), h("pre", JSON.stringify(row.body, null, 2)))));
+  h("tr", h("td", moment(row.at)), h("td", rowWord(row.state)), h("td", h("details", h("summary", `row ${row.seq} of ${row.chain}`), h("pre", JSON.stringify(row.body, null, 2)))));
 
 export function calls(main, [wanted]) {
   const filters = { text: "", state: "" };
