@@ -252,7 +252,7 @@ class Gateway:
             Claim(store, clock),
             bucket(self.supervisor),
             Answer(self.supervisor, self.sweeper, clock, metrics),
-            shape(self.shaper),
+            shape(self.shaper, metrics),
             Settle(store, clock, metrics, self.redactor),
         ]
         tracer = self._make_tracer()

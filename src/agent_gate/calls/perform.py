@@ -19,6 +19,7 @@ from agent_gate.store.statement import Conflict, Statement, Store
 
 log = logging.getLogger("agent_gate.calls")
 DEFAULT_TIMEOUT = 60.0
+BYTES_PER_TOKEN = 4
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 
 
@@ -164,12 +165,17 @@ class Answer:
 Shaper = Callable[[Case, Result], Awaitable[Result]]
 
 
-def shape(shaper: Shaper | None) -> Stage:
+def shape(shaper: Shaper | None, metrics: Metrics | None = None) -> Stage:
     """Fit the result to the caller's budget."""
 
     async def stage(performance: Performance) -> None:
-        if shaper is not None and performance.result is not None:
-            performance.result = await shaper(performance.case, performance.result)
+        if shaper is None or performance.result is None:
+            return
+        before = len(performance.result.body)
+        performance.result = await shaper(performance.case, performance.result)
+        saved = (before - len(performance.result.body)) // BYTES_PER_TOKEN
+        if saved > 0 and metrics is not None:
+            metrics.tokens_saved.add(performance.case.tool.source, by=saved)
 
     return stage
 

@@ -8,6 +8,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 WAITS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 86_400.0)
 MOST_SERIES = 2_000
 OTHER = "other"
+TOOL_CALLS = {"mcp_method_name": "tools/call"}
 
 Labels = tuple[str, ...]
 
@@ -68,14 +69,20 @@ class Tally(Gauge):
 
 
 class Histogram:
-    """Durations in fixed buckets."""
+    """Durations in fixed buckets. `fixed` are labels whose value never changes."""
 
     kind = "histogram"
 
     def __init__(
-        self, name: str, help_text: str, labels: Iterable[str] = (), buckets: tuple[float, ...] = BUCKETS
+        self,
+        name: str,
+        help_text: str,
+        labels: Iterable[str] = (),
+        buckets: tuple[float, ...] = BUCKETS,
+        fixed: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.help, self.labels, self.buckets = name, help_text, tuple(labels), buckets
+        self.fixed = fixed or {}
         self.values: dict[Labels, list[float]] = {}
 
     def observe(self, seconds: float, *labels: str) -> None:
@@ -88,14 +95,14 @@ class Histogram:
         row[-1] += seconds
 
     def lines(self) -> Iterable[str]:
-        names = (*self.labels, "le")
+        names = (*self.fixed, *self.labels)
         for values, row in sorted(self.values.items()):
-            total = 0.0
+            total, whole = 0.0, (*self.fixed.values(), *values)
             for bound, number in zip((*map(str, self.buckets), "+Inf"), row, strict=False):
                 total += number
-                yield f"{self.name}_bucket{label_text(names, (*values, bound))} {total:g}"
-            yield f"{self.name}_sum{label_text(self.labels, values)} {row[-1]:g}"
-            yield f"{self.name}_count{label_text(self.labels, values)} {total:g}"
+                yield f"{self.name}_bucket{label_text((*names, 'le'), (*whole, bound))} {total:g}"
+            yield f"{self.name}_sum{label_text(names, whole)} {row[-1]:g}"
+            yield f"{self.name}_count{label_text(names, whole)} {total:g}"
 
 
 Series = TypeVar("Series", Counter, Gauge, Histogram)
@@ -122,15 +129,28 @@ class Metrics:
         self.result_bytes = self.add(
             Counter("agent_gate_result_bytes_total", "Bytes of results by source.", ("source",))
         )
+        self.tokens_saved = self.add(
+            Counter(
+                "agent_gate_tokens_saved_total",
+                "Tokens, at four bytes each, that results were shortened by.",
+                ("source",),
+            )
+        )
         self.server = self.add(
             Histogram(
                 "mcp_server_operation_duration_seconds",
                 "Calls as the agent sees them.",
                 ("surface", "gen_ai_tool_name"),
+                fixed=TOOL_CALLS,
             )
         )
         self.client = self.add(
-            Histogram("mcp_client_operation_duration_seconds", "Calls as the source sees them.", ("source",))
+            Histogram(
+                "mcp_client_operation_duration_seconds",
+                "Calls as the source sees them.",
+                ("source",),
+                fixed=TOOL_CALLS,
+            )
         )
         self.waits = self.add(
             Histogram(
