@@ -104,8 +104,6 @@ class Client:
         self.numbers += 1
         return self.numbers
 
-    # -- the handshake revisions
-
     def session_headers(self) -> dict[str, str]:
         headers = {"MCP-Protocol-Version": self.era}
         return {**headers, "Mcp-Session-Id": self.session} if self.session else headers
@@ -133,8 +131,6 @@ class Client:
     async def call(self, name: str, _meta: Any = None, **arguments: Any) -> Reply:
         more = {"_meta": _meta} if _meta else {}
         return await self.ask("tools/call", name=name, arguments=arguments, **more)
-
-    # -- 2026-07-28
 
     async def modern(
         self, method: str, headers: Mapping[str, str | None] | None = None, _meta: Any = None, **params: Any

@@ -30,11 +30,13 @@ from agent_gate.surfaces.mcp.streams import Stream
 from agent_gate.surfaces.mcp.subscriptions import Listen, Watches
 from agent_gate.surfaces.mcp.wire import (
     HANDSHAKE_ERAS,
+    HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     META_CAPABILITIES,
     META_VERSION,
     MODERN,
+    PARSE_ERROR,
     STATUSES,
     UNSAID_ERA,
     Message,
@@ -53,9 +55,16 @@ PATHS = {b"/mcp": "", b"/mcp/full": "full", b"/mcp/proxy": "proxy", b"/mcp/gatew
 STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 ACCEPTED = Response(202)
 MOST_LISTENS = 64
-UNKNOWN_SESSION = RpcError(-32001, "Session not found; send initialize to begin a new one")
+HANDSHAKE_STATUSES = {code: STATUSES[code] for code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH)}
 
 Answer = Response | StreamResponse
+
+
+class UnknownSession(RpcError):
+    """The session is unknown, ended or another caller's; all three look the same."""
+
+    def __init__(self) -> None:
+        super().__init__(-32001, "Session not found; send initialize to begin a new one")
 
 
 class McpSurface:
@@ -109,18 +118,18 @@ class McpSurface:
         return self._get_or_delete(request, caller)
 
     async def _post(self, request: Request, caller: Caller, mode: str) -> Answer:
-        message = Message()
+        message, version = Message(), request.header(b"mcp-protocol-version")
+        modern = version is not None and version not in HANDSHAKE_HEADERS
         try:
             message = read_message(request.body)
-            version = request.header(b"mcp-protocol-version")
-            if version is not None and version not in HANDSHAKE_HEADERS:
+            if modern and version is not None:
                 return await self._modern(request, caller, mode, message, version)
             return await self._handshake(request, caller, mode, message, version)
+        except UnknownSession as error:
+            return Response(404, error_response(bytes(message.id), error))
         except RpcError as error:
-            status = 404 if error is UNKNOWN_SESSION else STATUSES.get(error.code, 400)
+            status = (STATUSES if modern else HANDSHAKE_STATUSES).get(error.code, 200)
             return Response(status, error_response(bytes(message.id), error))
-
-    # -- 2026-07-28
 
     async def _modern(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes
@@ -180,8 +189,6 @@ class McpSurface:
             self.watches.forget(listen.uris)
             stream.end()
 
-    # -- the revisions with a handshake
-
     async def _handshake(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes | None
     ) -> Answer:
@@ -215,7 +222,7 @@ class McpSurface:
             return None
         session = self.sessions.find(ident.decode("latin-1"), caller)
         if session is None:
-            raise UNKNOWN_SESSION
+            raise UnknownSession
         return session
 
     def _without_answer(self, session: Session | None, message: Message) -> None:
@@ -233,8 +240,6 @@ class McpSurface:
     def _ended(self, session: Session) -> None:
         self.notices.leave(session)
         self.watches.forget(session.watching)
-
-    # -- both
 
     async def _run(self, visit: HttpVisit, method: str, params: Params) -> Answer:
         """Answer in a task of its own, because a call goes on when its client has gone."""
@@ -268,7 +273,7 @@ class McpSurface:
             return refusal(405, "INVALID_ARGS", message, ((b"allow", b"POST"),))
         try:
             session = self._session(request, caller)
-        except RpcError as error:
+        except UnknownSession as error:
             return Response(404, error_response(b"", error))
         assert session is not None
         if request.method == "DELETE":
