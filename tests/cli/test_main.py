@@ -1,0 +1,297 @@
+"""The command itself: what it imports, what it means without a command, and where JSON goes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+from tests.wsgate import files
+
+from agent_gate.cli import main as cli
+from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
+from agent_gate.cli.toolhelp import tool_help
+from agent_gate.errors import InvalidArgs
+
+HEAVY = (
+    "asyncio",
+    "ssl",
+    "msgspec",
+    "websockets",
+    "cryptography",
+    "uvloop",
+    "ruamel",
+    "agent_gate.app",
+    "agent_gate.client",
+)
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    api = Api()
+    with running(tmp_path_factory.mktemp("main"), files(api)) as started:
+        yield started
+    api.close()
+
+
+def agent_gate(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    variables = {"PATH": os.environ["PATH"], "HOME": str(cwd), **env}
+    return subprocess.run(
+        [COMMAND, *arguments], cwd=cwd, env=variables, input=stdin, capture_output=True, text=True, timeout=30
+    )
+
+
+def test_help_lists_every_command_and_imports_none(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from agent_gate.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit as end: assert not end.code\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+    for name in ("request", "tools", "pending", "serve", "approvals", "completion"):
+        assert f"\n  {name} " in done.stdout
+    assert (
+        done.stdout.index("For agents") < done.stdout.index("For operators") < done.stdout.index("To set up")
+    )
+
+
+def test_help_is_there_within_150_milliseconds(tmp_path: Path) -> None:
+    taken = []
+    for _ in range(5):
+        began = time.perf_counter()
+        agent_gate("--help", cwd=tmp_path)
+        taken.append(time.perf_counter() - began)
+    assert min(taken) < 0.15, taken
+
+
+def test_every_listed_command_has_the_help_it_is_listed_with(tmp_path: Path) -> None:
+    context = cli.cli.make_context("agent-gate", ["--help"], resilient_parsing=True)
+    names = cli.cli.list_commands(context)
+    assert {"request", "tools", "pending", "browse", "completion", "serve"} <= set(names)
+    for name in names:
+        command = cli.cli.get_command(context, name)
+        assert command is not None
+        assert command.help, name
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["--insecure"], ["serve", "--insecure"]),
+        (["--config", "c.yaml", "--insecure"], ["serve", "--config", "c.yaml", "--insecure"]),
+        (["serve", "--insecure"], ["serve", "--insecure"]),
+        (["--help"], ["--help"]),
+        (["--version"], ["--version"]),
+        (["tools"], ["tools"]),
+    ],
+)
+def test_flags_alone_belong_to_serve(given: list[str], meant: list[str]) -> None:
+    assert cli.with_command(given) == meant
+
+
+def test_nothing_at_all_serves_unless_a_gateway_runs_here(
+    tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.with_command([]) == ["serve"]
+    done = agent_gate(cwd=gateway.folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("agent-gate ")
+    assert "Next: " in done.stdout
+
+
+def test_a_gateway_starts_without_its_command_and_with_its_flags(tmp_path: Path) -> None:
+    api = Api()
+    for name, text in files(api).items():
+        (tmp_path / name).write_text(text)
+    process = subprocess.Popen(
+        [COMMAND, "--config", "config.yaml", "--insecure"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    announced = json.loads(process.stdout.readline())
+    assert announced["url"].startswith("http://127.0.0.1:")
+    process.terminate()
+    assert process.wait(20) == 0
+    process.stdout.close()
+    api.close()
+
+
+def test_the_certificate_of_a_gateway_in_this_folder_is_trusted_on_this_machine(gateway: Gateway) -> None:
+    env = {"AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
+    done = agent_gate("request", "get_state", "entity_id=sensor.temp", cwd=gateway.folder, **env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["path"] == "/states/sensor.temp"
+
+
+def test_elsewhere_the_certificate_must_be_named(tmp_path: Path, gateway: Gateway) -> None:
+    env = {"AGENT_GATE_URL": gateway.url.replace("https", "wss"), "AGENT_TOKEN": TOKEN}
+    done = agent_gate("tools", cwd=tmp_path, **env)
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.startswith("Error: Connection failed: ")
+    assert "--fingerprint" in done.stderr
+    pinned = agent_gate("tools", "--fingerprint", gateway.announced["fingerprint"], cwd=tmp_path, **env)
+    assert pinned.returncode == 0, pinned.stderr
+    assert isinstance(json.loads(pinned.stdout), list)
+    ca = str(gateway.folder / "data" / "tls" / "gateway.crt")
+    assert agent_gate("tools", cwd=tmp_path, AGENT_GATE_CA=ca, **env).returncode == 0
+
+
+def test_a_call_goes_on_when_its_command_is_killed_and_pending_has_the_result(gateway: Gateway) -> None:
+    env = {"PATH": os.environ["PATH"], "AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
+    process = subprocess.Popen(
+        [COMMAND, "request", "turn_on", "entity_id=light.killed"],
+        cwd=gateway.folder,
+        env=env,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 10
+    while not gateway.admin.get("/api/approvals"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait(10)
+    gateway.answer()
+    rows: list[dict[str, str]] = []
+    while not rows:
+        assert time.monotonic() < deadline
+        done = agent_gate("pending", cwd=gateway.folder, AGENT_GATE_URL=gateway.url, AGENT_TOKEN=TOKEN)
+        rows = json.loads(done.stdout)
+    assert rows[0]["signature"] == "turn_on(light.killed)"
+
+
+def test_a_reader_that_goes_away_is_no_traceback(gateway: Gateway) -> None:
+    env = {"PATH": os.environ["PATH"], "AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
+    done = subprocess.run(
+        f"{COMMAND} tools | true",
+        shell=True,
+        cwd=gateway.folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_the_shell_completes_commands_tools_arguments_and_values(tmp_path: Path, gateway: Gateway) -> None:
+    def completed(words: str) -> set[str]:
+        env = {
+            "AGENT_GATE_URL": gateway.url,
+            "AGENT_TOKEN": TOKEN,
+            "AGENT_GATE_FINGERPRINT": gateway.announced["fingerprint"],
+            "XDG_CACHE_HOME": str(tmp_path),
+            "_AGENT_GATE_COMPLETE": "bash_complete",
+            "COMP_WORDS": f"agent-gate {words}",
+            "COMP_CWORD": str(len(f"agent-gate {words}x".split()) - 1),
+        }
+        done = agent_gate(cwd=tmp_path, **env)
+        return {line.partition(",")[2] for line in done.stdout.splitlines()}
+
+    assert "request" in completed("requ")
+    assert completed("request get_") == {"get_state"}
+    assert completed("request forecast ") == {"days=", "unit=", "detailed="}
+    assert completed("request forecast days=1 ") == {"unit=", "detailed="}
+    assert completed("request forecast unit=") == {"unit=c", "unit=f"}
+    [kept] = (tmp_path / "agent-gate").iterdir()
+    assert kept.stat().st_mode & 0o077 == 0
+    assert TOKEN not in kept.name
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_completion_script_for_each_shell(tmp_path: Path, shell: str) -> None:
+    done = agent_gate("completion", shell, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "_AGENT_GATE_COMPLETE" in done.stdout
+    assert agent_gate("completion", "tcsh", cwd=tmp_path).returncode == 4
+
+
+SCHEMA = {
+    "properties": {
+        "n": {"type": "integer"},
+        "x": {"type": ["number", "null"]},
+        "b": {"type": "boolean"},
+        "a": {"anyOf": [{"type": "array"}, {"type": "null"}]},
+        "r": {"$ref": "#/$defs/count"},
+        "s": {"type": ["string", "integer"]},
+        "o": {"oneOf": [{"type": "object"}, {"type": "boolean"}]},
+        "loop": {"$ref": "#/properties/loop"},
+        "any": {},
+        "flag": True,
+    },
+    "$defs": {"count": {"type": "integer"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("n", "3", 3),
+        ("n", "3.0", "3.0"),
+        ("n", "true", "true"),
+        ("n", "1_000", "1_000"),
+        ("x", "2", 2),
+        ("x", "2.5", 2.5),
+        ("x", "null", None),
+        ("x", "nan", "nan"),
+        ("b", "true", True),
+        ("b", "yes", "yes"),
+        ("a", "[1,2]", [1, 2]),
+        ("r", "7", 7),
+        ("s", "7", "7"),
+        ("o", '{"k":1}', {"k": 1}),
+        ("loop", "1", "1"),
+        ("any", "1", "1"),
+        ("flag", "1", "1"),
+        ("absent", "1", "1"),
+    ],
+)
+def test_a_value_takes_the_type_the_schema_wants(name: str, text: str, value: object) -> None:
+    found = coerced(text, types_of(SCHEMA, name))
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_arguments_are_split_at_the_first_equals_sign(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"from": "file", "n": 1}')
+    given = ["q=a=b", "empty=", f"@{tmp_path}/a.json", "n:=2", "user=@bob", "url=http://x?a:=1"]
+    assert parse_arguments(given) == {
+        "q": "a=b",
+        "empty": "",
+        "from": "file",
+        "n": 2,
+        "user": "@bob",
+        "url": "http://x?a:=1",
+    }
+    assert plain_names(given) == ["q", "empty", "user", "url"]
+    assert plain_names(["n=1", "n:=2"]) == []
+    for wrong in ("nothing", "=value", ":=1", "@", "n:=[", "n:=NaN", 'n:={"a":1,"a":2}'):
+        with pytest.raises(InvalidArgs, match=r"^Invalid argument format"):
+            parse_arguments([wrong])
+
+
+def test_a_tools_help_hides_nothing_and_obeys_nothing() -> None:
+    tool = {
+        "name": "evil",
+        "description": "ok\x1b[31m\u202e",
+        "args": {},
+        "input_schema": {"properties": {"a": {"description": "line\nbreak", "default": [1]}, "b": True}},
+    }
+    text = tool_help(tool)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "line\\nbreak" in text
+    assert "default [1]" in text
