@@ -50,6 +50,7 @@ class Cupboard:
     def __init__(self, key: str = "lab", *, prefix: bool = True) -> None:
         self.key = self.namespace = self.title = key
         self.prefix = prefix
+        self.available = True
         self.definitions: dict[str, Definition] = {}
         self.works: dict[str, Work] = {}
         self.jobs: list[Job] = []
@@ -191,6 +192,7 @@ class SmallGate:
                 key=source.key,
                 namespace=source.namespace,
                 definitions=tuple(source.definitions.values()),
+                available=source.available,
                 prefix=source.prefix,
             )
             for source in self.sources.by_key.values()

@@ -199,6 +199,26 @@ def test_a_session_hears_of_changed_lists_once_and_of_its_own_resources(tmp_path
     run(main())
 
 
+def test_a_source_that_comes_back_is_asked_again_to_watch_what_clients_subscribed_to(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
+            await client.initialize()
+            await client.ask("resources/subscribe", uri="attic://b")
+            attic.forwarded.clear()
+            for available in False, True:
+                attic.available = available
+                gate.publish()
+            while not attic.forwarded:
+                await asyncio.sleep(0.005)
+            assert attic.forwarded == [("resources/subscribe", {"uri": "attic://b"})]
+            assert lab.forwarded == []
+
+    run(main())
+
+
 def test_a_second_stream_of_a_session_takes_over_from_the_first(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         lab = Cupboard()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from agent_gate.core.call import Caller
-from agent_gate.core.catalog import Shelf
+from agent_gate.core.catalog import Catalog, Shelf
 from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json
 from agent_gate.surfaces.mcp.contexts import Contexts, Sources
@@ -40,8 +40,15 @@ Key = tuple[str, str, str, bool]
 class Notices:
     """Remembers what each kind of listener last saw, so that only visible changes are told."""
 
-    def __init__(self, lists: ToolLists, contexts: Contexts, sources: Sources, shelf: Shelf) -> None:
-        self._contexts, self._sources = contexts, sources
+    def __init__(
+        self,
+        lists: ToolLists,
+        contexts: Contexts,
+        sources: Sources,
+        shelf: Shelf,
+        returned: Callable[[str], None],
+    ) -> None:
+        self._contexts, self._sources, self._returned = contexts, sources, returned
         self._listeners: set[Listener] = set()
         self._known: dict[Key, object] = {}
         self._undo: dict[str, tuple[ContextSource, Callable[[], None]]] = {}
@@ -53,7 +60,7 @@ class Notices:
                 + contexts.list_templates(who.caller, modern=who.modern)
             ),
         }
-        self._stop: Callable[[], None] | None = shelf.subscribe(lambda _before, _now: self.swapped())
+        self._stop: Callable[[], None] | None = shelf.subscribe(self._on_swap)
 
     def __len__(self) -> int:
         return len(self._listeners)
@@ -83,6 +90,13 @@ class Notices:
         for _, undo in self._undo.values():
             undo()
         self._undo.clear()
+
+    def _on_swap(self, before: Catalog, now: Catalog) -> None:
+        self.swapped()
+        for key, listing in now.listings.items():
+            old = before.listings.get(key)
+            if old is not None and listing.available and not old.available:
+                self._returned(key)
 
     def swapped(self) -> None:
         """A new catalog: sources may have come or gone, and with them anything they offer."""

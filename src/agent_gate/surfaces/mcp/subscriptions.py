@@ -1,12 +1,15 @@
 """Who is subscribed to what: `subscriptions/listen` of 2026-07-28, and `resources/subscribe` before it."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_gate.core.call import Caller
+from agent_gate.core.ports import Clock, ContextSource
 from agent_gate.core.tool import Json
-from agent_gate.surfaces.mcp.contexts import Contexts
+from agent_gate.errors import GatewayError
+from agent_gate.surfaces.mcp.contexts import SECONDS, Contexts
 from agent_gate.surfaces.mcp.visit import Visit
 from agent_gate.surfaces.mcp.wire import (
     INVALID_PARAMS,
@@ -21,6 +24,7 @@ from agent_gate.surfaces.mcp.wire import (
     response,
 )
 
+log = logging.getLogger("agent_gate.surfaces.mcp")
 FLAGS = {
     "toolsListChanged": TOOLS_CHANGED,
     "promptsListChanged": PROMPTS_CHANGED,
@@ -75,9 +79,10 @@ class Listen:
 class Watches:
     """How many listeners watch each resource; its source is asked on the first and told on the last."""
 
-    def __init__(self, contexts: Contexts) -> None:
-        self._contexts = contexts
+    def __init__(self, contexts: Contexts, clock: Clock) -> None:
+        self._contexts, self._clock = contexts, clock
         self._counts: Counter[str] = Counter()
+        self._owners: dict[str, ContextSource] = {}
 
     async def watch(self, visit: Visit, uri: str) -> None:
         source = self._contexts.owner(visit.caller, uri)
@@ -91,15 +96,26 @@ class Watches:
             except RpcError:
                 self._counts[uri] -= 1
                 raise
+            self._owners[uri] = source
 
     async def unwatch(self, visit: Visit, uri: str) -> None:
         self._counts[uri] -= 1
         if self._counts[uri] > 0:
             return
         del self._counts[uri]
-        source = self._contexts.owner(visit.caller, uri)
+        source = self._owners.pop(uri, None)
         if source is not None:
             await self._contexts.forward(visit, source, "resources/unsubscribe", {"uri": uri})
+
+    async def renew(self, key: str) -> None:
+        """A source is back: it may have forgotten what it was asked to watch."""
+        for uri, source in list(self._owners.items()):
+            if source.key == key:
+                deadline = self._clock.monotonic() + SECONDS
+                try:
+                    await source.forward("resources/subscribe", {"uri": uri}, None, deadline)
+                except GatewayError as error:
+                    log.info("%s no longer tells of a resource: %s", key, error.message)
 
     def forget(self, uris: frozenset[str] | set[str]) -> None:
         """A listener is gone; its sources are left subscribed, which costs them nothing but a notice."""

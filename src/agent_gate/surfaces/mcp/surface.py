@@ -92,9 +92,9 @@ class McpSurface:
         self.contexts = Contexts(contexts, shelf, sealer, clock)
         self.lists = ToolLists(visible, self.modes)
         self.calling = Calling(calls, shelf, sealer, clock, self.modes, hold=hold, beat=beat)
-        self.watches = Watches(self.contexts)
+        self.watches = Watches(self.contexts, clock)
         self.methods = Methods(self.calling, self.lists, self.contexts, self.watches, instructions)
-        self.notices = Notices(self.lists, self.contexts, contexts, shelf)
+        self.notices = Notices(self.lists, self.contexts, contexts, shelf, self._returned)
         self.sessions = Sessions(clock, self.notices.join, self._ended)
         self._checks = ModernChecks(shelf)
         self._listens: dict[Listen, Stream] = {}
@@ -236,6 +236,9 @@ class McpSurface:
             visit = session.visits.get(wanted)
             if visit is not None:
                 self._spawn(self.calling.cancelled(visit))
+
+    def _returned(self, key: str) -> None:
+        self._spawn(self.watches.renew(key))
 
     def _ended(self, session: Session) -> None:
         self.notices.leave(session)
