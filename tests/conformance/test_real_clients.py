@@ -15,6 +15,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from agent_gate.core.approval import Answer
+from agent_gate.net.http import Request
 from conformance.node_packages import CACHE, installed, node
 from surfaces.mcp.mcp_gate import ALLOW_ALL, TOKEN, Gate, config_text, fixture_over_stdio, running_gate
 
@@ -73,6 +75,50 @@ def test_the_python_client_lists_calls_and_reads_in_both_eras(tmp_path: Path) ->
         await use_in(gate, "auto", "2026-07-28")
 
     with_gate(tmp_path, use)
+
+
+@pytest.mark.slow
+def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -> None:
+    """The hold is short, and the person answers only once the client has come back."""
+
+    async def approve(gate: Gate, came_back: asyncio.Event) -> None:
+        await came_back.wait()
+        answer = Answer(verdict="approve", person="operator", channel="test")
+        await gate.gateway.calls.answer(gate.gateway.inbox.open()[0].id, answer)
+
+    def watch(came_back: asyncio.Event, handle: Any) -> Any:
+        async def watched(request: Request) -> Any:
+            if b'"requestState"' in request.body:
+                came_back.set()
+            return await handle(request)
+
+        return watched
+
+    async def with_python(gate: Gate) -> str:
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            transport = streamable_http_client(gate.url, http_client=http)
+            async with Client(transport, mode="auto") as client:
+                result: Any = await client.call_tool("test_simple_text", {})
+                return str(result.content[0].text)
+
+    async def with_typescript(gate: Gate) -> str:
+        argv = (node(), str(TS_CLIENT), str(CACHE / "clients"), gate.url, TOKEN, "modern")
+        found = json.loads(await output(*argv, folder=tmp_path))
+        return str(found["result"]["content"][0]["text"])
+
+    async def main() -> None:
+        installed("clients")
+        config = config_text(fixture_over_stdio(), limits={"hold": 0.3})
+        asking = "defaults: [{pattern: '*', action: ask}]\nrules: []\n"
+        async with asyncio.timeout(60), running_gate(tmp_path, config, asking) as gate:
+            handle = gate.gateway.mcp.handle
+            for work in with_python, with_typescript:
+                came_back = asyncio.Event()
+                gate.gateway.mcp.handle = watch(came_back, handle)  # type: ignore[method-assign]
+                text, _ = await asyncio.gather(work(gate), approve(gate, came_back))
+                assert text == TEXT
+
+    uvloop.run(main())
 
 
 @pytest.mark.slow
