@@ -14,7 +14,11 @@ from pathlib import Path
 from shutil import which
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "servers"
-PYTHON_SERVERS = {"time": "mcp-server-time==2026.10.19", "git": "mcp-server-git==2026.10.19"}
+PYTHON_SERVERS = {
+    "time": "mcp-server-time==2026.10.19",
+    "git": "mcp-server-git==2026.10.19",
+    "mqtt": "amqtt==0.12.1",
+}
 NODE_SERVERS = {
     "filesystem": ("@modelcontextprotocol/server-filesystem", "2026.8.31"),
     "memory": ("@modelcontextprotocol/server-memory", "2026.8.31"),

@@ -1,0 +1,232 @@
+"""Plugins do their work, and whatever else they do hurts only themselves."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import plugins_for_tests as plugins
+import pytest
+from plugin_parts import HERE, Make, config_of, job
+
+from agent_gate.core.ports import SystemClock
+from agent_gate.errors import ConfigError, DependencyUnavailable, UpstreamError
+from agent_gate.sources.plugin import SOURCE
+from agent_gate.sources.plugin.loading import load_handler
+
+Run = Callable[[Any], Any]
+
+
+async def eventually(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+def test_a_plugin_gets_its_configuration_and_its_tools_and_answers(make: Make, run: Run) -> None:
+    async def main() -> None:
+        async with make("Good") as source:
+            result = await source.answer(await job(source, arguments={"how": "well"}))
+            data = json.loads(result.body)
+            assert data["tool"] == "work"
+            assert data["args"] == {"how": "well"}
+            assert data["tools"] == ["work", "wrapped"]
+            assert data["url"] == "custom://anything"
+            assert data["thread"] == "plugin p"
+            assert source._handler.started
+
+    run(main())
+
+
+def test_an_answer_is_wrapped_as_the_tool_says(make: Make, run: Run) -> None:
+    async def main() -> None:
+        async with make("Slow") as source:
+            result = await source.answer(await job(source, "wrapped"))
+            assert json.loads(result.body) == {"state": "plugin p"}
+
+    run(main())
+
+
+def test_what_a_plugin_does_to_its_arguments_stays_with_it(make: Make, run: Run) -> None:
+    async def main() -> None:
+        async with make("Good") as source:
+            work = await job(source, arguments={"how": "a"})
+            await source.answer(work)
+            assert work.arguments == {"how": "a"}
+
+    run(main())
+
+
+@pytest.mark.parametrize("name", ["Blocking", "BlockingLoop"])
+def test_a_plugin_that_blocks_does_not_delay_the_gateway(make: Make, run: Run, name: str) -> None:
+    handler = getattr(plugins, name)
+    handler.go_on.clear()
+
+    async def main() -> None:
+        async with make(name) as source:
+            blocked = asyncio.create_task(source.answer(await job(source)))
+            await asyncio.sleep(0)
+            loop = asyncio.get_running_loop()
+            for _ in range(20):
+                before = loop.time()
+                await asyncio.sleep(0.001)
+                assert loop.time() - before < 0.5
+            assert not blocked.done()
+            handler.go_on.set()
+            assert (await blocked).body == b'"done"'
+
+    run(main())
+
+
+def test_only_so_many_calls_run_at_once_and_the_rest_are_told_that_nothing_was_sent(
+    make: Make, run: Run
+) -> None:
+    plugins.Blocking.go_on.clear()
+
+    async def main() -> None:
+        async with make("Blocking", options={"concurrency": 2}) as source:
+            work = [asyncio.create_task(source.answer(await job(source))) for _ in range(2)]
+            await eventually(lambda: plugins.Blocking.running == 2)
+            with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+                await source.answer(await job(source, seconds=0.2))
+            assert plugins.Blocking.running == 2
+            plugins.Blocking.go_on.set()
+            assert len(await asyncio.gather(*work)) == 2
+            assert (await source.answer(await job(source))).body == b'"done"'
+
+    run(main())
+
+
+def test_a_call_that_was_given_up_keeps_its_place_until_the_thread_is_done(make: Make, run: Run) -> None:
+    plugins.Blocking.go_on.clear()
+
+    async def main() -> None:
+        async with make("Blocking", options={"concurrency": 1}) as source:
+            work = asyncio.create_task(source.answer(await job(source)))
+            await eventually(lambda: plugins.Blocking.running == 1)
+            work.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+            with pytest.raises(DependencyUnavailable):
+                await source.answer(await job(source, seconds=0.2))
+            plugins.Blocking.go_on.set()
+            assert (await source.answer(await job(source))).body == b'"done"'
+
+    run(main())
+
+
+def test_a_cancellation_reaches_a_coroutine(make: Make, run: Run) -> None:
+    plugins.Cancellable.cancelled.clear()
+
+    async def main() -> None:
+        async with make("Cancellable") as source:
+            work = asyncio.create_task(source.answer(await job(source)))
+            await asyncio.sleep(0.05)
+            work.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+            await eventually(plugins.Cancellable.cancelled.is_set)
+
+    run(main())
+
+
+@pytest.mark.parametrize("name", ["Crashing", "CrashingLoop"])
+@pytest.mark.parametrize("how", ["exit", "fail"])
+def test_a_plugin_that_crashes_answers_the_next_call_and_tells_no_secret(
+    make: Make, run: Run, name: str, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with make(name) as source:
+            for _ in range(2):
+                with pytest.raises(UpstreamError) as caught:
+                    await source.answer(await job(source, arguments={"how": how}))
+                assert "hunter2" not in caught.value.message
+                assert caught.value.message.startswith("p failed (")
+
+    with caplog.at_level(logging.ERROR):
+        run(main())
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_an_error_that_a_plugin_means_for_the_agent_reaches_it_without_the_password(
+    make: Make, run: Run
+) -> None:
+    async def main() -> None:
+        async with make("Crashing") as source:
+            with pytest.raises(UpstreamError, match="The valve is stuck") as caught:
+                await source.answer(await job(source, arguments={"how": "told"}))
+            assert "hunter2" not in caught.value.message
+            with pytest.raises(UpstreamError, match="not JSON"):
+                await source.answer(await job(source, arguments={"how": "object"}))
+            with pytest.raises(UpstreamError, match="at most 1000000"):
+                await source.answer(await job(source, arguments={"how": "large"}))
+
+    run(main())
+
+
+def test_a_plugin_that_cannot_start_stays_visible_and_is_tried_again(make: Make, run: Run) -> None:
+    plugins.NoStart.tries = 0
+
+    async def main() -> None:
+        async with make("NoStart") as source:
+            for _ in range(2):
+                with pytest.raises(DependencyUnavailable, match="did not start") as caught:
+                    await source.connect()
+                assert "hunter2" not in caught.value.message
+            assert [definition.name for definition in await source.connect()] == ["work", "wrapped"]
+            assert (await source.answer(await job(source))).body == b"3"
+
+    run(main())
+
+
+def test_a_source_that_is_closed_leaves_no_thread_behind(make: Make, run: Run) -> None:
+    async def main() -> None:
+        async with make("Good") as source:
+            await source.connect()
+            worker = source._worker
+        assert not worker._thread.is_alive()
+        with pytest.raises(DependencyUnavailable):
+            await source.answer(SimpleNamespace(case=None, deadline=0.0))
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("no_such_module:Class", "no_such_module cannot be imported"),
+        ("plugins_for_tests:Nobody", "has no class Nobody"),
+        ("plugins_for_tests:Stranger", "is not a subclass of agent_gate.ServiceHandler"),
+        ("plugins_for_tests:not_a_class", "is not a subclass"),
+        ("plugins_for_tests:Unfinished", "does not implement execute"),
+        ("broken_plugin:Broken", "broken_plugin cannot be imported: ZeroDivisionError"),
+        ("plugins_for_tests", "must be module:Class"),
+        ("../evil:Class", "must be module:Class"),
+        ("", "must be module:Class"),
+    ],
+)
+def test_a_class_that_is_no_plugin_is_a_config_error_with_its_place(
+    tmp_path: Path, spec: str, message: str
+) -> None:
+    (tmp_path / "broken_plugin.py").write_text("1 / 0\n")
+    with pytest.raises(ConfigError) as caught:
+        load_handler(config_of("", handler_class=spec), [HERE, tmp_path])
+    assert caught.value.message.startswith("config.yaml:7: service p: ")
+    assert message in caught.value.message
+
+
+def test_the_entry_point_makes_a_source_for_python_services_only() -> None:
+    services = {
+        "p": config_of("Good"),
+        "h": config_of("Good", name="h", handler="http"),
+    }
+    settings = SimpleNamespace(services=services, plugins=SimpleNamespace(paths=[HERE]))
+    toolbox = SimpleNamespace(clock=SystemClock(), max_bytes=10)
+    [plan] = SOURCE.make(settings, toolbox)
+    assert plan.source.key == "p"
+    assert plan.settings is services["p"]
+    services["p"] = config_of("Good", options={"concurrency": 0})
+    with pytest.raises(ConfigError, match=r"options\.concurrency"):
+        SOURCE.make(settings, toolbox)
