@@ -262,15 +262,19 @@ class Pattern:
         self.inner = self.reach([self.enter], frozenset())
 
     def search(self, line: str) -> bool:
+        return self.end(line) is not None
+
+    def end(self, line: str) -> int | None:
+        """Where the first match ends; None where there is none."""
         current = self.reach([self.enter], frozenset({START} | ({END} if not line else set())))
         last = len(line) - 1
         for at, letter in enumerate(line):
             if self.goal in current:
-                return True
+                return at
             current = (
                 self.step(current, letter) if at < last else self.move(current, letter, frozenset({END}))
             )
-        return self.goal in current
+        return len(line) if self.goal in current else None
 
     def step(self, current: States, letter: str) -> States:
         found = self.cache.get((current, letter))

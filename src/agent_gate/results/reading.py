@@ -80,11 +80,16 @@ def _read_mcp(result: Mapping[str, Any]) -> Reading:
         part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)
     ]
     others = tuple(_other(part) for part in parts if part.get("type") != "text")
-    structured = result.get("structuredContent")
-    if structured is not None and not result.get("isError"):
+    structured, text = result.get("structuredContent"), "\n".join(texts)
+    if structured is not None and not result.get("isError") and not _only_wraps(structured, text):
         return Reading(pretty(structured), structured, True, others)
-    reading = _of_text("\n".join(texts))
+    reading = _of_text(text)
     return Reading(reading.text, reading.value, reading.is_json, others)
+
+
+def _only_wraps(structured: Json, text: str) -> bool:
+    """Whether the structured content is nothing but the text in an object, as many servers send it."""
+    return isinstance(structured, dict) and list(structured.values()) == [text]
 
 
 def _other(part: Mapping[str, Any]) -> str:

@@ -156,8 +156,9 @@ def grep(reading: Reading, selector: Selector, frame: Frame) -> View:
     """Lines that match a regular expression, each with its number; `start` continues after earlier ones."""
     pattern = Pattern(word(selector, "pattern"), ignore_case=bool(selector.get("ignore_case", False)))
     start = number(selector, "start", 0)
-    hits = [at for at in range(start, len(reading.lines)) if pattern.search(reading.lines[at])]
-    shown = frame.take(f"{at}: {_short(reading.lines[at])}" for at in hits[:MAX_MATCHES])
+    ends = {at: pattern.end(reading.lines[at]) for at in range(start, len(reading.lines))}
+    hits = [at for at, end in ends.items() if end is not None]
+    shown = frame.take(f"{at}: {_around(reading.lines[at], ends[at] or 0)}" for at in hits[:MAX_MATCHES])
     if not hits:
         return View(text="", left=f"no line matches from line {start} to {len(reading.lines)}")
     if len(shown) == len(hits):
@@ -203,6 +204,13 @@ def _listing(entries: list[str], what: str, frame: Frame) -> View:
         else f"{len(entries) - len(taken)} of {len(entries)} {what} are not shown"
     )
     return View(text="\n".join(taken), left=left)
+
+
+def _around(line: str, at: int) -> str:
+    """The part of a long line in which a match ends, with what is left out on either side."""
+    begin = max(0, min(at - LONG_LINE // 2, len(line) - LONG_LINE))
+    before = f"({begin} characters before) …" if begin else ""
+    return before + _short(line[begin:])
 
 
 def _short(line: str) -> str:
