@@ -137,7 +137,7 @@ class Answer:
         try:
             performance.result = await self._sources.answer(Job(case=case, deadline=performance.deadline))
         except GatewayError as error:
-            performance.error = error
+            performance.error = without_secrets(error, case)
         except asyncio.CancelledError:
             performance.error = self._interrupted(performance)
         finally:
@@ -160,6 +160,15 @@ class Answer:
             else "The gateway stopped while the tool ran"
         )
         return OutcomeUnknown(f"{why}. {MAY_HAVE_RUN}")
+
+
+def without_secrets(error: GatewayError, case: Case) -> GatewayError:
+    """An upstream may repeat what it was sent; an argument declared secret stays one."""
+    secret = case.tool.definition.secret
+    if secret:
+        values = (str(case.call.arguments[name]) for name in secret if name in case.call.arguments)
+        error.message = Redactor(values).known(error.message)
+    return error
 
 
 Shaper = Callable[[Case, Result], Awaitable[Result]]

@@ -1,8 +1,10 @@
 """The one place that takes secrets out of what is shown: by value in text, by name in arguments."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 MASK = "•••"
 SHORTEST_SECRET = 6
@@ -21,7 +23,9 @@ class Redactor:
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Replace what is known; short values are left out, because they would blot out ordinary text."""
-        known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
+        known = sorted(
+            {form for s in secrets if len(s) >= SHORTEST_SECRET for form in forms(s)}, key=len, reverse=True
+        )
         self._pattern = re.compile("|".join(map(re.escape, known))) if known else None
 
     def text(self, text: str) -> str:
@@ -35,6 +39,11 @@ class Redactor:
 
     def holds(self, text: str) -> bool:
         return self._pattern is not None and self._pattern.search(text) is not None
+
+
+def forms(secret: str) -> set[str]:
+    """A secret as it may come back: as it is, as part of an address, inside JSON."""
+    return {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
 
 
 def mask_arguments(arguments: Mapping[str, Any], secret: frozenset[str]) -> Mapping[str, Any]:
