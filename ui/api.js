@@ -14,7 +14,10 @@ async function failure(reply) {
   try {
     return new ApiError(reply.status, (await reply.json()).error);
   } catch {
-    return new ApiError(reply.status, { code: "INTERNAL", message: `The gateway answered ${reply.status} and nothing readable.` });
+    return new ApiError(reply.status, {
+      code: "INTERNAL",
+      message: `The gateway answered ${reply.status} and nothing readable.`,
+    });
   }
 }
 

@@ -34,7 +34,13 @@ function frame() {
   show(
     nav,
     Object.entries(PAGES).map(([name, [title]]) =>
-      h("a", { href: `#/${name}`, "data-page": name }, title, name === "approvals" ? h("b.badge", { hidden: true }) : null)),
+      h(
+        "a",
+        { href: `#/${name}`, "data-page": name },
+        title,
+        name === "approvals" ? h("b.badge", { hidden: true }) : null,
+      ),
+    ),
   );
   show(
     top_,
@@ -78,7 +84,13 @@ function loggedOut() {
   leave();
   show(
     document.body,
-    h("main.welcome", h("h1", "You are logged out"), h("p", "On the gateway's machine, run"), h("pre", h("code", "agent-gate login")), h("p.quiet", "and open the link it prints.")),
+    h(
+      "main.welcome",
+      h("h1", "You are logged out"),
+      h("p", "On the gateway's machine, run"),
+      h("pre", h("code", "agent-gate login")),
+      h("p.quiet", "and open the link it prints."),
+    ),
   );
 }
 

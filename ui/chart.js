@@ -11,8 +11,17 @@ function make(name, attributes) {
 }
 
 function sheet(label) {
-  const svg = make("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, preserveAspectRatio: "none", class: "chart", role: "img", "aria-label": label });
-  svg.append(make("line", { x1: 0, x2: WIDE, y1: TALL - 0.5, y2: TALL - 0.5, class: "axis" }), make("line", { x1: 0, x2: WIDE, y1: 0.5, y2: 0.5, class: "axis" }));
+  const svg = make("svg", {
+    viewBox: `0 0 ${WIDE} ${TALL}`,
+    preserveAspectRatio: "none",
+    class: "chart",
+    role: "img",
+    "aria-label": label,
+  });
+  svg.append(
+    make("line", { x1: 0, x2: WIDE, y1: TALL - 0.5, y2: TALL - 0.5, class: "axis" }),
+    make("line", { x1: 0, x2: WIDE, y1: 0.5, y2: 0.5, class: "axis" }),
+  );
   return svg;
 }
 
@@ -24,8 +33,16 @@ export function thinned(points, most = MOST) {
   for (let at = 0; at < points.length; at += size) {
     const part = points.slice(at, at + size);
     const sum = (name) => part.reduce((total, point) => total + point[name], 0);
-    const most_ = (name) => part.reduce((high, point) => (point[name] === null ? high : Math.max(high ?? 0, point[name])), null);
-    out.push({ at: part[0].at, calls: sum("calls"), failed: sum("failed"), refused: sum("refused"), p50: most_("p50"), p95: most_("p95") });
+    const most_ = (name) =>
+      part.reduce((high, point) => (point[name] === null ? high : Math.max(high ?? 0, point[name])), null);
+    out.push({
+      at: part[0].at,
+      calls: sum("calls"),
+      failed: sum("failed"),
+      refused: sum("refused"),
+      p50: most_("p50"),
+      p95: most_("p95"),
+    });
   }
   return out;
 }
@@ -36,9 +53,21 @@ export function bars(points, whole, bad, label) {
   const step = WIDE / Math.max(points.length, 60);
   points.forEach((point, index) => {
     const x = WIDE - (points.length - index) * step;
-    for (const [value, kind] of [[whole(point), "bar_"], [bad(point), "bad"]]) {
+    for (const [value, kind] of [
+      [whole(point), "bar_"],
+      [bad(point), "bad"],
+    ]) {
       const tall = (value / high) * (TALL - 4);
-      if (tall > 0) svg.append(make("rect", { x: x + step * 0.1, width: Math.max(step * 0.8, 0.5), y: TALL - tall, height: tall, class: kind }));
+      if (tall > 0)
+        svg.append(
+          make("rect", {
+            x: x + step * 0.1,
+            width: Math.max(step * 0.8, 0.5),
+            y: TALL - tall,
+            height: tall,
+            class: kind,
+          }),
+        );
     }
   });
   return [svg, high];

@@ -10,7 +10,9 @@ const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0" };
 function escaped(character) {
   if (SHORT[character]) return SHORT[character];
   const code = character.codePointAt(0);
-  return code > 0xffff ? `\\u{${code.toString(16).toUpperCase()}}` : `\\u${code.toString(16).toUpperCase().padStart(4, "0")}`;
+  return code > 0xffff
+    ? `\\u{${code.toString(16).toUpperCase()}}`
+    : `\\u${code.toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
 // `text` as nodes: control, bidirectional and invisible characters appear as marked escapes.
@@ -94,10 +96,14 @@ export function button(label, work, { kind = "", key, ...props } = {}) {
 }
 
 export function copyButton(label, give) {
-  return button(label, async () => {
-    await navigator.clipboard.writeText(give());
-    say(`Copied: ${label.toLowerCase()}`);
-  }, { kind: "quiet" });
+  return button(
+    label,
+    async () => {
+      await navigator.clipboard.writeText(give());
+      say(`Copied: ${label.toLowerCase()}`);
+    },
+    { kind: "quiet" },
+  );
 }
 
 export function empty(title, ...advice) {

@@ -37,7 +37,11 @@ export const left = (until) => {
 export const ago = (at) => {
   const seconds = Math.floor(Date.now() / 1000 - at);
   if (seconds < 2) return "just now";
-  return seconds < 60 ? `${seconds} s ago` : seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${span(seconds)} ago`;
+  return seconds < 60
+    ? `${seconds} s ago`
+    : seconds < 3600
+      ? `${Math.floor(seconds / 60)} min ago`
+      : `${span(seconds)} ago`;
 };
 // A place in a file without its folders, as people say it: permissions.yaml:4
 export const place = (where) => where.replace(/^.*[\\/]/, "").replace(/(:\d+):\d+$/, "$1");
@@ -57,7 +61,8 @@ export const shell = (words) => words.map(quoted).join(" ");
 // One call in the three forms people paste: terminal, HTTP, script.
 export function copies(tool, args, url) {
   const pairs = Object.entries(args).map(([name, value]) =>
-    typeof value === "string" ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`);
+    typeof value === "string" ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`,
+  );
   const body = JSON.stringify(args);
   return {
     CLI: shell(["agent-gate", "request", tool, ...pairs]),

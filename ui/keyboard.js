@@ -1,7 +1,17 @@
 // One place for keys: pages bring their own, `g` and a letter changes the page, `?` shows them all.
 import { h } from "./dom.js";
 
-const PAGES = { n: "now", a: "approvals", c: "calls", t: "tools", s: "sources", p: "policy", e: "agents", o: "connect", h: "health" };
+const PAGES = {
+  n: "now",
+  a: "approvals",
+  c: "calls",
+  t: "tools",
+  s: "sources",
+  p: "policy",
+  e: "agents",
+  o: "connect",
+  h: "health",
+};
 let own = {};
 let waitingForPage = false;
 
@@ -14,11 +24,20 @@ const typing = (target) => target instanceof Element && target.matches("input, t
 export function help() {
   const rows = [
     ...Object.entries(PAGES).map(([key, page]) => [`g ${key}`, `the page ${page}`]),
-    ...Object.entries(own).filter(([, entry]) => entry.says).map(([key, entry]) => [key, entry.says]),
+    ...Object.entries(own)
+      .filter(([, entry]) => entry.says)
+      .map(([key, entry]) => [key, entry.says]),
     ["/", "search"],
     ["Esc", "leave a field, close this"],
   ];
-  const dialog = h("dialog", h("h2", "Keys"), h("dl.keys", rows.map(([key, says]) => [h("dt", h("kbd", key)), h("dd", says)])));
+  const dialog = h(
+    "dialog",
+    h("h2", "Keys"),
+    h(
+      "dl.keys",
+      rows.map(([key, says]) => [h("dt", h("kbd", key)), h("dd", says)]),
+    ),
+  );
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", () => dialog.close());
   document.body.append(dialog);

@@ -46,8 +46,11 @@ export function every(milliseconds, work) {
 }
 
 export function chosen(options, value, onchange, label) {
-  return h("select", { onchange: (event) => onchange(event.target.value), "aria-label": label },
-    options.map(([key, title]) => h("option", { value: key, selected: key === value }, title)));
+  return h(
+    "select",
+    { onchange: (event) => onchange(event.target.value), "aria-label": label },
+    options.map(([key, title]) => h("option", { value: key, selected: key === value }, title)),
+  );
 }
 
 // A JSON object from a text area, or an error that says what is wrong.
@@ -58,6 +61,25 @@ export function jsonOf(area) {
   } catch (error) {
     throw new Error(`The arguments are not JSON: ${error.message}`);
   }
-  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error("The arguments must be a JSON object, such as {\"name\": \"value\"}");
+  if (value === null || typeof value !== "object" || Array.isArray(value))
+    throw new Error('The arguments must be a JSON object, such as {"name": "value"}');
   return value;
+}
+
+// The keys that walk through a list.
+export function movement(list, thing) {
+  const [down, up] = [() => list.move(1), () => list.move(-1)];
+  return {
+    j: { does: down, says: `next ${thing}` },
+    k: { does: up, says: `previous ${thing}` },
+    ArrowDown: { does: down },
+    ArrowUp: { does: up },
+  };
+}
+
+// A list in a box that is as tall as its rows, up to `most` of the window.
+export function boxed(place, list, items, { kind = "", most = "60vh" } = {}) {
+  if (!place.contains(list.node)) show(place, h(`div.boxed${kind}`, list.node));
+  list.node.style.height = `min(${most}, calc(${items.length} * var(--row) + 1px))`;
+  list.set(items);
 }

@@ -102,7 +102,8 @@ export class List {
     const tall = this.rowHeight();
     const [top, bottom] = [index * tall, (index + 1) * tall];
     if (top < this.node.scrollTop) this.node.scrollTop = top;
-    else if (bottom > this.node.scrollTop + this.node.clientHeight) this.node.scrollTop = bottom - this.node.clientHeight;
+    else if (bottom > this.node.scrollTop + this.node.clientHeight)
+      this.node.scrollTop = bottom - this.node.clientHeight;
     this.draw();
   }
 }

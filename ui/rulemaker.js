@@ -4,8 +4,15 @@ import { diff } from "./diff.js";
 import { button, h, say, show } from "./dom.js";
 import { chosen } from "./layout.js";
 
-const ACTIONS = [["allow", "allow"], ["ask", "ask a person"], ["deny", "deny"]];
-const SCOPES = [["exact", "exactly this call"], ["tool", "every call of this tool"]];
+const ACTIONS = [
+  ["allow", "allow"],
+  ["ask", "ask a person"],
+  ["deny", "deny"],
+];
+const SCOPES = [
+  ["exact", "exactly this call"],
+  ["tool", "every call of this tool"],
+];
 
 export function makeRule(approval, passphrase) {
   const wanted = { approval: approval.id, action: "allow", scope: "exact" };
@@ -13,8 +20,15 @@ export function makeRule(approval, passphrase) {
   const dialog = h(
     "dialog",
     h("h2", "Make a rule from this"),
-    h("p.soft", "The rule decides calls from now on, and it stays in the file. This question still waits for its own answer."),
-    h("div.buttons", chosen(ACTIONS, "allow", (action) => look({ action }), "What the rule does"), chosen(SCOPES, "exact", (scope) => look({ scope }), "What it covers")),
+    h(
+      "p.soft",
+      "The rule decides calls from now on, and it stays in the file. This question still waits for its own answer.",
+    ),
+    h(
+      "div.buttons",
+      chosen(ACTIONS, "allow", (action) => look({ action }), "What the rule does"),
+      chosen(SCOPES, "exact", (scope) => look({ scope }), "What it covers"),
+    ),
     place,
   );
 
@@ -22,7 +36,16 @@ export function makeRule(approval, passphrase) {
     Object.assign(wanted, change);
     try {
       const shown = await post("/api/policy/rules", wanted);
-      show(place, h("p", h("code", shown.file)), diff(shown.diff), h("div.buttons", button("Write it", () => write(shown), { kind: "strong" }), button("Not now", () => dialog.close())));
+      show(
+        place,
+        h("p", h("code", shown.file)),
+        diff(shown.diff),
+        h(
+          "div.buttons",
+          button("Write it", () => write(shown), { kind: "strong" }),
+          button("Not now", () => dialog.close()),
+        ),
+      );
     } catch (error) {
       show(place, h("p", error.message));
     }

@@ -35,7 +35,12 @@ const word = (table) => (name) => {
   return h(`span.word${kind ? `.${kind}` : ""}`, text);
 };
 
-const ROWS = { ...STATES, pending: ["a person was asked", ""], approved: ["approved", "good"], dispatching: ["sent", ""] };
+const ROWS = {
+  ...STATES,
+  pending: ["a person was asked", ""],
+  approved: ["approved", "good"],
+  dispatching: ["sent", ""],
+};
 
 export const stateWord = word(STATES);
 export const rowWord = word(ROWS);

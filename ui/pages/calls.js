@@ -4,140 +4,196 @@ import { at, copyButton, empty, fault, h, show } from "../dom.js";
 import { bytes, copies, moment, span } from "../format.js";
 import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
-import { chosen, field, panes } from "../layout.js";
+import { chosen, field, movement, panes } from "../layout.js";
 import { List, listOrEmpty } from "../list.js";
 import { STATE_NAMES, rowWord, stateWord } from "../words.js";
 import { callRow } from "./now.js";
 
 const PAGE = 400;
+const PATIENCE = 200; // milliseconds after the last letter before the search runs
 
 function waterfall(spans) {
   if (!spans.length) return h("p.soft", "The call ended before there was anything to measure.");
   const start = spans[0].start;
   const whole = Math.max(spans.at(-1).end - start, 1e-6);
-  return h(
-    "div.waterfall",
-    spans.map((part) => {
-      const bit = h(part.name.endsWith("for a person") ? "div.bit.you" : "div.bit");
-      bit.style.left = `${((part.start - start) / whole) * 100}%`;
-      bit.style.width = `${((part.end - part.start) / whole) * 100}%`;
-      return [h("span.label", part.name), h("div.track", bit), h("span.time", span(part.end - part.start))];
-    }),
-  );
+  const row = (part) => {
+    const bit = h(part.name.endsWith("for a person") ? "div.bit.you" : "div.bit");
+    bit.style.left = `${((part.start - start) / whole) * 100}%`;
+    bit.style.width = `${((part.end - part.start) / whole) * 100}%`;
+    return [h("span.label", part.name), h("div.track", bit), h("span.time", span(part.end - part.start))];
+  };
+  return h("div.waterfall", spans.map(row));
 }
 
-const recordRow = (row) =>
-  h("tr", h("td", moment(row.at)), h("td", rowWord(row.state)), h("td", h("details", h("summary", `row ${row.seq} of ${row.chain}`), h("pre", JSON.stringify(row.body, null, 2)))));
+function recordRow(row) {
+  const body = h(
+    "details",
+    h("summary", `row ${row.seq} of ${row.chain}`),
+    h("pre", JSON.stringify(row.body, null, 2)),
+  );
+  return h("tr", h("td", moment(row.at)), h("td", rowWord(row.state)), h("td", body));
+}
 
-export function calls(main, [wanted]) {
-  const filters = { text: "", state: "" };
-  const found = new Map();
-  let next = null;
-  let loading = false;
-  let timer = 0;
-  let url = "";
-  const search = h("input", { type: "search", placeholder: "Search tool, signature, arguments", "aria-label": "Search calls", oninput: (event) => change({ text: event.target.value }) });
-  const states = chosen([["", "every state"], ...STATE_NAMES.map((name) => [name, name])], "", (state) => change({ state }), "State");
-  const nothing = h("div");
-  const list = new List({ row: callRow, key: (call) => call.call, onSelect: open, onEnd: more, label: "Calls" });
-  const view = panes(main, { bar: h("div.bar", search, states), list: list.node, nothing, hint: "Choose a call to see its story." });
+const facts = (story) =>
+  h(
+    "dl.facts",
+    field("caller", h("code", story.caller), story.surface ? ` over ${story.surface}` : ""),
+    field("decision", story.decision || "refused before a decision", story.granted ? ", by a grant" : ""),
+    story.rule ? field("rule", story.rule, at(story.where)) : null,
+    field("tool", h("code", story.tool_id || "unknown")),
+    field("result", story.size === null ? "none" : bytes(story.size)),
+    field("call", h("code", story.call)),
+  );
 
-  function change(values) {
-    Object.assign(filters, values);
-    clearTimeout(timer);
-    timer = setTimeout(() => load(), 200);
+function told(story, url) {
+  const took = story.seconds === null ? "Where the time goes" : `Where the time went: ${span(story.seconds)} in all`;
+  const forms = Object.entries(copies(story.tool, story.arguments, url));
+  return [
+    h("h2", story.tool, " ", stateWord(story.state)),
+    h("p.signature", story.signature),
+    story.error ? h("p", h("code", story.error.code), ` ${story.error.message}`) : null,
+    h("h3", took),
+    waterfall(story.spans),
+    h("h3", "What was decided"),
+    facts(story),
+    h("h3", "Arguments"),
+    h("pre", JSON.stringify(story.arguments, null, 2)),
+    h(
+      "div.buttons",
+      forms.map(([name, text]) => copyButton(`Copy as ${name}`, () => text)),
+    ),
+    h("h3", "On the record"),
+    h("table", h("tbody", story.rows.map(recordRow))),
+  ];
+}
+
+class Calls {
+  constructor(main, wanted) {
+    Object.assign(this, {
+      main,
+      filters: { text: "", state: "" },
+      found: new Map(),
+      next: null,
+      loading: false,
+      url: "",
+    });
+    this.nothing = h("div");
+    this.list = new List({
+      row: callRow,
+      key: (call) => call.call,
+      onSelect: (call) => this.open(call),
+      onEnd: () => this.more(),
+      label: "Calls",
+    });
+    const hint = "Choose a call to see its story.";
+    this.view = panes(main, { bar: this.bar(), list: this.list.node, nothing: this.nothing, hint });
+    keys(movement(this.list, "call"));
+    get("/api/status").then(
+      (status) => (this.url = status.url),
+      () => {},
+    );
+    this.load();
+    if (wanted) this.open({ call: wanted });
   }
 
-  function take(page) {
-    for (const call of page.calls) if (!found.has(call.call)) found.set(call.call, call);
-  }
-
-  function draw() {
-    listOrEmpty(list, [...found.values()], nothing);
-    if (!found.size) {
-      show(nothing, filters.text || filters.state
-        ? empty("No call fits", "The record has no call with these words and this state.")
-        : empty("No call was made yet", "Every call an agent makes is listed here, also those that were refused."));
-    }
-  }
-
-  async function load() {
-    loading = true;
-    try {
-      const page = await get(`/api/calls${query({ by: "call", limit: PAGE, ...filters })}`);
-      found.clear();
-      take(page);
-      next = page.next;
-      draw();
-    } catch (error) {
-      found.clear();
-      draw();
-      show(nothing, fault(error, load));
-    }
-    loading = false;
-  }
-
-  async function more() {
-    if (!next || loading) return;
-    loading = true;
-    try {
-      const page = await get(`/api/calls${query({ by: "call", limit: PAGE, cursor: next, ...filters })}`);
-      take(page);
-      next = page.next;
-      list.set([...found.values()]);
-    } catch {
-      next = null;
-    }
-    loading = false;
-  }
-
-  async function open(call, byHand = true) {
-    if (byHand) main.setAttribute("data-open", "");
-    try {
-      const story = await get(`/api/calls/${segment(call.call)}/timeline`);
-      if (list.selected === null || list.selected === call.call) drawOne(story);
-    } catch (error) {
-      view.fill(fault(error, () => open(call)));
-    }
-  }
-
-  function drawOne(story) {
-    const forms = copies(story.tool, story.arguments, url);
-    view.fill(
-      h("h2", story.tool, " ", stateWord(story.state)),
-      h("p.signature", story.signature),
-      story.error ? h("p", h("code", story.error.code), ` ${story.error.message}`) : null,
-      h("h3", story.seconds === null ? "Where the time goes" : `Where the time went: ${span(story.seconds)} in all`),
-      waterfall(story.spans),
-      h("h3", "What was decided"),
-      h("dl.facts",
-        field("caller", h("code", story.caller), story.surface ? ` over ${story.surface}` : ""),
-        field("decision", story.decision || "refused before a decision", story.granted ? ", by a grant" : ""),
-        story.rule ? field("rule", story.rule, at(story.where)) : null,
-        field("tool", h("code", story.tool_id || "unknown")),
-        field("result", story.size === null ? "none" : bytes(story.size)),
-        field("call", h("code", story.call))),
-      h("h3", "Arguments"),
-      h("pre", JSON.stringify(story.arguments, null, 2)),
-      h("div.buttons", Object.entries(forms).map(([name, text]) => copyButton(`Copy as ${name}`, () => text))),
-      h("h3", "On the record"),
-      h("table", h("tbody", story.rows.map(recordRow))),
+  bar() {
+    const options = [["", "every state"], ...STATE_NAMES.map((name) => [name, name])];
+    const search = h("input", {
+      type: "search",
+      placeholder: "Search",
+      "aria-label": "Search tool, signature and arguments",
+      oninput: (event) => this.change({ text: event.target.value }),
+    });
+    return h(
+      "div.bar",
+      search,
+      chosen(options, "", (state) => this.change({ state }), "State"),
     );
   }
 
-  keys({
-    j: { does: () => list.move(1), says: "next call" },
-    k: { does: () => list.move(-1), says: "previous call" },
-    ArrowDown: { does: () => list.move(1) },
-    ArrowUp: { does: () => list.move(-1) },
-  });
-  get("/api/status").then((status) => { url = status.url; }, () => {});
-  load();
-  if (wanted) open({ call: wanted });
-  const stop = listen((kind) => kind === "calls" && list.node.scrollTop < 200 && found.size < PAGE * 2 && change({}));
+  change(values) {
+    Object.assign(this.filters, values);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.load(), PATIENCE);
+  }
+
+  page(cursor) {
+    return get(`/api/calls${query({ by: "call", limit: PAGE, cursor, ...this.filters })}`);
+  }
+
+  take(page) {
+    for (const call of page.calls) if (!this.found.has(call.call)) this.found.set(call.call, call);
+    this.next = page.next;
+  }
+
+  draw() {
+    listOrEmpty(this.list, [...this.found.values()], this.nothing);
+    if (this.found.size) return;
+    const filtered = this.filters.text || this.filters.state;
+    show(
+      this.nothing,
+      filtered
+        ? empty("No call fits", "The record has no call with these words and this state.")
+        : empty("No call was made yet", "Every call an agent makes is listed here, also those that were refused."),
+    );
+  }
+
+  async load() {
+    this.loading = true;
+    try {
+      const page = await this.page();
+      this.found.clear();
+      this.take(page);
+      this.draw();
+    } catch (error) {
+      this.found.clear();
+      this.draw();
+      show(
+        this.nothing,
+        fault(error, () => this.load()),
+      );
+    }
+    this.loading = false;
+  }
+
+  async more() {
+    if (!this.next || this.loading) return;
+    this.loading = true;
+    try {
+      this.take(await this.page(this.next));
+      this.list.set([...this.found.values()]);
+    } catch {
+      this.next = null;
+    }
+    this.loading = false;
+  }
+
+  async open(call) {
+    this.main.setAttribute("data-open", "");
+    try {
+      const story = await get(`/api/calls/${segment(call.call)}/timeline`);
+      if (this.list.selected === null || this.list.selected === call.call) this.view.fill(told(story, this.url));
+    } catch (error) {
+      this.view.fill(fault(error, () => this.open(call)));
+    }
+  }
+
+  // New calls appear on top while somebody looks at the top, and leave the reader of old ones alone.
+  happened() {
+    if (this.list.node.scrollTop < 200 && this.found.size < PAGE * 2) this.change({});
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.list.close();
+  }
+}
+
+export function calls(main, [wanted]) {
+  const page = new Calls(main, wanted);
+  const stop = listen((kind) => kind === "calls" && page.happened());
   return () => {
     stop();
-    list.close();
-    clearTimeout(timer);
+    page.close();
   };
 }

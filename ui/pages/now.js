@@ -3,7 +3,7 @@ import { get, post } from "../api.js";
 import { button, empty, fault, h, say, show } from "../dom.js";
 import { ago, many, span } from "../format.js";
 import { inbox, listen } from "../inbox.js";
-import { every } from "../layout.js";
+import { boxed, every } from "../layout.js";
 import { List } from "../list.js";
 import { stateWord } from "../words.js";
 
@@ -11,7 +11,11 @@ function question(approval) {
   return h(
     "div.need",
     h("strong", approval.sentence || approval.signature),
-    h("p", `${approval.agent} asked ${ago(approval.asked_at)}`, approval.sentence ? [" · ", h("code", approval.signature)] : null),
+    h(
+      "p",
+      `${approval.agent} asked ${ago(approval.asked_at)}`,
+      approval.sentence ? [" · ", h("code", approval.signature)] : null,
+    ),
     h("div.buttons", h("a", { href: `#/approvals/${approval.id}` }, "Look and answer")),
   );
 }
@@ -24,7 +28,12 @@ function trouble(need, again) {
         again();
       })
     : null;
-  return h("div.need", h("strong", need.problem), h("p", need.reason), h("div.buttons", mend, h("a", { href: `#/${need.page}` }, "Look")));
+  return h(
+    "div.need",
+    h("strong", need.problem),
+    h("p", need.reason),
+    h("div.buttons", mend, h("a", { href: `#/${need.page}` }, "Look")),
+  );
 }
 
 const SHOWN = 3;
@@ -32,41 +41,68 @@ const MOST_NEEDS = 12;
 
 function needs(needed, again) {
   const open = [...inbox.open.values()];
-  if (!open.length && !needed.length) return empty("Nothing needs you", "No question waits for an answer, and every source is well.");
+  if (!open.length && !needed.length)
+    return empty("Nothing needs you", "No question waits for an answer, and every source is well.");
   return h(
     "div.needs",
     open.slice(0, SHOWN).map(question),
-    open.length > SHOWN ? h("div.need", h("strong", `${many(open.length, "question")} in all`), h("div.buttons", h("a", { href: "#/approvals" }, "Open the inbox"))) : null,
+    open.length > SHOWN
+      ? h(
+          "div.need",
+          h("strong", `${many(open.length, "question")} in all`),
+          h("div.buttons", h("a", { href: "#/approvals" }, "Open the inbox")),
+        )
+      : null,
     needed.slice(0, MOST_NEEDS).map((need) => trouble(need, again)),
-    needed.length > MOST_NEEDS ? h("div.need", h("strong", `and ${many(needed.length - MOST_NEEDS, "more problem", "more problems")}`), h("div.buttons", h("a", { href: "#/sources" }, "See the sources"))) : null,
+    needed.length > MOST_NEEDS
+      ? h(
+          "div.need",
+          h("strong", `and ${many(needed.length - MOST_NEEDS, "more problem", "more problems")}`),
+          h("div.buttons", h("a", { href: "#/sources" }, "See the sources")),
+        )
+      : null,
   );
 }
 
 const runningRow = (call) =>
-  h("div.two", h("span.lead", call.signature), h("span.end", span(Date.now() / 1000 - call.since)), h("span.rest", `${call.caller} over ${call.surface}`), h("span.end"));
+  h(
+    "div.two",
+    h("span.lead", call.signature),
+    h("span.end", span(Date.now() / 1000 - call.since)),
+    h("span.rest", `${call.caller} over ${call.surface}`),
+    h("span.end"),
+  );
 
 export const callRow = (call) =>
   h(
     "div.two",
     h("span.lead", call.signature || call.tool),
     h("span.end", stateWord(call.state)),
-    h("span.rest", `${ago(call.at)} · ${call.caller}${call.granted ? " · granted" : ""}${call.count > 1 ? ` · ${call.count} times` : ""}`),
+    h(
+      "span.rest",
+      `${ago(call.at)} · ${call.caller}${call.granted ? " · granted" : ""}${call.count > 1 ? ` · ${call.count} times` : ""}`,
+    ),
     h("span.end", call.state === "refused" ? call.error?.code : call.seconds === null ? "" : span(call.seconds)),
   );
 
 export function now(main) {
   const [todo, running, latest] = [h("div"), h("div"), h("div")];
-  show(main, h("section", h("h2", "Needs you"), todo), h("section", h("h2", "Running now"), running), h("section", h("h2", "Latest calls"), latest));
+  show(
+    main,
+    h("section", h("h2", "Needs you"), todo),
+    h("section", h("h2", "Running now"), running),
+    h("section", h("h2", "Latest calls"), latest),
+  );
   let needed = null;
   const runs = new List({ row: runningRow, key: (call) => call.call, label: "Running calls", onSelect: () => {} });
-  const calls = new List({ row: callRow, key: (call) => call.call, label: "Latest calls", onSelect: (call, byHand) => byHand && (location.hash = `#/calls/${call.call}`) });
+  const calls = new List({
+    row: callRow,
+    key: (call) => call.call,
+    label: "Latest calls",
+    onSelect: (call, byHand) => byHand && (location.hash = `#/calls/${call.call}`),
+  });
 
-  function fill(place, list, items, nothing) {
-    if (!items.length) show(place, nothing);
-    else if (!place.contains(list.node)) show(place, h("div.boxed", list.node));
-    list.node.style.height = `min(60vh, calc(${items.length} * var(--row)))`;
-    list.set(items);
-  }
+  const fill = (place, list, items, nothing) => (items.length ? boxed(place, list, items) : show(place, nothing));
 
   async function load() {
     try {
@@ -84,7 +120,16 @@ export function now(main) {
   async function loadCalls() {
     try {
       const value = await get("/api/calls?by=call&limit=60");
-      fill(latest, calls, value.calls.slice(0, 20), empty("No call was made yet", "Connect an agent and let it use a tool.", h("a", { href: "#/connect" }, "How to connect one")));
+      fill(
+        latest,
+        calls,
+        value.calls.slice(0, 20),
+        empty(
+          "No call was made yet",
+          "Connect an agent and let it use a tool.",
+          h("a", { href: "#/connect" }, "How to connect one"),
+        ),
+      );
     } catch (error) {
       show(latest, fault(error, loadCalls));
     }

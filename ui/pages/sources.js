@@ -4,7 +4,7 @@ import { diff } from "../diff.js";
 import { button, empty, h, say, show } from "../dom.js";
 import { ago, left, many } from "../format.js";
 import { listen } from "../inbox.js";
-import { every, loader } from "../layout.js";
+import { boxed, every, loader } from "../layout.js";
 import { List } from "../list.js";
 import { sourceWord } from "../words.js";
 
@@ -15,13 +15,23 @@ export function sources(main) {
   const list = new List({ row, key: (source) => source.key, label: "Sources" });
 
   function row(source) {
-    const again = ["failed", "degraded", "needs_auth"].includes(source.status) ? button("Try now", () => reconnect(source.key)) : null;
+    const again = ["failed", "degraded", "needs_auth"].includes(source.status)
+      ? button("Try now", () => reconnect(source.key))
+      : null;
     const when = source.next_try ? ` · next try: ${left(source.next_try)}` : "";
-    return h("div.two",
+    return h(
+      "div.two",
       h("span.lead", source.title && source.title !== source.key ? `${source.key} (${source.title})` : source.key),
       h("span.end", again ?? sourceWord(source.status)),
-      h("span.rest", { title: source.reason }, source.reason ? `${source.reason}${when}` : `${source.kind} · ${many(source.tools, "tool")}${source.since ? ` · since ${ago(source.since)}` : ""}${when}`),
-      h("span.end", again ? sourceWord(source.status) : ""));
+      h(
+        "span.rest",
+        { title: source.reason },
+        source.reason
+          ? `${source.reason}${when}`
+          : `${source.kind} · ${many(source.tools, "tool")}${source.since ? ` · since ${ago(source.since)}` : ""}${when}`,
+      ),
+      h("span.end", again ? sourceWord(source.status) : ""),
+    );
   }
 
   async function reconnect(key) {
@@ -30,31 +40,62 @@ export function sources(main) {
     setTimeout(load, 600);
   }
 
-  const load = loader(all, () => Promise.all([get("/api/sources"), get("/api/changes")]), ([found, differing]) => {
-    drawChanges(differing);
-    if (!found.length) return show(all, empty("No source is configured", "Add services, servers or mcpServers to the configuration; docs/configuration.md shows how."));
-    if (!all.contains(list.node)) show(all, h("div.boxed", list.node));
-    list.node.style.height = `min(70vh, calc(${found.length} * var(--row)))`;
-    return list.set(found);
-  });
+  const load = loader(
+    all,
+    () => Promise.all([get("/api/sources"), get("/api/changes")]),
+    ([found, differing]) => {
+      drawChanges(differing);
+      if (!found.length)
+        return show(
+          all,
+          empty(
+            "No source is configured",
+            "Add services, servers or mcpServers to the configuration; docs/configuration.md shows how.",
+          ),
+        );
+      return boxed(all, list, found, { most: "70vh" });
+    },
+  );
 
   function drawChanges(found) {
     changes.hidden = !found.length;
     const seen = JSON.stringify(found);
     if (seen === changed.dataset.seen) return;
     changed.dataset.seen = seen;
-    show(changed, found.slice(0, 100).map((change) => h("div.card",
-      h("header", h("h2", h("code", change.tool), ` of ${change.source}`), h("span.word.you", change.held ? "held until you accept" : "served already")),
-      h("p.soft", `changed ${ago(change.changed_at)}`),
-      diff(change.diff),
-      h("div.buttons", button("Accept the new definition", async () => {
-        await post("/api/changes/accept", { source: change.source, tool: change.tool });
-        say(`Accepted ${change.tool}`);
-        load();
-      }, { kind: "strong" })))));
+    show(
+      changed,
+      found.slice(0, 100).map((change) =>
+        h(
+          "div.card",
+          h(
+            "header",
+            h("h2", h("code", change.tool), ` of ${change.source}`),
+            h("span.word.you", change.held ? "held until you accept" : "served already"),
+          ),
+          h("p.soft", `changed ${ago(change.changed_at)}`),
+          diff(change.diff),
+          h(
+            "div.buttons",
+            button(
+              "Accept the new definition",
+              async () => {
+                await post("/api/changes/accept", { source: change.source, tool: change.tool });
+                say(`Accepted ${change.tool}`);
+                load();
+              },
+              { kind: "strong" },
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   load();
-  const stop = [every(3000, load), listen((kind) => (kind === "catalog" || kind === "online") && load()), () => list.close()];
+  const stop = [
+    every(3000, load),
+    listen((kind) => (kind === "catalog" || kind === "online") && load()),
+    () => list.close(),
+  ];
   return () => stop.forEach((end) => end());
 }

@@ -1,0 +1,113 @@
+// One question with everything a person needs to judge it, and the answers it can be given.
+import { at, button, h, show } from "./dom.js";
+import { ago, count, left, many, moment } from "./format.js";
+import { field } from "./layout.js";
+import { stateWord } from "./words.js";
+
+const LONG = 400;
+const LABELS = { once: "Once", session: "This session", hour: "One hour", always: "Always for these arguments" };
+const KEYS = { once: "a", session: "s", hour: "h", always: "w" };
+
+export const timeLeft = (until, kind = "span") => h(`${kind}.asks.left`, { "data-until": until }, left(until));
+
+const when = (approval) => (approval.state === "pending" ? timeLeft(approval.expires_at) : stateWord(approval.state));
+
+// Long values are folded with their length and digest; all of it is one press away.
+function value(argument) {
+  const full = h("div.value");
+  const put = (text) => show(full, h("pre.bare", text));
+  if (argument.text.length <= LONG) return h("div", put(argument.text));
+  put(`${argument.text.slice(0, LONG)}…`);
+  const size = `${count(argument.length)} characters`;
+  const more = button(`Show all ${size}`, () => {
+    put(argument.text);
+    more.remove();
+  });
+  return h("div", full, h("p.size", `${size}, SHA-256 `, h("code", argument.sha256 ?? "–")), more);
+}
+
+function argumentRow(argument) {
+  const marks = [
+    argument.secret && "secret, masked",
+    !argument.in_signature && "not in the signature",
+    !argument.declared && "not declared by the tool",
+  ];
+  const name = h(
+    "div.name",
+    argument.name,
+    marks.filter(Boolean).map((mark) => h("span.mark", mark)),
+  );
+  return h("div.argument", name, value(argument));
+}
+
+function answered(approval) {
+  const by = approval.answered_by ? ` by ${approval.answered_by} on ${approval.answered_on}` : "";
+  return field(
+    "answer",
+    stateWord(approval.state),
+    by,
+    approval.answered_at ? `, ${moment(approval.answered_at)}` : "",
+  );
+}
+
+function facts(approval) {
+  const session = approval.session ? [", session ", h("code", approval.session)] : null;
+  return h(
+    "dl.facts",
+    field("asked by", h("code", approval.agent), approval.surface ? ` over ${approval.surface}` : "", session),
+    field("tool", h("code", approval.tool_id)),
+    field("rule", approval.rule || "no rule matches", at(approval.where)),
+    approval.reason ? field("because", approval.reason) : null,
+    approval.approvers.length ? field("may answer", approval.approvers.join(", ")) : null,
+    field("asked", `${moment(approval.asked_at)}, ${ago(approval.asked_at)}`),
+    approval.state === "pending" ? field("time left", when(approval)) : answered(approval),
+    approval.answer_reason ? field("reason given", approval.answer_reason) : null,
+    field("call", h("a", { href: `#/calls/${approval.call}` }, h("code", approval.call))),
+  );
+}
+
+// The buttons, each with what it will allow; they can be pressed after `wait` milliseconds.
+function answers(approval, answer, wait) {
+  const reason = h("input", {
+    type: "text",
+    placeholder: "Reason (the agent reads it)",
+    maxLength: 500,
+    "aria-label": "Reason for a denial",
+  });
+  const choice = (life) => {
+    const props = { key: KEYS[life], kind: life === "once" ? "strong" : "", disabled: true, "data-answer": life };
+    return h(
+      "div.choice",
+      button(LABELS[life], () => answer("approve", life), props),
+      h("span", approval.choices[life]),
+    );
+  };
+  const props = { key: "d", disabled: true, "data-answer": "deny" };
+  const deny = button("Deny", () => answer("deny", "once", reason.value), props);
+  const box = h("div.choices", Object.keys(approval.choices).map(choice), h("div.choice", deny, reason));
+  setTimeout(() => box.querySelectorAll("button").forEach((node) => (node.disabled = false)), wait);
+  return box;
+}
+
+export function question(approval, { answer, makeRule, wait }) {
+  const details = approval.details.map(argumentRow);
+  return [
+    h("h2", approval.sentence || `Let ${approval.agent} call ${approval.tool}?`),
+    h("p.signature", approval.signature),
+    h(
+      "p.meta",
+      h("code", approval.agent),
+      " asks · ",
+      approval.rule || "no rule matches",
+      at(approval.where),
+      " · ",
+      when(approval),
+    ),
+    h("h3", many(details.length, "argument")),
+    details.length ? h("div.arguments", details) : h("p.soft", "The call has no arguments."),
+    approval.state === "pending" ? [h("h3", "Your answer"), answers(approval, answer, wait)] : null,
+    h("h3", "Where it comes from"),
+    facts(approval),
+    h("div.buttons", button("Make a rule from this…", makeRule, { kind: "quiet", key: "e" })),
+  ];
+}
