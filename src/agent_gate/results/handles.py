@@ -71,7 +71,7 @@ def _meaning(reference: str, schema: JsonSchema, readings: Mapping[str, Reading]
         value = _selected(reading.value, path)
     if isinstance(value, str) or takes_structure(schema):
         return value
-    return compact(value)
+    return reading.said if reading.said is not None and not path else compact(value)
 
 
 def _selected(value: Json, path: str) -> Json:

@@ -5,7 +5,7 @@ A text that is itself JSON is read as that JSON; a text of comma- or tab-separat
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,12 +29,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Reading:
-    """`value` is the JSON where there is one, `text` always; `others` are parts that are no text."""
+    """`value` is the JSON where there is one, `text` always; `others` are parts that are no text.
+
+    `said` is the text as it came, where reading it as JSON gave it other line breaks.
+    """
 
     text: str
     value: Json = None
     is_json: bool = False
     others: tuple[str, ...] = ()
+    said: str | None = None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -70,7 +74,7 @@ def _of_text(text: str) -> Reading:
             value = msgspec.json.decode(text)
         except msgspec.DecodeError:
             return Reading(text)
-        return Reading(pretty(value), value, True)
+        return Reading(pretty(value), value, True, said=text)
     return Reading(text)
 
 
@@ -84,7 +88,7 @@ def _read_mcp(result: Mapping[str, Any]) -> Reading:
     if structured is not None and not result.get("isError") and not _only_wraps(structured, text):
         return Reading(pretty(structured), structured, True, others)
     reading = _of_text(text)
-    return Reading(reading.text, reading.value, reading.is_json, others)
+    return replace(reading, others=others)
 
 
 def _only_wraps(structured: Json, text: str) -> bool:
