@@ -6,6 +6,7 @@ from agent_gate.net.http import Request, error_response, json_response
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.agents import Agents
 from agent_gate.surfaces.admin.approvals import Approvals
+from agent_gate.surfaces.admin.economy import Economics
 from agent_gate.surfaces.admin.live import Live
 from agent_gate.surfaces.admin.overview import Overview
 from agent_gate.surfaces.admin.policy import PolicyRoutes
@@ -17,7 +18,7 @@ from agent_gate.surfaces.admin.tools import Tools
 
 __all__ = ["Admin", "AdminApi"]
 
-PARTS = (Overview, Approvals, Live, Record, Tools, Sources, PolicyRoutes, PolicyTools, Agents)
+PARTS = (Overview, Approvals, Live, Record, Tools, Economics, Sources, PolicyRoutes, PolicyTools, Agents)
 
 
 class AdminApi:
