@@ -1,0 +1,126 @@
+"""The terminal: the same story with the installed command, hostile text, and what an agent's token cannot do."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from websockets.sync.client import connect
+
+from agent_gate.errors import Unauthorized
+from approval.conftest import light, outcome, reached
+from gateway import COMMAND, TOKEN
+
+HOSTILE = "</pre>\u202egnp.exe\x1b[2J\x07 \u3164\nto = mallory " + "z" * 3000
+
+
+def run(gate, *words, typed=None, columns="100"):
+    command = [COMMAND, *words]
+    env = {"PATH": os.environ["PATH"], "COLUMNS": columns, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        command,
+        cwd=gate.folder,
+        env=env,
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_whole_story_in_the_terminal(start, api):
+    gate = start()
+    first = light(gate).json["call"]
+    code, shown, _ = run(gate, "approvals", "list")
+    assert code == 0
+    assert "ha_call_service(light.turn_on, light.bedroom)" in shown
+    assert run(gate, "approvals", "approve", "--last", "--for", "hour")[0] == 0
+    assert outcome(gate, first).status == 200
+    assert light(gate, wait=5).status == 200
+    [grant] = json.loads(run(gate, "grants", "list", "--json")[1])
+    assert run(gate, "grants", "revoke", grant["id"])[0] == 0
+    third = light(gate)
+    assert third.status == 202
+    gate.kill()
+    gate.start()
+    assert run(gate, "approvals", "approve", "--last")[0] == 0
+    assert outcome(gate, third.json["call"]).status == 200
+    code, _, complaint = run(
+        gate, "approvals", "deny", json.loads(run(gate, "approvals", "list", "--all", "--json")[1])[0]["id"]
+    )
+    assert code == 4
+    assert "Too late" in complaint
+    assert len(reached(api)) == 3
+
+
+def test_a_question_is_shown_whole_and_harmless(start):
+    gate = start()
+    gate.call(
+        "mail_send",
+        {"to": "ann@example", "text": HOSTILE, "code": "secret-code-77"},
+        wait=0,
+    )
+    [approval] = gate.admin.get("/api/approvals")
+    code, shown, _ = run(gate, "approvals", "show", approval["id"])
+    assert code == 0
+    assert '"</pre>\\u202egnp.exe\\u001b[2J\\u0007 \\u3164\\nto = mallory zzz' in shown
+    assert "characters, sha256 " in shown
+    assert 'code = "•••"' in shown
+    assert "because of ask * (permissions.yaml:1" in shown
+    assert "asked by pi over rest" in shown
+    assert "time left: " in shown
+    assert "--for always" in shown
+    assert not set(shown) & {"\u202e", "\x1b", "\x07", "\u3164"}
+    whole = json.loads(run(gate, "approvals", "show", approval["id"], "--json")[1])
+    assert whole["arguments"]["text"] == HOSTILE
+    assert "secret-code-77" not in str(whole)
+
+
+def test_a_passphrase_is_needed_on_the_socket(start, api):
+    gate = start("approvers: {passphrase: correct-horse-battery}")
+    light(gate)
+    for body in ({}, {"passphrase": "wrong"}, {"passphrase": ["correct-horse-battery"]}):
+        with pytest.raises(Unauthorized):
+            gate.answer(**body)
+    assert reached(api) == []
+    gate.answer(passphrase="correct-horse-battery")
+
+
+def test_no_surface_of_the_agents_takes_an_answer(start, api):
+    """Every way an agent comes in knows no word for answering."""
+    gate = start()
+    call = light(gate).json["call"]
+    [approval] = gate.admin.get("/api/approvals")
+    said = {"id": approval["id"], "approval": approval["id"], "verdict": "approve", "call": call}
+    with connect(gate.url.replace("http", "ws") + "/ws") as socket:
+        socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "auth", "params": {"token": TOKEN}}))
+        socket.recv(10)
+        for method in (
+            "answer",
+            "approve",
+            "approvals",
+            "approvals/answer",
+            "resolve",
+            "grant",
+            "elicitation/create",
+        ):
+            socket.send(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": said}))
+            reply = json.loads(socket.recv(10))
+            assert (reply["id"], reply["error"]["code"]) == (method, -32601)
+    tools = {tool["name"] for tool in gate.request("GET", "/api/tools").json["tools"]}
+    assert tools == {"ha_call_service", "mail_send"}
+    for method in ("POST", "PUT", "PATCH", "GET"):
+        assert gate.request(method, f"/api/calls/{call}/answer", said).status in (404, 405)
+    assert gate.request("POST", f"/api/calls/{call}", said).status in (404, 405)
+    assert gate.story(call) == ["pending"]
+    assert reached(api) == []
+
+
+def test_the_admin_socket_belongs_to_its_user(start):
+    gate = start()
+    socket = Path(gate.announced["socket"])
+    assert socket.stat().st_mode & 0o777 == 0o600
+    assert socket.parent.stat().st_mode & 0o077 == 0
