@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.wsgate import files
 
+from agent_gate.cli import commands
 from agent_gate.cli import main as cli
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
 from agent_gate.cli.toolhelp import tool_help
@@ -64,19 +66,21 @@ def test_help_lists_every_command_and_imports_none(tmp_path: Path) -> None:
     )
 
 
-def test_help_is_there_within_150_milliseconds(tmp_path: Path) -> None:
+def test_help_takes_less_than_150_milliseconds_of_a_core(tmp_path: Path) -> None:
     taken = []
     for _ in range(5):
-        began = time.perf_counter()
-        agent_gate("--help", cwd=tmp_path)
-        taken.append(time.perf_counter() - began)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert agent_gate("--help", cwd=tmp_path).returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(taken) < 0.15, taken
 
 
-def test_every_listed_command_has_the_help_it_is_listed_with(tmp_path: Path) -> None:
+def test_every_command_is_listed_and_has_help_of_its_own() -> None:
+    modules = {path.stem for path in Path(commands.__file__).parent.glob("*.py") if path.stem != "__init__"}
     context = cli.cli.make_context("agent-gate", ["--help"], resilient_parsing=True)
     names = cli.cli.list_commands(context)
-    assert {"request", "tools", "pending", "browse", "completion", "serve"} <= set(names)
+    assert {cli.module_of(name).rpartition(".")[2] for name in names} == modules
     for name in names:
         command = cli.cli.get_command(context, name)
         assert command is not None

@@ -34,7 +34,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "sources": "Where the tools come from, and how they are.",
         "agents": "Who may call, and their tokens.",
         "operators": "Who may use the admin API from programs.",
-        "login": "Print a one-time link to the operator's page.",
         "tokens": "What the catalog costs in each mode, in tokens.",
         "explain": "Why a call would be allowed, asked or denied.",
         "policy": "Try changed rules on recorded calls.",
