@@ -4,6 +4,7 @@ It writes questions and answers together with the record's row for them, so that
 happens after an answer is not its business.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden, InvalidArgs, RateLimited
 from agent_gate.store.statement import Conflict, Statement, Store
 
+log = logging.getLogger("agent_gate.approvals")
 Listener = Callable[[Approval], None]
 
 
@@ -93,8 +95,12 @@ class Inbox:
             raise
 
     def announce(self, approval: Approval) -> None:
+        """Tell everybody who listens; one who fails keeps neither the others nor the call from going on."""
         for listener in list(self._listeners):
-            listener(approval)
+            try:
+                listener(approval)
+            except Exception:
+                log.exception("A listener failed", extra={"approval": approval.id})
 
     def check_approver(self, approval: Approval, answer: Answer) -> None:
         allowed = approval.decision.approvers

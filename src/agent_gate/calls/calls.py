@@ -55,6 +55,7 @@ class Calls:
         self._kept = KeptResults(store)
         self._waiting = Waiting()
         self._running: dict[str, perform.Performance] = {}
+        self._approved: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.asking = asking(self)
         self.traced = False
@@ -172,7 +173,7 @@ class Calls:
         pending = next(
             (a for a in self.inbox.open() if a.call_id == call_id and a.caller.name == caller.name), None
         )
-        if pending is not None or call_id in self._running:
+        if pending is not None or self._under_way(call_id, caller):
             told = await self._waiting.outcome(call_id, wait)
             if told is not None:
                 return told
@@ -187,6 +188,12 @@ class Calls:
         await self._store.flush()
         kept = await self._kept.one(call_id, caller.name)
         return kept.outcome if kept is not None else await self._recorded(call_id, caller)
+
+    def _under_way(self, call_id: str, caller: Caller) -> bool:
+        """Whether this caller's call runs here, or was approved and waits for its source."""
+        running = self._running.get(call_id)
+        owner = running.case.call.caller.name if running is not None else self._approved.get(call_id)
+        return owner == caller.name
 
     async def _recorded(self, call_id: str, caller: Caller) -> Outcome:
         """The outcome of a call whose result was not kept, as far as the record tells."""
@@ -226,6 +233,7 @@ class Calls:
 
     def approved(self, approval: Approval) -> None:
         """Start what a person approved; called by whoever took the answer."""
+        self._approved[approval.call_id] = approval.caller.name
         self.spawn(self._perform_approved(approval))
 
     def ended(self, outcome: Outcome) -> None:
@@ -234,16 +242,19 @@ class Calls:
 
     async def _perform_approved(self, approval: Approval) -> None:
         """Run what was approved, or nothing: same arguments, same definition. Waits for a source that is away."""
-        case = await self._available(approval)
-        if (
-            case is None
-            or case.tool.pin != approval.definition_hash
-            or hash_arguments(case.call.arguments) != approval.arguments_hash
-        ):
-            self._waiting.tell(self._void(approval, case))
-        else:
-            await self._performed(case, approval.asked_at, asked=True)
-        self.asking.forget(approval.call_id)
+        try:
+            case = await self._available(approval)
+            if (
+                case is None
+                or case.tool.pin != approval.definition_hash
+                or hash_arguments(case.call.arguments) != approval.arguments_hash
+            ):
+                self._waiting.tell(self._void(approval, case))
+            else:
+                await self._performed(case, approval.asked_at, asked=True)
+        finally:
+            del self._approved[approval.call_id]
+            self.asking.forget(approval.call_id)
 
     async def _available(self, approval: Approval) -> Case | None:
         """The case once its source is there, or as it is when the approval's time is over."""

@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 
 import pytest
 from tests.gateway import OTHER_TOKEN, Api
-from tests.wsgate import ALLOWED, Home, run, started
+from tests.wsgate import ALLOWED, Home, eventually, run, started
+
+from agent_gate.core.approval import Approval
+from agent_gate.core.call import Pending
 
 
 def test_an_approved_call_whose_agent_left_runs_exactly_once(tmp_path: Path, api: Api) -> None:
@@ -141,5 +145,68 @@ def test_twenty_equal_questions_are_one_question_and_one_execution(tmp_path: Pat
             replies = [await agent.reply() for _ in range(20)]
             assert {reply["id"] for reply in replies} == set(range(20))
             assert home.executed("/turn_on") == 1
+
+    run(main())
+
+
+def test_a_channel_that_fails_leaves_the_question_open_and_its_agent_waiting(
+    tmp_path: Path, api: Api
+) -> None:
+    def broken(_approval: Approval) -> None:
+        raise RuntimeError("the messenger is away")
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent:
+            home.gateway.inbox.subscribe(broken)
+            await agent.request("turn_on", {"entity_id": "light.a"})
+            await home.answer()
+            assert (await agent.reply())["result"]["status"] == "executed"
+
+    run(main())
+
+
+def test_a_call_that_was_approved_while_its_source_is_away_is_neither_lost_nor_run_twice(
+    tmp_path: Path, api: Api
+) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            supervisor = home.gateway.supervisor
+            plan = supervisor._keepers["home"].plan
+            supervisor.publish(plan, None, False)
+            async with home.agent() as agent:
+                await agent.request("turn_on", {"entity_id": "light.a"}, idempotency_key="k")
+                await home.answer()
+            async with home.agent() as agent:
+                await agent.request("turn_on", {"entity_id": "light.a"}, idempotency_key="k")
+                await agent.ask("list_tools", ident="meanwhile")
+                assert home.executed("/turn_on") == 0
+                supervisor.publish(plan, None, True)
+                assert (await agent.reply())["result"]["status"] == "executed"
+            assert home.executed("/turn_on") == 1
+
+    run(main())
+
+
+def test_the_outcome_of_a_running_call_is_told_to_its_own_caller_only(tmp_path: Path, api: Api) -> None:
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def slowly(_handler: object, _body: bytes) -> None:
+        arrived.set()
+        go_on.wait(10)
+
+    api.replies["/states/sensor.temp"] = slowly
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent:
+            await agent.request("get_state", ALLOWED)
+            await eventually(arrived.is_set)
+            calls, tokens = home.gateway.calls, home.gateway.tokens
+            [running] = calls.running()
+            other = await calls.outcome(running.case.call.id, tokens.caller("other"), wait=0)
+            assert other.error.message == "There is no such call"
+            own = await calls.outcome(running.case.call.id, tokens.caller("first"), wait=0)
+            assert isinstance(own, Pending)
+            go_on.set()
+            assert (await agent.reply())["result"]["status"] == "executed"
 
     run(main())
