@@ -5,8 +5,9 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """Started per file: while it runs, its event loop is in the way of tests that run their own."""
     if chromium.find() is None and (reason := chromium.install()):
         pytest.skip(reason)
     with sync_playwright() as playwright:

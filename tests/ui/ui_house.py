@@ -61,12 +61,15 @@ def printed_link(gateway):
     return re.findall(r"http://\S+/login#\S+", gateway.stderr)[-1]
 
 
-class Calling:
-    """An agent's call in the background; `reply` waits for what came of it."""
+def calling(gateway, tool, arguments, **options):
+    return Calling(lambda: gateway.call(tool, arguments, **options))
 
-    def __init__(self, gateway, tool, arguments, **options):
-        self._reply = None
-        self._work = lambda: gateway.call(tool, arguments, **options)
+
+class Calling:
+    """An agent's request in the background; `reply` waits for what came of it."""
+
+    def __init__(self, work):
+        self._reply, self._work = None, work
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

@@ -1,7 +1,7 @@
 import hashlib
 
 import pytest
-from ui_house import Calling, house
+from ui_house import Calling, calling, house
 
 ROW = ".approvals .row"
 MARKUP = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
@@ -88,7 +88,7 @@ def test_a_key_pressed_while_another_question_comes_up_answers_neither(tab, home
 def test_several_questions_are_answered_by_keys_after_one_look(tab, home):
     gateway, api = home
     page = opened(tab, gateway)
-    calls = [Calling(gateway, "light_set", {"room": f"r{n}"}, wait=30) for n in range(3)]
+    calls = [calling(gateway, "light_set", {"room": f"r{n}"}, wait=30) for n in range(3)]
     page.wait_for_selector("#nav .badge:text-is('3')")
     for _ in range(2):
         page.keyboard.press("j")
@@ -113,7 +113,7 @@ def test_several_questions_are_answered_by_keys_after_one_look(tab, home):
 def test_the_passphrase_is_asked_for_with_every_answer(tab, tmp_path):
     with house(tmp_path, "approvers: {passphrase: open-sesame-all}") as (gateway, _api):
         page = opened(tab, gateway)
-        call = Calling(gateway, "light_set", {"room": "hall"}, wait=30)
+        call = calling(gateway, "light_set", {"room": "hall"}, wait=30)
         page.click(f"{ROW} >> text=light_set(hall)")
         page.click("[data-answer=once]")
         page.fill("dialog input", "wrong")
@@ -177,3 +177,26 @@ def test_a_rule_made_from_a_question_is_shown_before_it_is_written_and_then_coun
         page.wait_for_selector("text=counts from now on")
         assert "light_set(hall)" in (tmp_path / "permissions.yaml").read_text()
         assert gateway.call("light_set", {"room": "hall"}, wait=5).status == 200
+
+
+def test_an_agent_that_speaks_mcp_is_answered_on_the_page(tab, home):
+    gateway, api = home
+    accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    begun = gateway.request("POST", "/mcp", rpc("initialize", hello), headers=accept)
+    session = accept | {
+        "Mcp-Session-Id": begun.headers["mcp-session-id"],
+        "MCP-Protocol-Version": "2025-11-25",
+    }
+    page = opened(tab, gateway)
+    asked = rpc("tools/call", {"name": "light_set", "arguments": {"room": "porch"}})
+    call = Calling(lambda: gateway.request("POST", "/mcp", asked, headers=session))
+    page.click(f"{ROW} >> text=light_set(porch)")
+    page.wait_for_selector(".detail >> text=over mcp")
+    page.click("[data-answer=once]")
+    assert b"porch" in call.reply().body
+    assert len(api.requests) == 1
+
+
+def rpc(method, params):
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
