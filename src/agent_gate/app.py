@@ -1,7 +1,6 @@
 """The composition root: the only module that knows every other. It turns a configuration into a running gateway."""
 
 import asyncio
-import hmac
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -72,6 +71,7 @@ from agent_gate.surfaces.admin.keys import Keys
 from agent_gate.surfaces.admin.listener import AdminListener
 from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.page import Page, folder
+from agent_gate.surfaces.admin.passphrase import Passphrases
 from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.mcp import McpSurface
 from agent_gate.surfaces.mcp.meta_mode import MetaMode
@@ -217,7 +217,7 @@ class Gateway:
         self.shelf = Shelf()
         self.pins = Pins(self.store)
         await self.pins.load()
-        self.supervisor = Supervisor(self.shelf, self.clock, self.pins)
+        self.supervisor = Supervisor(self.shelf, self.clock, self.pins, self.redactor.text)
         self.inbox, self.grants = Inbox(self.store, self.clock), Grants(self.store, self.clock)
         await self.grants.load()
         self.policy = policy_of(self.loaded)
@@ -351,6 +351,7 @@ class Gateway:
             hold=hold,
         )
         self.logins = Logins(self.keys, self.clock, self._is_person)
+        self.passphrases = Passphrases(self.clock, self._passphrase)
         self.trends = Trends(self.metrics, self.clock)
         self.sweeper.every(EVERY, self.trends.sample)
         self.sweeper.every(3600.0, self.keys.purge)
@@ -378,7 +379,7 @@ class Gateway:
                 status=self.status,
                 page_url=self.admin_url,
                 to_connect=self._to_connect,
-                check_passphrase=self._check_passphrase,
+                check_passphrase=self.passphrases.check,
             )
         )
         answers = Answers(
@@ -388,7 +389,7 @@ class Gateway:
             self.metrics,
             channels=lambda: link_people(self.settings.channels),
             answer=self.calls.answer,
-            check_passphrase=self._check_passphrase,
+            check_passphrase=self.passphrases.check,
         )
         self.operators = AdminListener(self.admin, self.logins, Page(folder()), answers)
 
@@ -538,10 +539,9 @@ class Gateway:
         certificate = self.certificate
         return ToConnect(url=self.url(), fingerprint=certificate.fingerprint if certificate else None)
 
-    def _check_passphrase(self, person: str, given: str | None) -> bool:
+    def _passphrase(self, person: str) -> str | None:
         named = self.settings.people.get(person)
-        wanted = (named.passphrase if named else None) or self.settings.approvers.passphrase
-        return wanted is None or hmac.compare_digest(wanted.encode(), (given or "").encode())
+        return (named.passphrase if named else None) or self.settings.approvers.passphrase
 
     def url(self) -> str:
         return address_of(self.settings.gateway.host, self.public)

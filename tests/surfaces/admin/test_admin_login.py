@@ -143,6 +143,18 @@ def test_a_person_with_a_passphrase_gives_it_with_every_answer(gateway):
     assert ben.post(path, APPROVE | {"passphrase": "open-sesame-ben"})["answered_by"] == "ben"
 
 
+def test_guessing_a_passphrase_gets_slow_and_the_right_one_has_to_wait_too(tmp_path):
+    with gate(tmp_path, "approvers: {passphrase: open-sesame-all}") as gateway:
+        person = browser(gateway)
+        gateway.call("light_set", {"room": "study"}, wait=0)
+        [approval] = person.get("/api/approvals")
+        path = f"/api/approvals/{approval['id']}"
+        guesses = [person.send("POST", path, APPROVE | {"passphrase": f"guess{n}"}).status for n in range(6)]
+        assert guesses == [401] * 5 + [429]
+        assert person.send("POST", path, APPROVE | {"passphrase": "open-sesame-all"}).status == 429
+        assert person.get("/api/approvals")[0]["state"] == "pending"
+
+
 def test_guessing_gets_slow(tmp_path):
     with gate(tmp_path) as gateway:
         guesses = [bearer(gateway, "GET", "/api/status", f"guess-{n}").status for n in range(12)]
