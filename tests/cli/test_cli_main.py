@@ -299,3 +299,56 @@ def test_a_tools_help_hides_nothing_and_obeys_nothing() -> None:
     assert "\u202e" not in text
     assert "line\\nbreak" in text
     assert "default [1]" in text
+
+
+def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not(gateway: Gateway) -> None:
+    env = {"PATH": os.environ["PATH"], "AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
+    command = [COMMAND, "request", "turn_on", "entity_id=light.shown"]
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(command, cwd=gateway.folder, env=env, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = os.read(ours, 4096).decode()
+    gateway.answer()
+    out, _ = process.communicate(timeout=20)
+    os.close(ours)
+    assert shown.startswith("Waiting for a person to answer: turn_on(light.shown) (until ")
+    assert json.loads(out)["path"] == "/turn_on"
+    piped = subprocess.Popen(
+        [*command, "brightness=1"],
+        cwd=gateway.folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 10
+    while not gateway.admin.get("/api/approvals"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    gateway.answer()
+    _, said = piped.communicate(timeout=20)
+    assert said == b""
+
+
+def test_a_command_that_waits_survives_the_gateways_restart(tmp_path: Path) -> None:
+    api = Api()
+    with running(tmp_path, files(api), "--insecure") as gateway:
+        env = {"PATH": os.environ["PATH"], "AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
+        process = subprocess.Popen(
+            [COMMAND, "request", "turn_on", "entity_id=light.a"],
+            cwd=tmp_path,
+            env=env,
+            stdout=subprocess.PIPE,
+        )
+        deadline = time.monotonic() + 10
+        while not gateway.admin.get("/api/approvals"):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        gateway.stop()
+        gateway.options = ("--insecure", "--port", gateway.url.rpartition(":")[2])
+        gateway.start()
+        gateway.answer()
+        out, _ = process.communicate(timeout=40)
+    assert process.returncode == 0
+    assert json.loads(out)["path"] == "/turn_on"
+    assert len(api.requests) == 1
+    api.close()
