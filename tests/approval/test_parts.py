@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 import unicodedata
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
@@ -19,6 +21,7 @@ from agent_gate.approval.channels.quiet import Quiet
 from agent_gate.approval.channels.webhook import filled, slack
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.render import INVISIBLE, card, lines, visible, whole
+from agent_gate.config.load import load
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Caller, Decision, State, new_id
 from agent_gate.core.ports import SystemClock
@@ -297,3 +300,21 @@ def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_path):
         await store.close()
 
     asyncio.run(main())
+
+
+def test_the_pages_examples_load(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "approvals.md").read_text()
+    examples = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 2
+    for number, text in enumerate(examples):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(text)
+        assert load(file, env={"BOT_TOKEN": "1:a", "HOOK_SECRET": "hook-secret"}).settings.channels
+
+
+def test_the_pages_table_names_every_series():
+    page = (Path(__file__).parents[2] / "docs" / "telemetry.md").read_text()
+    for series in Metrics().series.values():
+        [row] = [line for line in page.splitlines() if line.startswith(f"| `{series.name}`")]
+        labels = {label.strip() for label in row.split("|")[2].split(",")}
+        assert labels == {*series.labels, *getattr(series, "fixed", {})}

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from approval.bot_api import BotApi
+from approval.conftest import until
 from gateway import Api, running
 
 CANARY = {
@@ -130,6 +131,7 @@ def seen(tmp_path_factory):
     token, replies = CANARY["agent"], []
     try:
         with running(folder, files, "--insecure", env=env) as gate:
+            until(lambda: any(s["key"] == "lab" and s["reason"] for s in gate.admin.get("/api/sources")))
             shown["processes"] = command_lines(gate.process.pid)
             for name in (*AUTH, "gone"):
                 for what, behaviour in (("fine", None), ("tea", echo), ("bad", echo), ("no", None)):

@@ -14,14 +14,17 @@ from agent_gate.sources.state import HEALTHY_AFTER, Circuit, SourceState, Status
 log = logging.getLogger("agent_gate.sources")
 IDLE_SECONDS = 600.0
 CONNECT_SECONDS = 60.0
+Redact = Callable[[str], str]
 Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
 
 
 class Keeper:
     """One task per source owns its life. Calls only send; they never connect or close."""
 
-    def __init__(self, plan: Plan, clock: Clock, publish: Publish, *, known: bool) -> None:
-        self.plan, self._clock, self._publish = plan, clock, publish
+    def __init__(
+        self, plan: Plan, clock: Clock, publish: Publish, *, known: bool, redact: Redact = str
+    ) -> None:
+        self.plan, self._clock, self._publish, self._redact = plan, clock, publish, redact
         self._known = known
         self._wanted = asyncio.Event()
         self._ready = asyncio.Event()
@@ -53,7 +56,7 @@ class Keeper:
             kind=source.kind,
             title=source.title,
             status=status,
-            reason=self._reason or unwell or "",
+            reason=self._reason or self._redact(unwell or ""),
             since=self._since,
             next_try=self._next_try,
             tools=self._tools,
@@ -128,7 +131,7 @@ class Keeper:
         self._failures += 1
         self.restarts += 1
         self._next_try = self._clock.now() + wait
-        self._move(Status.FAILED, reason)
+        self._move(Status.FAILED, self._redact(reason))
         self._publish(self.plan, None, self.plan.on_demand and self._known)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wanted.wait(), wait)

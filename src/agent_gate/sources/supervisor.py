@@ -12,7 +12,7 @@ from agent_gate.core.catalog import Catalog, Listing, Shelf, build
 from agent_gate.core.ports import Clock, Job, Plan, Source, SourceKind, Toolbox
 from agent_gate.core.tool import Definition
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable
-from agent_gate.sources.keeper import Keeper
+from agent_gate.sources.keeper import Keeper, Redact
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.state import SourceState, Status
 
@@ -41,8 +41,8 @@ def plans(settings: Any, toolbox: Toolbox) -> list[Plan]:
 class Supervisor:
     """Starts sources, hears their changes, and swaps the catalog. A slow source never delays another."""
 
-    def __init__(self, shelf: Shelf, clock: Clock, pins: Pins) -> None:
-        self.shelf, self._clock, self.pins = shelf, clock, pins
+    def __init__(self, shelf: Shelf, clock: Clock, pins: Pins, redact: Redact = str) -> None:
+        self.shelf, self._clock, self.pins, self._redact = shelf, clock, pins, redact
         self._keepers: dict[str, Keeper] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._listings: dict[str, Listing] = {}
@@ -59,7 +59,9 @@ class Supervisor:
         source = plan.source
         known = self.pins.last_listing(source.key) if plan.pinned else plan.known
         shown = plan.enabled and known is not None
-        self._keepers[source.key] = Keeper(plan, self._clock, self.publish, known=known is not None)
+        self._keepers[source.key] = Keeper(
+            plan, self._clock, self.publish, known=known is not None, redact=self._redact
+        )
         self._listings[source.key] = Listing(
             key=source.key,
             namespace=source.namespace,
