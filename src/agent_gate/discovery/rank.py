@@ -37,10 +37,10 @@ SATURATION, LENGTH = 1.3, 0.6
 COMMON, FAINTNESS = 0.7, 0.5
 SYNONYM, PHRASE, FUZZY = 0.6, 0.6, 0.5
 FLOOR = 0.42
-COVERAGE, COVERED, NAME = 0.45, 1.3, 0.4
+COVERAGE, COVERED, NAME = 0.45, 1.3, 0.5
 MEANING = 0.65
-PART = 0.95
-FAINT_ECHO = 0.3
+PART = 0.9
+FAINT_ECHO = 0.2
 SHORTLIST, ENOUGH, LONGEST_QUERY = 100, 400, 64
 
 _SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
@@ -97,9 +97,9 @@ def _fields(tool: Tool, title: str) -> Iterable[tuple[str, Sequence[str]]]:
     yield "name", [*terms(tool.name), *_joined(tool.name)]
     yield "namespace", _short_terms(tool.namespace)
     yield "gist", terms(text[:cut])
-    yield "description", terms(text[cut : cut + 400])
+    yield "description", terms(text[cut : cut + 250])
     yield "arguments", terms(" ".join(list(map(str, arguments))[:40]))
-    yield "argument_texts", terms(said[:400])
+    yield "argument_texts", terms(said[:300])
     yield "server", _short_terms(title[:300])
 
 
@@ -115,8 +115,7 @@ def _short_terms(text: str) -> tuple[str, ...]:
 
 def _joined(name: str) -> list[str]:
     """`AusSurfReport` is also looked for as one word."""
-    whole = re.sub(r"[\W_]", "", name.lower())
-    return [stem(whole)] if len(words(name)) > 1 else []
+    return [stem(name.lower())] if name.isalnum() and not name.islower() else []
 
 
 def _described(schemas: Iterable[object]) -> Iterable[str]:
