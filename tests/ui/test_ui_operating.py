@@ -163,6 +163,9 @@ def test_a_rule_that_never_decides_is_marked_and_a_decision_is_explained(tab, ho
     page.goto(f"{gateway.announced['admin']}/#/health")
     page.click("button:has-text('Verify the record')")
     page.wait_for_selector("text=Nothing was changed, removed or cut off.")
+    with page.expect_download() as download:
+        page.click("button:has-text('Export jsonl')")
+    assert "light_get(hall)" in download.value.path().read_text()
 
 
 def test_a_rule_made_from_a_question_is_shown_before_it_is_written_and_then_counts(tab, tmp_path):

@@ -6,8 +6,8 @@ import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
 import { chosen, field, movement, panes } from "../layout.js";
 import { List, listOrEmpty } from "../list.js";
+import { callRow } from "../rows.js";
 import { STATE_NAMES, rowWord, stateWord } from "../words.js";
-import { callRow } from "./now.js";
 
 const PAGE = 400;
 const PATIENCE = 200; // milliseconds after the last letter before the search runs

@@ -5,7 +5,7 @@ import { ago, many, span } from "../format.js";
 import { inbox, listen } from "../inbox.js";
 import { boxed, every } from "../layout.js";
 import { List } from "../list.js";
-import { stateWord } from "../words.js";
+import { callList } from "../rows.js";
 
 function question(approval) {
   return h(
@@ -38,6 +38,7 @@ function trouble(need, again) {
 
 const SHOWN = 3;
 const MOST_NEEDS = 12;
+const LATEST = 20;
 
 function needs(needed, again) {
   const open = [...inbox.open.values()];
@@ -73,16 +74,11 @@ const runningRow = (call) =>
     h("span.end"),
   );
 
-export const callRow = (call) =>
-  h(
-    "div.two",
-    h("span.lead", call.signature || call.tool),
-    h("span.end", stateWord(call.state)),
-    h(
-      "span.rest",
-      `${ago(call.at)} · ${call.caller}${call.granted ? " · granted" : ""}${call.count > 1 ? ` · ${call.count} times` : ""}`,
-    ),
-    h("span.end", call.state === "refused" ? call.error?.code : call.seconds === null ? "" : span(call.seconds)),
+const noCalls = () =>
+  empty(
+    "No call was made yet",
+    "Connect an agent and let it use a tool.",
+    h("a", { href: "#/connect" }, "How to connect one"),
   );
 
 export function now(main) {
@@ -95,13 +91,7 @@ export function now(main) {
   );
   let needed = null;
   const runs = new List({ row: runningRow, key: (call) => call.call, label: "Running calls", onSelect: () => {} });
-  const calls = new List({
-    row: callRow,
-    key: (call) => call.call,
-    label: "Latest calls",
-    onSelect: (call, byHand) => byHand && (location.hash = `#/calls/${call.call}`),
-  });
-
+  const calls = callList("Latest calls");
   const fill = (place, list, items, nothing) => (items.length ? boxed(place, list, items) : show(place, nothing));
 
   async function load() {
@@ -120,16 +110,7 @@ export function now(main) {
   async function loadCalls() {
     try {
       const value = await get("/api/calls?by=call&limit=60");
-      fill(
-        latest,
-        calls,
-        value.calls.slice(0, 20),
-        empty(
-          "No call was made yet",
-          "Connect an agent and let it use a tool.",
-          h("a", { href: "#/connect" }, "How to connect one"),
-        ),
-      );
+      fill(latest, calls, value.calls.slice(0, LATEST), noCalls());
     } catch (error) {
       show(latest, fault(error, loadCalls));
     }
