@@ -111,12 +111,19 @@ class BotApi:
 
     def __init__(self, port=0):
         self.lock = threading.Condition()
-        self.faults, self.calls, self.answered, self.documents = [], [], [], []
+        self.empty, self.faults, self.calls, self.answered, self.documents = [], [], [], [], []
         self.messages, self.updates = {}, []
         self.next_message, self.next_update, self.conflicts, self.poller = 100, 7000, 0, None
-        self.refuse_markup, self.limits, self.down = False, [], False
+        self.lose, self.refuse_markup, self.limits, self.down = [], False, [], False
         self.port = port
         self.start()
+
+    def reset(self):
+        """Forget the last test; numbers go on, as they do in a real chat."""
+        with self.lock:
+            for kept in (self.messages, self.calls, self.answered, self.documents, self.limits):
+                kept.clear()
+            self.refuse_markup, self.conflicts = False, 0
 
     def start(self):
         api, self.down = self, False
@@ -127,7 +134,7 @@ class BotApi:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 status, reply = (0, None) if api.down else api.respond(self.path, self.headers, body)
-                if api.down:
+                if api.down or api.loses(self.path):
                     self.close_connection = True
                     return None
                 data = json.dumps(reply).encode()
@@ -176,6 +183,12 @@ class BotApi:
             reply = {"ok": False, "error_code": refused.code, "description": refused.description}
             return refused.code, reply | ({"parameters": refused.parameters} if refused.parameters else {})
 
+    def loses(self, path):
+        """Whether the reply of this method gets lost on the way, although it was acted on."""
+        with self.lock:
+            method = path.rpartition("/")[2]
+            return method in self.lose and not self.lose.remove(method)
+
     def params(self, headers, body):
         kind = headers.get("Content-Type", "")
         if kind == "application/json":
@@ -223,7 +236,7 @@ class BotApi:
             self.lock.notify_all()
             offset = params.get("offset", 0)
             self.updates = [u for u in self.updates if u["update_id"] >= offset]
-            ends = time.monotonic() + min(params.get("timeout", 0), 2)
+            ends = time.monotonic() + min(params.get("timeout", 0), 0.5)
             while not self.updates and time.monotonic() < ends and self.poller is mine and not self.down:
                 self.lock.wait(0.05)
             if self.poller is not mine:
@@ -232,6 +245,8 @@ class BotApi:
                     409,
                     "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running",
                 )
+            if not self.updates:
+                self.empty.append(offset)
             return self.updates[: params.get("limit", 100)]
 
     def markup(self, params):

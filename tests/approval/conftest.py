@@ -116,5 +116,14 @@ def until(found, seconds=10):
     return value
 
 
+def close_all(gate):
+    """Deny what is open, so that the next test starts with nothing."""
+    ids = [approval["id"] for approval in gate.admin.get("/api/approvals")]
+    if ids:
+        gate.admin.request("POST", "/api/approvals", {"ids": ids, "verdict": "deny"})
+    for grant in gate.admin.get("/api/grants"):
+        gate.admin.request("DELETE", f"/api/grants/{grant['id']}")
+
+
 def reached(api):
     return [(r["method"], r["path"], json.loads(r["body"] or b"{}")) for r in api.requests]

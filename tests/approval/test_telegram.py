@@ -5,19 +5,59 @@ import threading
 import time
 import urllib.request
 
+import pytest
+
 from agent_gate.errors import GatewayError
 from approval.bot_api import TOKEN, BotApi
-from approval.conftest import ANN, BOB, STRANGER, light, outcome, reached, telegram, until
+from approval.conftest import (
+    ANN,
+    BOB,
+    STRANGER,
+    close_all,
+    files,
+    light,
+    outcome,
+    reached,
+    telegram,
+    until,
+)
+from gateway import running
+
+UPDATED = 'agent_gate_deliveries_total{channel="telegram",result="updated"}'
+SENT = 'agent_gate_deliveries_total{channel="telegram",result="sent"}'
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, api):
+    """One gateway and one chat for all tests that need no start of their own."""
+    bot = BotApi()
+    with running(tmp_path_factory.mktemp("gate"), files(api, telegram(bot)), "--insecure") as gate:
+        yield gate, bot
+    bot.stop()
+
+
+@pytest.fixture
+def talk(shared, api):
+    gate, bot = shared
+    api.reset()
+    yield gate, bot
+    close_all(gate)
+    assert bot.faults == []
+    bot.reset()
+
+
+def counted(gate, series):
+    found = [line for line in gate.admin.get("/metrics").splitlines() if line.startswith(series)]
+    return sum(float(line.rpartition(" ")[2]) for line in found)
 
 
 def delivered(gate, count):
     """Wait until that many messages are not only sent but written down as sent."""
-    line = f'agent_gate_deliveries_total{{channel="telegram",result="sent"}} {count}'
-    until(lambda: line in gate.admin.get("/metrics"))
+    until(lambda: counted(gate, SENT) >= count)
 
 
-def test_a_press_runs_the_call_once_and_the_message_says_who_answered(start, bot, api):
-    gate = start(telegram(bot))
+def test_a_press_runs_the_call_once_and_the_message_says_who_answered(talk, api):
+    gate, bot = talk
     call = light(gate).json["call"]
     number = bot.question("light.turn_on")
     assert "Approved once by ann" in bot.press(number, "Once", ANN)
@@ -54,24 +94,8 @@ def test_the_whole_story_over_telegram(start, bot, api):
     bot.wait(lambda: "by bob" in bot.messages[number]["text"])
 
 
-def test_the_same_story_in_the_terminal(start, api):
-    gate = start()
-    first = light(gate).json["call"]
-    gate.answer(lifetime="hour")
-    assert outcome(gate, first).json["status"] == "executed"
-    assert light(gate, wait=5).status == 200
-    [grant] = gate.admin.get("/api/grants")
-    gate.admin.request("DELETE", f"/api/grants/{grant['id']}")
-    third = light(gate).json["call"]
-    gate.kill()
-    gate.start()
-    gate.answer()
-    assert outcome(gate, third).json["status"] == "executed"
-    assert len(reached(api)) == 3
-
-
-def test_strangers_forgers_and_repeaters_change_nothing(start, bot, api):
-    gate = start(telegram(bot))
+def test_strangers_forgers_and_repeaters_change_nothing(talk, api):
+    gate, bot = talk
     call = light(gate).json["call"]
     number = bot.question()
     data = {b["text"]: b["callback_data"] for row in bot.messages[number]["keyboard"] for b in row}
@@ -88,12 +112,12 @@ def test_strangers_forgers_and_repeaters_change_nothing(start, bot, api):
     assert "Too late" in bot.press(number, None, BOB, data=data["Always for this"])
     assert reached(api) == []
     assert gate.admin.get("/api/grants") == []
-    refused = gate.admin.get("/metrics")
-    assert 'agent_gate_answers_refused_total{channel="telegram",why="stranger"} 1' in refused
+    assert counted(gate, 'agent_gate_answers_refused_total{channel="telegram",why="stranger"}') >= 1
+    assert counted(gate, 'agent_gate_answers_refused_total{channel="telegram",why="forged"}') >= 7
 
 
-def test_a_button_of_one_question_does_not_answer_another(start, bot, api):
-    gate = start(telegram(bot))
+def test_a_button_of_one_question_does_not_answer_another(talk, api):
+    gate, bot = talk
     light(gate, "light.one")
     first = bot.question("light.one")
     light(gate, "light.two")
@@ -105,8 +129,8 @@ def test_a_button_of_one_question_does_not_answer_another(start, bot, api):
     assert [a["arguments"]["entity_id"] for a in gate.admin.get("/api/approvals")] == ["light.two"]
 
 
-def test_two_people_racing_resolve_once(start, bot, api):
-    gate = start(telegram(bot))
+def test_two_people_racing_resolve_once(talk, api):
+    gate, bot = talk
     call = light(gate).json["call"]
     number = bot.question()
     data = {b["text"]: b["callback_data"] for row in bot.messages[number]["keyboard"] for b in row}
@@ -146,8 +170,8 @@ def test_an_expired_question_says_so_and_its_button_is_too_late(start, bot, api)
     assert reached(api) == []
 
 
-def test_an_answer_elsewhere_is_shown_within_a_second(start, bot):
-    gate = start(telegram(bot))
+def test_an_answer_elsewhere_is_shown_within_a_second(talk):
+    gate, bot = talk
     light(gate)
     number = bot.question()
     gate.answer("deny", reason="not at night")
@@ -155,11 +179,12 @@ def test_an_answer_elsewhere_is_shown_within_a_second(start, bot):
     assert bot.messages[number]["text"].rstrip().splitlines()[-2].endswith(": not at night")
 
 
-def test_a_reply_becomes_the_reason_of_the_press(start, bot):
-    gate = start(telegram(bot))
+def test_a_reply_becomes_the_reason_of_the_press(talk):
+    gate, bot = talk
+    before = counted(gate, SENT)
     call = light(gate).json["call"]
     number = bot.question()
-    delivered(gate, 1)
+    delivered(gate, before + 1)
     said = bot.say("the baby sleeps", ANN, reply_to=number)
     bot.wait(
         lambda: [m for m in bot.messages.values() if m["reply_to"] == said and m["text"].startswith("Noted")]
@@ -171,8 +196,8 @@ def test_a_reply_becomes_the_reason_of_the_press(start, bot):
     assert answer.json["error"]["message"] == "Denied by user\nReason: the baby sleeps"
 
 
-def test_pending_lists_what_is_open(start, bot):
-    gate = start(telegram(bot))
+def test_pending_lists_what_is_open(talk):
+    gate, bot = talk
     light(gate)
     number = bot.question()
     asked = bot.say("/pending@gate_bot", BOB)
@@ -244,8 +269,8 @@ def test_a_restart_sends_what_was_not_sent_and_nothing_twice(start, api):
     assert healed.faults == []
 
 
-def test_a_limit_is_waited_out(start, bot, api):
-    gate = start(telegram(bot))
+def test_a_limit_is_waited_out(talk, api):
+    gate, bot = talk
     bot.limits = [1, 1]
     began = time.monotonic()
     light(gate)
@@ -258,8 +283,8 @@ def test_a_limit_is_waited_out(start, bot, api):
     bot.wait(lambda: "Approved once by operator" in bot.messages[number]["text"])
 
 
-def test_a_second_poller_only_delays_answers(start, bot, api):
-    gate = start(telegram(bot))
+def test_a_second_poller_only_delays_answers(talk, api):
+    gate, bot = talk
     call = light(gate).json["call"]
     number = bot.question()
     bot.wait(lambda: bot.poller is not None)
@@ -273,16 +298,17 @@ def test_a_second_poller_only_delays_answers(start, bot, api):
     assert len(reached(api)) == 1
 
 
-def test_an_update_given_twice_counts_once(start, bot, api):
+def test_an_update_given_twice_counts_once(talk, api):
     """Updates that were not confirmed come again; so do those after a crash."""
-    gate = start(telegram(bot))
+    gate, bot = talk
     call = light(gate).json["call"]
     number = bot.question()
     data = bot.messages[number]["keyboard"][0][0]["callback_data"]
     query = {"from": bot.user(ANN), "message": bot.message(number), "chat_instance": "1", "data": data}
     with bot.lock:
+        bot.next_update += 1
         for ident in ("a", "b"):
-            bot.updates.append({"update_id": 7500, "callback_query": query | {"id": ident}})
+            bot.updates.append({"update_id": bot.next_update, "callback_query": query | {"id": ident}})
         bot.lock.notify_all()
     bot.wait(lambda: len(bot.answered) == 2)
     outcome(gate, call)
@@ -290,8 +316,50 @@ def test_an_update_given_twice_counts_once(start, bot, api):
     assert len(reached(api)) == 1
 
 
-def test_an_update_of_an_unknown_kind_is_passed_over(start, bot, api):
-    gate = start(telegram(bot))
+def test_an_edit_whose_reply_was_lost_is_done_all_the_same(talk, api):
+    """The second try is told that nothing was modified, and that is the end of it."""
+    gate, bot = talk
+    number = begun(gate, bot)
+    updated = counted(gate, UPDATED)
+    bot.lose = ["editMessageText"]
+    gate.answer("deny")
+    until(lambda: counted(gate, UPDATED) == updated + 1)
+    edits = [params for method, params in bot.calls if method == "editMessageText"]
+    assert len(edits) == 2
+    assert edits[0] == edits[1]
+    assert "Denied by operator" in bot.messages[number]["text"]
+
+
+def test_a_question_whose_reply_was_lost_is_asked_twice_and_answered_once(talk, api):
+    gate, bot = talk
+    bot.lose = ["sendMessage"]
+    call = light(gate).json["call"]
+    bot.wait(lambda: len(bot.messages) == 2)
+    first, second = sorted(bot.messages)
+    data = bot.messages[second]["keyboard"][0][0]["callback_data"]
+    assert "Approved once" in bot.press(first, "Once", ANN)
+    assert "Too late" in bot.press(second, None, ANN, data=data)
+    outcome(gate, call)
+    assert len(reached(api)) == 1
+
+
+def test_numbers_that_start_again_lower_are_heard(talk, api):
+    """After a quiet week the platform numbers updates from anywhere."""
+    gate, bot = talk
+    bot.press(begun(gate, bot), "Deny", ANN)
+    empty = len(bot.empty)
+    bot.wait(lambda: len(bot.empty) > empty + 1)
+    bot.next_update = 1000
+    assert "Denied" in bot.press(begun(gate, bot), "Deny", ANN)
+
+
+def begun(gate, bot):
+    light(gate)
+    return bot.question()
+
+
+def test_an_update_of_an_unknown_kind_is_passed_over(talk, api):
+    gate, bot = talk
     light(gate)
     number = bot.question()
     bot.update(callback_query={"id": 5, "from": "nobody"})
@@ -300,8 +368,8 @@ def test_an_update_of_an_unknown_kind_is_passed_over(start, bot, api):
     assert "Approved once" in bot.press(number, "Once", ANN)
 
 
-def test_markup_that_is_refused_is_sent_as_plain_text(start, bot):
-    gate = start(telegram(bot))
+def test_markup_that_is_refused_is_sent_as_plain_text(talk):
+    gate, bot = talk
     bot.refuse_markup = True
     light(gate)
     number = bot.question("light.turn_on")
@@ -310,8 +378,8 @@ def test_markup_that_is_refused_is_sent_as_plain_text(start, bot):
     bot.wait(lambda: "Approved once by ann" in bot.messages[number]["text"])
 
 
-def test_hostile_arguments_are_shown_as_they_are(start, bot):
-    gate = start(telegram(bot))
+def test_hostile_arguments_are_shown_as_they_are(talk):
+    gate, bot = talk
     text = '</pre><b>approved</b> &amp; \u202egnp.exe \x1b[2J \u3164 line\nnext {to} *x* <a href="x">'
     gate.call(
         "mail_send", {"to": "ann@example", "text": text, "code": "secret-code-77", "note": "\u2066x"}, wait=0
@@ -327,8 +395,8 @@ def test_hostile_arguments_are_shown_as_they_are(start, bot):
     assert not set(shown) & {"\u202e", "\x1b", "\u3164", "\u2066"}
 
 
-def test_long_arguments_are_folded_and_offered_in_full(start, bot):
-    gate = start(telegram(bot))
+def test_long_arguments_are_folded_and_offered_in_full(talk):
+    gate, bot = talk
     text = "payload " * 6000 + "THE END"
     gate.call("mail_send", {"to": "ann@example", "text": text, "code": "secret-code-77"}, wait=0)
     number = bot.question("mail_send")
@@ -343,8 +411,8 @@ def test_long_arguments_are_folded_and_offered_in_full(start, bot):
     assert gate.story(approval["call"]) == ["pending"]
 
 
-def test_many_arguments_never_exceed_the_message(start, bot):
-    gate = start(telegram(bot))
+def test_many_arguments_never_exceed_the_message(talk):
+    gate, bot = talk
     more = {f"key_{i}": "v" * 300 for i in range(80)}
     gate.call("ha_call_service", {"domain": "light", "service": "turn_on"} | more, wait=0)
     number = bot.question("ha_call_service")

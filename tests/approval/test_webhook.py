@@ -7,8 +7,10 @@ import json
 import time
 from urllib.parse import urlencode, urlsplit
 
-from approval.conftest import light, outcome, reached, until
-from gateway import TOKEN, Api
+import pytest
+
+from approval.conftest import close_all, files, light, outcome, reached, until
+from gateway import TOKEN, Api, running
 
 SECRET = "whsec_" + base64.b64encode(b"webhook-secret-canary-0123456789").decode()
 HOOK = 'channels: [{{type: webhook, url: "{url}/hook", secret: "{secret}"{more}}}]'
@@ -16,6 +18,27 @@ HOOK = 'channels: [{{type: webhook, url: "{url}/hook", secret: "{secret}"{more}}
 
 def hook(receiver, more="", secret=SECRET):
     return HOOK.format(url=receiver.url, secret=secret, more=more)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, api):
+    """One gateway and one receiver for all tests that need no start of their own."""
+    receiver = Api()
+    with running(
+        tmp_path_factory.mktemp("gate"), files(api, hook(receiver, ", person: ann")), "--insecure"
+    ) as gate:
+        yield gate, receiver
+    receiver.close()
+
+
+@pytest.fixture
+def hooked(shared, api):
+    gate, receiver = shared
+    api.reset()
+    yield gate, receiver
+    close_all(gate)
+    until(lambda: len(receiver.requests) % 2 == 0)
+    receiver.reset()
 
 
 def posted(receiver, event="asked"):
@@ -49,8 +72,8 @@ def visit(url, method="GET", form=None, **headers):
     return response, text
 
 
-def test_a_question_is_posted_signed_and_its_end_too(start, receiver, api):
-    gate = start(hook(receiver))
+def test_a_question_is_posted_signed_and_its_end_too(hooked, api):
+    gate, receiver = hooked
     light(gate)
     asked = posted(receiver)
     assert asked["event"] == "asked"
@@ -63,8 +86,8 @@ def test_a_question_is_posted_signed_and_its_end_too(start, receiver, api):
     assert ended["answer"] == {}
 
 
-def test_looking_at_a_link_changes_nothing_and_confirming_it_answers_once(start, receiver, api):
-    gate = start(hook(receiver, ", person: ann"))
+def test_looking_at_a_link_changes_nothing_and_confirming_it_answers_once(hooked, api):
+    gate, receiver = hooked
     call = light(gate).json["call"]
     links = posted(receiver)["answer"]
     for method in ("GET", "GET", "HEAD"):
@@ -87,8 +110,8 @@ def test_looking_at_a_link_changes_nothing_and_confirming_it_answers_once(start,
     assert grant["expires_at"] is not None
 
 
-def test_a_made_up_link_is_refused(start, receiver, api):
-    gate = start(hook(receiver))
+def test_a_made_up_link_is_refused(hooked, api):
+    gate, receiver = hooked
     call = light(gate).json["call"]
     link = posted(receiver)["answer"]["once"]
     base, _, token = link.rpartition("/")
@@ -99,8 +122,8 @@ def test_a_made_up_link_is_refused(start, receiver, api):
     assert gate.story(call) == ["pending"]
 
 
-def test_the_choosing_page_offers_all_answers(start, receiver, api):
-    gate = start(hook(receiver))
+def test_the_choosing_page_offers_all_answers(hooked, api):
+    gate, receiver = hooked
     call = light(gate).json["call"]
     link = posted(receiver)["answer"]["choose"]
     _, text = visit(link)
@@ -124,8 +147,8 @@ def test_a_passphrase_is_wanted_behind_the_link_too(start, receiver, api):
     assert outcome(gate, call).status == 200
 
 
-def test_the_answer_page_shows_hostile_text_as_text(start, receiver):
-    gate = start(hook(receiver))
+def test_the_answer_page_shows_hostile_text_as_text(hooked, api):
+    gate, receiver = hooked
     text = "</pre><script>x</script>\u202e\x1b" + "y" * 5000
     gate.call("mail_send", {"to": "a@b", "text": text, "code": "secret-code-77"}, wait=0)
     asked = posted(receiver)
@@ -196,9 +219,9 @@ def test_a_template_shapes_what_is_posted(start, receiver):
     }
 
 
-def test_an_agents_token_reaches_no_approval_route(start, receiver, api):
+def test_an_agents_token_reaches_no_approval_route(hooked, api):
     """On the public listener there is none; on the admin listener and its links the token opens nothing."""
-    gate = start(hook(receiver))
+    gate, receiver = hooked
     call = light(gate).json["call"]
     link = posted(receiver)["answer"]["once"]
     [approval] = gate.admin.get("/api/approvals")

@@ -57,6 +57,7 @@ class Dispatcher:
         self._places: Sequence[Place] = ()
         self._ends: dict[str, asyncio.Future[Approval]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stories: set[tuple[str, str]] = set()
         self._undo: Callable[[], None] = lambda: None
 
     async def start(self, places: Sequence[Place]) -> None:
@@ -82,6 +83,7 @@ class Dispatcher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._ends.clear()
+        self._stories.clear()
 
     async def _known(self, channel: str) -> dict[str, str | None]:
         """The stories of this channel that had not ended."""
@@ -100,6 +102,11 @@ class Dispatcher:
             ends.set_result(approval)
 
     def _tell(self, place: Place, approval: Approval, message: str | None) -> None:
+        """Begin a story, unless it has begun: a question asked during the start is heard and found."""
+        story = (place.channel.name, approval.id)
+        if story in self._stories:
+            return
+        self._stories.add(story)
         ends = self._ends.get(approval.id)
         if ends is None:
             ends = asyncio.get_running_loop().create_future()
@@ -120,6 +127,7 @@ class Dispatcher:
             ended = await asyncio.shield(ends)
             await self._show_end(channel, ended, message)
         self._mark(channel, approval, message, "closed")
+        self._stories.discard((channel.name, approval.id))
 
     async def _ask(self, place: Place, approval: Approval, ends: asyncio.Future[Approval]) -> str | None:
         """Send the question until it is through; None when it ended before."""

@@ -93,9 +93,13 @@ class Telegram:
     async def run(self) -> None:
         """Read what happens in the chat for ever. An update is confirmed by asking for the next one."""
         while True:
-            for raw in await self._bot.updates(self._offset, POLL_SECONDS):
+            updates = await self._bot.updates(self._offset, POLL_SECONDS)
+            for raw in updates:
                 await self._handle(raw)
                 self._offset = msgspec.json.decode(raw, type=Numbered).update_id + 1
+            if not updates:
+                # Numbers start anywhere after a quiet week, and an empty answer means that all were confirmed.
+                self._offset = 0
 
     async def _handle(self, raw: msgspec.Raw) -> None:
         try:
