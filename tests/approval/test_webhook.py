@@ -13,7 +13,7 @@ from approval.conftest import close_all, files, light, outcome, reached, until
 from gateway import TOKEN, Api, running
 
 SECRET = "whsec_" + base64.b64encode(b"webhook-secret-canary-0123456789").decode()
-HOOK = 'channels: [{{type: webhook, url: "{url}/hook", secret: "{secret}"{more}}}]'
+HOOK = 'channels: [{{type: webhook, url: "{url}/hook?room=1", secret: "{secret}"{more}}}]'
 
 
 def hook(receiver, more="", secret=SECRET):
@@ -52,6 +52,7 @@ def posted(receiver, event="asked"):
 
     request = until(found)
     head = request["headers"]
+    assert request["path"] == "/hook?room=1"
     signed = f"{head['webhook-id']}.{head['webhook-timestamp']}.".encode() + request["body"]
     wanted = base64.b64encode(hmac.digest(base64.b64decode(SECRET[6:]), signed, "sha256")).decode()
     assert head["webhook-signature"] == f"v1,{wanted}"

@@ -5,6 +5,7 @@ happens after an answer is not its business.
 """
 
 import logging
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -88,11 +89,14 @@ class Inbox:
         Its place is taken before the write, so that a burst can neither ask twice nor ask too much.
         """
         self._open[approval.id] = approval
-        try:
-            await self._store.write(insert_approval(approval), *also)
-        except BaseException:
-            del self._open[approval.id]
-            raise
+        writing = asyncio.ensure_future(self._store.write(insert_approval(approval), *also))
+        writing.add_done_callback(lambda done: self._written(approval.id, done))
+        await asyncio.shield(writing)
+
+    def _written(self, approval_id: str, done: "asyncio.Future[list[int]]") -> None:
+        """Forget a question that could not be kept. One whose caller left while it was written stays."""
+        if done.cancelled() or done.exception() is not None:
+            self._open.pop(approval_id, None)
 
     def announce(self, approval: Approval) -> None:
         """Tell everybody who listens; one who fails keeps neither the others nor the call from going on."""

@@ -122,6 +122,3 @@ class Bot:
             wait = float(after) if isinstance(after, int | float) else None
             raise Refused(method, said.error_code, said.description, wait)
         return bytes(said.result)
-
-
-__all__ = ["Bot", "CallbackQuery", "Message", "Refused", "Update", "User"]

@@ -18,7 +18,7 @@ from agent_gate.approval.render import Card, lines
 from agent_gate.core.approval import Approval
 from agent_gate.core.tool import Json
 from agent_gate.errors import UpstreamError
-from agent_gate.net.pool import Target
+from agent_gate.net.pool import Target, check_headers
 from agent_gate.observe.redact import mask_arguments
 
 SECONDS = 15.0
@@ -118,12 +118,17 @@ class Webhook:
     def __init__(self, settings: Settings, desk: Desk, base: Callable[[], str | None]) -> None:
         self.name = settings.name
         self._settings, self._desk, self._base = settings, desk, base
-        url, topic = settings.url, ""
+        url, _, query = settings.url.partition("?")
+        self._topic = ""
         if settings.format == "ntfy":
-            url, _, topic = settings.url.rstrip("/").rpartition("/")
-        self._topic, self._target = topic, Target.parse(url)
-        own = {name.lower(): value for name, value in settings.headers.items()}
-        self._headers = tuple((name.encode("ascii"), value.encode("latin-1")) for name, value in own.items())
+            url, _, self._topic = url.rstrip("/").rpartition("/")
+        self._target = Target.parse(url)
+        slash = "" if self._target.base else "/"
+        self._path = f"{slash}?{query}".encode("ascii") if query else b""
+        self._headers = {b"content-type": b"application/json"} | {
+            name.lower().encode("ascii"): value.encode("latin-1") for name, value in settings.headers.items()
+        }
+        check_headers(list(self._headers.items()))
 
     async def asked(self, approval: Approval) -> str:
         message = f"{approval.id}.asked"
@@ -187,17 +192,16 @@ class Webhook:
         body = self._body(self._values(approval))
         at = int(self._desk.clock.now())
         headers = [
-            (b"content-type", b"application/json"),
+            *self._headers.items(),
             (b"webhook-id", message_id.encode()),
             (b"webhook-timestamp", str(at).encode()),
-            *self._headers,
         ]
         if self._settings.secret:
             headers.append((b"webhook-signature", sign(self._settings.secret, message_id, at, body).encode()))
         reply = await self._desk.pool.request(
             "POST",
             self._target,
-            b"",
+            self._path,
             headers,
             body,
             deadline=self._desk.clock.monotonic() + SECONDS,
