@@ -601,7 +601,9 @@ class Gateway:
         self.view.hides = self.policy.hides
         self._refresh_agents()
         self.calls.asking.timeout = settings.approval_timeout
+        self.shaper.default = settings.results.budget
         await self.supervisor.reload(wanted)
+        self.mcp.changed()
         if changed:
             await self.dispatcher.stop()
             await self.dispatcher.start(places)
@@ -613,6 +615,7 @@ class Gateway:
         seconds = self.settings.limits.drain
         self.health.draining = True
         await asyncio.gather(self.websocket.drain(seconds), self.calls.drain(seconds))
+        await self.mcp.close(seconds)
         await self.public.drain(seconds)
         await asyncio.gather(self.socket.drain(0.5), self.page.drain(0.5))
         await self.dispatcher.stop()

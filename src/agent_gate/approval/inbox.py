@@ -4,8 +4,8 @@ It writes questions and answers together with the record's row for them, so that
 happens after an answer is not its business.
 """
 
-import logging
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 

@@ -91,6 +91,10 @@ class Decide:
             draft.arguments_hash = hash_arguments(call.arguments)
         if decision.effect == "ask":
             self._look_for_grant(draft)
+        if draft.decision.effect == "ask" and call.continues:
+            draft.decision = replace(
+                draft.decision, effect="allow", reason="a further round of an approved call"
+            )
 
     def _look_for_grant(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool

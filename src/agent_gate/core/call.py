@@ -87,7 +87,10 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """The frozen request. `tool` is the name as asked; `arguments` is what is hashed and what runs."""
+    """The frozen request. `tool` is the name as asked; `arguments` is what is hashed and what runs.
+
+    `continues` marks a further round of a call that was admitted before, proved by a state that only we can seal.
+    """
 
     tool: str
     arguments: Mapping[str, Json]
@@ -100,6 +103,7 @@ class Call:
     idempotency_key: str | None = None
     timeout: float | None = None
     trace: str | None = None
+    continues: bool = False
     meta: Mapping[str, Json] = field(default_factory=dict)
     conversation: "Conversation | None" = None
 

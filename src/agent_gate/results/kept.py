@@ -9,7 +9,8 @@ from agent_gate.core.call import Call, Outcome, Result, State
 from agent_gate.errors import GatewayError, Internal, by_code
 from agent_gate.store.statement import Record, Statement, Store
 
-KEEP_SECONDS = 7 * 24 * 3600.0
+DAY = 24 * 3600.0
+KEEP_SECONDS = 7 * DAY
 COLUMNS = (
     "call, caller, session, client_id, tool, signature, arguments, state, body, kind, created_at, expires_at"
 )
@@ -127,4 +128,9 @@ class KeptResults:
         )
 
     async def purge(self, now: float) -> None:
-        await self._store.write(Statement("DELETE FROM results WHERE expires_at <= ?", (now,)))
+        """Remove what has expired, and what was acknowledged a day ago: no key can ask for it any more."""
+        acknowledged = Statement("DELETE FROM results WHERE acknowledged_at <= ?", (now - DAY,))
+        keys = Statement("DELETE FROM idempotency WHERE expires_at <= ?", (now,))
+        await self._store.write(
+            Statement("DELETE FROM results WHERE expires_at <= ?", (now,)), acknowledged, keys
+        )

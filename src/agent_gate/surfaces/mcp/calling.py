@@ -1,6 +1,7 @@
 """`tools/call`: from the request's parameters through `Calls` to a result, and what happens while a person is asked."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -63,6 +64,13 @@ def passed_meta(wanted: CallParams, state: State | None) -> Mapping[str, Json]:
     return meta
 
 
+def round_key(wanted: CallParams, state: State | None) -> str | None:
+    """A further round runs once: the same state sent again finds what its first use ended in."""
+    if state is None:
+        return None
+    return "round:" + sha256(str(wanted.request_state).encode()).hexdigest()
+
+
 class Calling:
     """Answers `tools/call` for every transport and revision."""
 
@@ -119,8 +127,9 @@ class Calling:
             surface="mcp",
             session=visit.agent_session,
             client_id=decode(visit.id),
-            idempotency_key=idempotency_key(meta),
+            idempotency_key=idempotency_key(meta) or round_key(wanted, state),
             trace=trace if isinstance(trace, str) else visit.trace,
+            continues=state is not None,
             meta=passed_meta(wanted, state),
             conversation=visit,
         )
