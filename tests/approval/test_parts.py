@@ -277,6 +277,25 @@ def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
     asyncio.run(main())
 
 
+def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
+    async def main():
+        store, clock, inbox = await world(tmp_path)
+        dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
+        await dispatcher.start([Place(channel=channel)])
+        question = asked_now(clock)
+        await inbox.put(question)
+        await heard(channel, 1)
+        await inbox.resolve(
+            question, State.WITHDRAWN, Answer(verdict="deny", person="pi", channel="rest"), []
+        )
+        await heard(channel, 2)
+        assert channel.seen == [("asked", question.id), ("withdrawn", "m1")]
+        await dispatcher.stop()
+        await store.close()
+
+    asyncio.run(main())
+
+
 def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)

@@ -52,8 +52,11 @@ def pause(tries: int, error: GatewayError) -> float:
 class Dispatcher:
     """Keeps the stories running, and the channels' own loops."""
 
-    def __init__(self, store: Store, inbox: Inbox, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, store: Store, inbox: Inbox, clock: Clock, metrics: Metrics, *, look_every: float = 5.0
+    ) -> None:
         self._store, self._inbox, self._clock, self._metrics = store, inbox, clock, metrics
+        self._look_every = look_every
         self._places: Sequence[Place] = ()
         self._ends: dict[str, asyncio.Future[Approval]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,6 +78,22 @@ class Dispatcher:
             for approval in self._inbox.open():
                 if approval.id not in known:
                     self._tell(place, approval, None)
+
+        if places:
+            self._spawn(self._look_again())
+
+    async def _look_again(self) -> None:
+        """Find what nobody announced: a caller that left in the middle, or another gateway on the same store."""
+        while True:
+            await asyncio.sleep(self._look_every)
+            open_now = self._inbox.open()
+            for approval in open_now:
+                for place in self._places:
+                    self._tell(place, approval, None)
+            for approval_id in self._ends.keys() - {approval.id for approval in open_now}:
+                found = await self._inbox.get(approval_id)
+                if found is not None and found.state is not State.PENDING:
+                    self._heard(found)
 
     async def stop(self) -> None:
         self._undo()
