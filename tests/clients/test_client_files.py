@@ -77,7 +77,7 @@ EXPECTED = {
         "github": {"type": "http", "url": "https://api.githubcopilot.com/mcp/"},
         "perplexity": {
             "command": "npx",
-            "args": ["-y", "server-perplexity-ask", "--root", "/home/ada/work/src"],
+            "args": ["-y", "server-perplexity-ask", "--root", "/home/ada/src"],
             "env": {"PERPLEXITY_API_KEY": "${PERPLEXITY_KEY}"},
         },
     },
