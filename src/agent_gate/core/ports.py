@@ -19,11 +19,8 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
 
 
 class Conversation(Protocol):
