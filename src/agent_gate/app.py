@@ -274,6 +274,7 @@ class Gateway:
         self.sweeper.every(10.0, refusals.flush)
         self.sweeper.every(3600.0, calls.purge)
         self.sweeper.every(3600.0, self.artifacts.sweep)
+        self.sweeper.every(3600.0, self.dispatcher.purge)
         return calls
 
     def _make_tracer(self) -> Tracer | None:

@@ -14,6 +14,7 @@ from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import State
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden, InvalidArgs, RateLimited
+from agent_gate.observe import failpoint
 from agent_gate.store.statement import Conflict, Statement, Store
 
 log = logging.getLogger("agent_gate.approvals")
@@ -84,19 +85,22 @@ class Inbox:
         return [approval_of(row) for row in rows]
 
     async def put(self, approval: Approval, *also: Statement) -> None:
-        """Keep a new question, durable with `also`; `Conflict` when the same one is open.
+        """Keep a new question, durable with `also`, and show it; `Conflict` when the same one is open.
 
         Its place is taken before the write, so that a burst can neither ask twice nor ask too much.
         """
         self._open[approval.id] = approval
         writing = asyncio.ensure_future(self._store.write(insert_approval(approval), *also))
-        writing.add_done_callback(lambda done: self._written(approval.id, done))
+        writing.add_done_callback(lambda done: self._written(approval, done))
         await asyncio.shield(writing)
 
-    def _written(self, approval_id: str, done: "asyncio.Future[list[int]]") -> None:
-        """Forget a question that could not be kept. One whose caller left while it was written stays."""
+    def _written(self, approval: Approval, done: "asyncio.Future[list[int]]") -> None:
+        """Show a question that is kept, also when its caller left while it was written; forget one that is not."""
         if done.cancelled() or done.exception() is not None:
-            self._open.pop(approval_id, None)
+            self._open.pop(approval.id, None)
+            return
+        failpoint.reach("after_pending_commit")
+        self.announce(approval)
 
     def announce(self, approval: Approval) -> None:
         """Tell everybody who listens; one who fails keeps neither the others nor the call from going on."""

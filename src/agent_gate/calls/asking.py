@@ -87,10 +87,8 @@ class Asking:
         if case.call.idempotency_key:
             also.append(remember_key(case, approval.asked_at))
         failpoint.reach("before_pending_commit")
-        await self._put(approval, also)
         self._cases[approval.call_id] = case
-        failpoint.reach("after_pending_commit")
-        self._inbox.announce(approval)
+        await self._put(approval, also)
         failpoint.reach("after_notify")
         log.info(
             "Waiting for a person",
@@ -107,7 +105,11 @@ class Asking:
     async def _put(self, approval: Approval, also: list[Statement]) -> None:
         try:
             await self._inbox.put(approval, *also)
+        except Conflict:
+            self.forget(approval.call_id)
+            raise
         except GatewayError as error:
+            self.forget(approval.call_id)
             self._ended(Outcome(call_id=approval.call_id, state=State.REFUSED, error=error))
             raise
 

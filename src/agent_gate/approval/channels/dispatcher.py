@@ -95,6 +95,13 @@ class Dispatcher:
                 if found is not None and found.state is not State.PENDING:
                     self._heard(found)
 
+    async def purge(self) -> None:
+        """Forget where closed questions were shown, a month later."""
+        before = self._clock.now() - 30 * 86_400
+        await self._store.write(
+            Statement("DELETE FROM deliveries WHERE state = 'closed' AND at <= ?", (before,))
+        )
+
     async def stop(self) -> None:
         self._undo()
         tasks, self._tasks = self._tasks, set()
