@@ -1,7 +1,7 @@
 """Turns a regular expression into a matcher that reads each character once, whatever the pattern.
 
 The pattern becomes a graph of states, and sets of states become cached transitions as the text is read, so no
-pattern can make a search slow. Literals, `.`, classes, `\\d \\w \\s \\b`-free escapes, groups, `|`, `* + ?`,
+pattern can make a search slow. Literals, `.`, classes, `\\d \\w \\s`, groups, `|`, `* + ?`,
 `{m,n}`, `^` and `$` are understood; back references and look-around are not.
 """
 
