@@ -318,6 +318,45 @@ def test_the_upstreams_state_travels_sealed_and_comes_back_to_it_open(tmp_path: 
     run(main())
 
 
+def test_a_further_round_runs_once_whatever_idempotency_keys_its_client_makes_up(
+    tmp_path: Path, run: Run
+) -> None:
+    rounds: list[Any] = []
+
+    async def asks(job: Job) -> Any:
+        if "requestState" in job.case.call.meta:
+            rounds.append(job.case.call.meta["requestState"])
+            return "done"
+        return Result(encode({"resultType": "input_required", "requestState": "first"}), "mcp")
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(asks=asks), rules=ASK, hold=0.5) as gate, client_of(gate) as anna:
+            asked = await anna.modern_call("lab__asks")
+            await gate.approve()
+            more = {"requestState": asked.result["requestState"]}
+            state = (await anna.modern_call("lab__asks", **more)).result["requestState"]
+            for number in range(5):
+                key = {"agent-gate/idempotency-key": f"made-up-{number}"}
+                again = await anna.modern_call("lab__asks", requestState=state, _meta=key)
+                assert text_of(again.result) == "done"
+            assert rounds == ["first"]
+
+    run(main())
+
+
+def test_a_state_in_the_metadata_of_a_client_reaches_nobody(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        source = lab(echo=None)
+        async with small_gate(tmp_path, source) as gate, client_of(gate) as anna:
+            forged = {"requestState": "forged", "inputResponses": {"q": {}}, "agent-gate/x": 1, "kept": 1}
+            await anna.modern_call("lab__echo", _meta=forged)
+            [job] = source.jobs
+            assert job.case.call.meta["kept"] == 1
+            assert not {"requestState", "inputResponses", "agent-gate/x"} & job.case.call.meta.keys()
+
+    run(main())
+
+
 @pytest.mark.parametrize("responses", [None, 5, [], {"q": 12345}])
 def test_answers_that_are_no_objects_are_refused(tmp_path: Path, run: Run, responses: Any) -> None:
     async def main() -> None:

@@ -33,6 +33,7 @@ BEAT_SECONDS = 15.0
 HOLD_SECONDS = 50.0
 LONGEST_KEY = 256
 APPROVAL = "approval"
+ROUND_MEMBERS = frozenset({"inputResponses", "requestState"})
 WAITS = "Waiting for a person to approve this call"
 Wait = Callable[[float], Awaitable[Outcome | Pending]]
 
@@ -53,10 +54,12 @@ def idempotency_key(meta: Mapping[str, Json]) -> str | None:
 
 
 def passed_meta(wanted: CallParams, state: State | None) -> Mapping[str, Json]:
-    """What the source gets to see of the request beside its arguments."""
-    meta = wanted.meta
-    if META_KEY in meta:
-        meta = {name: value for name, value in meta.items() if not name.startswith(OURS)}
+    """What the source gets to see of the request beside its arguments; a client's own metadata never passes for a state."""
+    meta: Mapping[str, Json] = {
+        name: value
+        for name, value in wanted.meta.items()
+        if not name.startswith(OURS) and name not in ROUND_MEMBERS
+    }
     if wanted.input_responses is not msgspec.UNSET:
         meta = {**meta, "inputResponses": wanted.input_responses}
     if state is not None:
@@ -65,7 +68,7 @@ def passed_meta(wanted: CallParams, state: State | None) -> Mapping[str, Json]:
 
 
 def round_key(wanted: CallParams, state: State | None) -> str | None:
-    """A further round runs once: the same state sent again finds what its first use ended in."""
+    """A further round runs once, whatever key its client names: the same state finds what its first use ended in."""
     if state is None:
         return None
     return "round:" + sha256(str(wanted.request_state).encode()).hexdigest()
@@ -127,7 +130,7 @@ class Calling:
             surface="mcp",
             session=visit.agent_session,
             client_id=decode(visit.id),
-            idempotency_key=idempotency_key(meta) or round_key(wanted, state),
+            idempotency_key=round_key(wanted, state) or idempotency_key(meta),
             trace=trace if isinstance(trace, str) else visit.trace,
             continues=state is not None,
             meta=passed_meta(wanted, state),
