@@ -13,7 +13,7 @@ from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp.ask import Ask
 from agent_gate.sources.mcp.dial import Dialer
 from agent_gate.sources.mcp.eras import ALL_CAPABILITIES
-from agent_gate.sources.mcp.link import Notice, ignore
+from agent_gate.sources.mcp.link import Notice
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, Refused, RpcError, encode
 
@@ -130,8 +130,13 @@ class Connections:
 
     async def open_other(self, era: str, declared: Mapping[str, Json]) -> Session:
         session = await self.dialer.open(era, declared)
-        session.link.notice = ignore
+        session.link.notice = self.overhear
         return session
+
+    def overhear(self, method: str, params: Mapping[str, Json]) -> None:
+        """A notice in a caller's own session: that a list changed may be said nowhere else."""
+        if method.endswith("/list_changed"):
+            self.notice(method, params)
 
     def evict(self) -> None:
         """Close the session unused for longest, but none with a call in flight."""
