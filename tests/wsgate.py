@@ -12,7 +12,8 @@ from tests.gateway import OTHER_TOKEN, TOKEN, Api
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from agent_gate.app import Gateway, Options
+from agent_gate.app import Gateway
+from agent_gate.config.options import Options
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.surfaces.websocket import AgentLimits, Undelivered, WebSocketSurface
 

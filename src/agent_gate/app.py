@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from ssl import SSLContext
@@ -13,7 +12,7 @@ from typing import Any
 from agent_gate import __version__
 from agent_gate.access.door import Door
 from agent_gate.access.quota import Quota
-from agent_gate.access.tokens import Credential, Tokens, digest, new_token
+from agent_gate.access.tokens import Credential, Tokens, digest, ensure_token
 from agent_gate.access.view import View
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.desk import Desk
@@ -36,14 +35,14 @@ from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.config.decode import Reading
 from agent_gate.config.load import Loaded, load
-from agent_gate.config.permissions import RuleSettings, read_permissions
+from agent_gate.config.options import Options, with_options
+from agent_gate.config.permissions import read_permissions
 from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
 from agent_gate.config.variables import Variables
 from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.core.call import Call, Caller, Mode, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
-from agent_gate.core.rule import Rule
 from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
@@ -88,98 +87,26 @@ META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the command line adds to the files."""
-
-    config: Path | None = None
-    permissions: Path | None = None
-    host: str | None = None
-    port: int | None = None
-    insecure: bool = False
-    data: Path | None = None
-
-
-def in_folder(settings: Settings, data: Path) -> Settings:
-    """The settings of a gateway that keeps its store and socket in `data` and its admin page on any free port."""
-    return replace(
-        settings,
-        storage=replace(settings.storage, path=data / "agent-gate.db"),
-        admin=replace(settings.admin, socket=data / "admin.sock", port=0),
-    )
-
-
-def with_options(settings: Settings, options: Options) -> Settings:
-    if options.data is not None:
-        settings = in_folder(settings, options.data)
-    gateway = settings.gateway
-    return replace(
-        settings,
-        gateway=replace(
-            gateway,
-            host=options.host if options.host is not None else gateway.host,
-            port=options.port if options.port is not None else gateway.port,
-        ),
-    )
-
-
-def rule_of(rule: RuleSettings) -> Rule:
-    given = {name: getattr(rule, name) for name in Rule.__dataclass_fields__ if hasattr(rule, name)}
-    return Rule(
-        **given
-        | {
-            "extra": frozenset(rule.extra),
-            "callers": tuple(rule.callers or ()),
-            "approvers": tuple(rule.approvers),
-        }
-    )
-
-
 def policy_of(loaded: Loaded) -> Policy:
-    return Policy(map(rule_of, loaded.rules), map(rule_of, loaded.defaults))
+    return Policy((rule.rule() for rule in loaded.rules), (rule.rule() for rule in loaded.defaults))
 
 
 def parse_policy(text: str, name: str) -> Policy:
     """The rules in a text, as if it were the permissions file."""
     reading = Reading(Variables(os.environ))
     found = read_permissions(reading.variables.fill(parse_yaml(text, name)), reading)
-    return Policy(map(rule_of, found.rules), map(rule_of, found.defaults))
-
-
-def caller_of(agent: AgentSettings) -> Caller:
-    return Caller(
-        name=agent.name,
-        namespaces=None if agent.namespaces is None else frozenset(agent.namespaces),
-        mode=agent.mode,
-        names=agent.names,
-        cache_stable=agent.cache_stable,
-        calls_per_minute=agent.rate_limit.max_requests_per_minute,
-        max_pending=agent.rate_limit.max_pending_approvals,
-        budget=agent.budget,
-    )
-
-
-def write_private(path: Path, text: str) -> None:
-    """Make a file that only its owner can read; never through a link that somebody planted."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(fd, "w") as file:
-        file.write(text)
-
-
-def made_agent(folder: Path, settings: Settings) -> AgentSettings:
-    """The agent of a configuration that names none: its token is made once and kept beside the store."""
-    path = folder / "agent.token"
-    if not path.exists():
-        write_private(path, new_token() + "\n")
-    return AgentSettings(name="default", token=path.read_text().strip(), rate_limit=settings.rate_limit)
+    return Policy((rule.rule() for rule in found.rules), (rule.rule() for rule in found.defaults))
 
 
 def credentials(settings: Settings, folder: Path) -> list[Credential]:
-    agents: Sequence[AgentSettings] = list(settings.agents.values()) or [made_agent(folder, settings)]
+    """The agents of the files; where they name none, one whose token is made once and kept beside the store."""
+    agents = list(settings.agents.values())
+    if not agents:
+        token = ensure_token(folder / "agent.token")
+        agents = [AgentSettings(token=token, rate_limit=settings.rate_limit)]
     return [
         Credential(
-            bytes.fromhex(agent.token_hash) if agent.token_hash else digest(agent.token), caller_of(agent)
+            bytes.fromhex(agent.token_hash) if agent.token_hash else digest(agent.token), agent.caller()
         )
         for agent in agents
     ]
@@ -364,7 +291,7 @@ class Gateway:
                 clock=self.clock,
                 shelf=self.shelf,
                 view=self.view,
-                sources=Operations(self),
+                sources=self.supervisor,
                 metrics=self.metrics,
                 trends=self.trends,
                 keys=self.keys,
@@ -629,25 +556,3 @@ class Gateway:
             await asyncio.to_thread(self.exporter.close)
         await self.sealer.__aexit__(None, None, None)
         await self.store.close()
-
-
-class Operations:
-    """The supervisor and its pins, as the admin API handles them."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-
-    def states(self) -> Sequence[Any]:
-        return self._gateway.supervisor.states()
-
-    def reconnect(self, key: str) -> None:
-        self._gateway.supervisor.reconnect(key)
-
-    def changes(self) -> Sequence[Any]:
-        return self._gateway.pins.changes()
-
-    def accept(self, source: str, tool: str) -> bool:
-        accepted = self._gateway.pins.accept(source, tool, self._gateway.clock.now()) is not None
-        if accepted:
-            self._gateway.supervisor.reconnect(source)
-        return accepted

@@ -2,9 +2,11 @@
 
 import hashlib
 import hmac
+import os
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent_gate.core.call import Caller
 from agent_gate.errors import Unauthorized
@@ -27,6 +29,17 @@ def digest(token: str) -> bytes:
 def new_token() -> str:
     """256 bits, with a prefix by which a leaked one can be recognised."""
     return f"ag_{secrets.token_urlsafe(32)}"
+
+
+def ensure_token(path: Path) -> str:
+    """The token kept in `path`, made at first; only its owner can read it, and no planted link is followed."""
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w"
+        ) as file:
+            file.write(new_token() + "\n")
+    return path.read_text(encoding="utf-8").strip()
 
 
 class Tokens:

@@ -1,13 +1,14 @@
 """permissions.yaml into raw rules. What a rule means is decided by the policy engine, not here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
 
 from agent_gate.config.decode import Reading, decode
 from agent_gate.config.nodes import Node, entries, fail, items, join
 from agent_gate.config.shape import GIVEN, AtLeast, InFile
 from agent_gate.core.ids import fold_namespace
+from agent_gate.core.rule import Rule
 
 Action = Literal["allow", "deny", "ask"]
 GLOB = frozenset("*?[")
@@ -41,6 +42,12 @@ class RuleSettings:
         Literal["person", "client"], "`client` lets the agent's own client answer; for low risk only."
     ] = "person"
     where: Annotated[str, "File, line and column of this entry.", GIVEN] = ""
+
+    def rule(self) -> Rule:
+        """The rule as policy takes it."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        sets = {"extra": frozenset(self.extra), "callers": tuple(self.callers or ())}
+        return Rule(**given | sets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

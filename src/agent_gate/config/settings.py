@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from agent_gate.config.servers import ServerSettings
 from agent_gate.config.services import ServiceConfig
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
+from agent_gate.core.call import Caller
 
 CallMode = Literal["full", "proxy", "gateway"]
 
@@ -96,6 +97,19 @@ class AgentSettings:
         InFile({"$ref": "#/$defs/RateLimitSettings"}),
     ] = field(default_factory=RateLimitSettings)
     where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+
+    def caller(self) -> Caller:
+        """Who calls with this agent's token."""
+        return Caller(
+            name=self.name,
+            namespaces=None if self.namespaces is None else frozenset(self.namespaces),
+            mode=self.mode,
+            names=self.names,
+            cache_stable=self.cache_stable,
+            calls_per_minute=self.rate_limit.max_requests_per_minute,
+            max_pending=self.rate_limit.max_pending_approvals,
+            budget=self.budget,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from agent_gate.core.ports import Clock, Job, Plan, Source, SourceKind, Toolbox
 from agent_gate.core.tool import Definition
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable
 from agent_gate.sources.keeper import Keeper, Redact
-from agent_gate.sources.pins import Pins
+from agent_gate.sources.pins import Change, Pins
 from agent_gate.sources.state import SourceState, Status
 
 log = logging.getLogger("agent_gate.sources")
@@ -143,6 +143,21 @@ class Supervisor:
     def reconnect(self, key: str) -> None:
         """Try a failed source now."""
         self._keeper(key).wake()
+
+    def changes(self) -> list[Change]:
+        """Definitions that are not what was accepted."""
+        return self.pins.changes()
+
+    def accept(self, source: str, tool: str) -> bool:
+        """A person has looked at a changed definition: serve it from now on."""
+        accepted = self.pins.accept(source, tool, self._clock.now())
+        if accepted is None or source not in self._listings:
+            return False
+        listing = self._listings[source]
+        served = tuple(accepted if one.name == tool else one for one in listing.definitions)
+        self._listings[source] = replace(listing, definitions=served)
+        self._rebuild()
+        return True
 
     def states(self) -> list[SourceState]:
         return [keeper.state() for _, keeper in sorted(self._keepers.items())]

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.app import Gateway, Options
+from agent_gate.app import Gateway
+from agent_gate.config.options import Options
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.net.server import Server

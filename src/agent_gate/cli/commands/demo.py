@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import uvloop
 
-from agent_gate.app import Options
 from agent_gate.cli.commands.serve import run
 from agent_gate.cli.demo.home import Home
 from agent_gate.cli.demo.starter import ensure_secrets, write_starter
+from agent_gate.config.options import Options
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.server import Server
 

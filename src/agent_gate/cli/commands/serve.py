@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 import uvloop
 
-from agent_gate.app import Gateway, Options
+from agent_gate.app import Gateway
+from agent_gate.config.options import Options
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.observe.log import configure
 from agent_gate.surfaces.mcp import StdioServer

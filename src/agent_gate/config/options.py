@@ -1,0 +1,36 @@
+"""What the command line adds to the files."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent_gate.config.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of `serve`. `data` overrules where the store and the admin socket are."""
+
+    config: Path | None = None
+    permissions: Path | None = None
+    host: str | None = None
+    port: int | None = None
+    insecure: bool = False
+    data: Path | None = None
+
+
+def in_folder(settings: Settings, data: Path) -> Settings:
+    """The settings of a gateway that keeps its store and socket in `data` and its admin page on any free port."""
+    return replace(
+        settings,
+        storage=replace(settings.storage, path=data / "agent-gate.db"),
+        admin=replace(settings.admin, socket=data / "admin.sock", port=0),
+    )
+
+
+def with_options(settings: Settings, options: Options) -> Settings:
+    if options.data is not None:
+        settings = in_folder(settings, options.data)
+    gateway = settings.gateway
+    host = options.host if options.host is not None else gateway.host
+    port = options.port if options.port is not None else gateway.port
+    return replace(settings, gateway=replace(gateway, host=host, port=port))
