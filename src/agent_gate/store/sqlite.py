@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT = 5.0
 CHECKPOINT_COMMITS = 1000
+LOOK_COMMITS = 8
+PREPARED = 256
 CHECKPOINT_BYTES = 4 << 20
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 DAMAGED = (
@@ -72,7 +74,11 @@ class SqliteEngine:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+            self._path,
+            timeout=BUSY_TIMEOUT,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=PREPARED,
         )
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA temp_store=MEMORY")
@@ -134,7 +140,9 @@ class SqliteEngine:
     def upkeep(self) -> None:
         """Move the WAL into the database file now and then, away from anybody who waits."""
         self._commits += 1
-        size = os.stat(self._wal).st_size  # noqa: PTH116 - a third of Path.stat's price, once per commit
+        if self._commits % LOOK_COMMITS and self._commits < CHECKPOINT_COMMITS:
+            return
+        size = os.stat(self._wal).st_size  # noqa: PTH116 - a third of Path.stat's price, and often
         self._wal_size = min(self._wal_size, size)
         if self._commits < CHECKPOINT_COMMITS and size - self._wal_size < CHECKPOINT_BYTES:
             return

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain as flatten
-from itertools import groupby
+from itertools import groupby, repeat
 from queue import Empty, SimpleQueue
 
 import msgspec
@@ -29,6 +29,7 @@ TICK = 0.05
 RETRY = 0.25
 RETRY_AFTER = 5.0
 BATCH = 512
+PORTION = 64
 PLAIN_INSERT = re.compile(r"(INSERT\s+INTO\s.*\sVALUES\s*)(\([?,\s]+\))\s*", re.IGNORECASE | re.DOTALL)
 PROBE = Statement(
     "INSERT INTO kv (name, value) VALUES ('probe', 'ok') ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -52,10 +53,10 @@ def repeated(sql: str, rows: int) -> str | None:
 
 
 def portions(count: int) -> Iterator[int]:
-    """`count` as powers of two, largest first, so that few statements need to be prepared."""
-    for bit in reversed(range(count.bit_length())):
-        if count >> bit & 1:
-            yield 1 << bit
+    """`count` in portions that each have their own prepared statement."""
+    yield from repeat(PORTION, count // PORTION)
+    if count % PORTION:
+        yield count % PORTION
 
 
 def shared_insert(unit: Unit) -> str | None:
@@ -155,10 +156,14 @@ class Writer:
         if self.fault is not None and self.fault.broken:
             return self._refuse(batch, self.fault)
         try:
-            if self._engine.begin():
-                batch = self._reread(batch)
-            for sql, units in groupby(batch, shared_insert):
-                self._run_group(sql, list(units))
+            batch = self._begin(batch)
+            if not all(map(shared_insert, batch)):
+                self._apart(batch)
+            elif not self._together(batch):
+                self._engine.rollback()
+                self._chain.reset(self.head)
+                batch = self._begin(batch)
+                self._apart(batch)
             self._committing = batch
             self._engine.commit()
         except self._engine.errors as error:
@@ -168,6 +173,25 @@ class Writer:
         for listener in self.listeners:
             listener(self.head)
         return self._keep_up()
+
+    def _begin(self, batch: list[Unit]) -> list[Unit]:
+        return self._reread(batch) if self._engine.begin() else batch
+
+    def _together(self, batch: list[Unit]) -> bool:
+        """Run a batch of plain inserts without savepoints; False where one of its units is to blame."""
+        try:
+            for sql, units in groupby(batch, shared_insert):
+                self._insert(sql or "", list(units))
+        except Exception as error:
+            if self._engine.fault(error) is not None:
+                raise
+            return False
+        return True
+
+    def _apart(self, batch: list[Unit]) -> None:
+        """Run a batch so that a unit which fails takes no other with it."""
+        for sql, units in groupby(batch, shared_insert):
+            self._run_group(sql, list(units))
 
     def _reread(self, batch: list[Unit]) -> list[Unit]:
         """On a new connection: where the chain stands, and what is left to do of `batch`."""
