@@ -278,6 +278,9 @@ class Gateway:
             clock=self.clock,
             hold=hold,
         )
+        self._make_operators_side()
+
+    def _make_operators_side(self) -> None:
         self.logins = Logins(self.keys, self.clock, self._is_person)
         self.passphrases = Passphrases(self.clock, self._passphrase)
         self.trends = Trends(self.metrics, self.clock)

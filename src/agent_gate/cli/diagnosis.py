@@ -138,7 +138,7 @@ def of_agents(loaded: Loaded) -> Iterable[Finding]:
             yield Finding(
                 what=f"The token of {agent.name} has only {len(agent.token)} characters",
                 why="It can be guessed",
-                fix=f"agent-gate agents new {agent.name}",
+                fix=f"agent-gate agents make {agent.name}",
                 serious=False,
             )
 

@@ -133,3 +133,18 @@ def reporting() -> Iterator[None]:
         sys.exit(error.exit)
     except BrokenPipeError:
         sys.exit(0)
+
+
+def admin_group(text: str, first: str = "list") -> click.Group:
+    """A group of operator commands that share their client and `--json`; alone it runs the command `first`."""
+
+    @click.group(invoke_without_command=True, help=text)
+    @admin_options
+    @click.pass_context
+    def group(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
+        with reporting():
+            ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
+        if ctx.invoked_subcommand is None:
+            ctx.invoke(group.commands[first])
+
+    return group

@@ -1,22 +1,11 @@
 """`agent-gate agents`: who may call, and the tokens that were made for them."""
 
-from pathlib import Path
-
 import click
 
-from agent_gate.cli.operator import admin_options, client_of, reporting, segment
+from agent_gate.cli.operator import admin_group, reporting, segment
 from agent_gate.cli.output import print_json, table
 
-
-@click.group(invoke_without_command=True)
-@admin_options
-@click.pass_context
-def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
-    """See agents, make new ones, revoke those made here."""
-    with reporting():
-        ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_command)
+command = admin_group("See agents, make new ones, revoke those made here.")
 
 
 @command.command("list")

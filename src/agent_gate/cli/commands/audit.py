@@ -1,12 +1,11 @@
 """`agent-gate audit`: the record of every call, and the proof that nobody changed it."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_gate.cli.operator import admin_options, client_of, reporting, segment
+from agent_gate.cli.operator import admin_group, reporting, segment
 from agent_gate.cli.output import clock, paint, print_json, table, visible
 
 
@@ -23,15 +22,7 @@ def line(row: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-@click.group(invoke_without_command=True)
-@admin_options
-@click.pass_context
-def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
-    """Read, verify and export the record."""
-    with reporting():
-        ctx.obj = {"client": client_of(admin_socket, config), "json": as_json}
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(tail_command)
+command = admin_group("Read, verify and export the record.", "tail")
 
 
 @command.command("tail")
