@@ -244,6 +244,7 @@ def test_two_channels_cannot_have_one_name(refused):
     [
         "services:\n  My Api: {url: 'http://a'}\nservers:\n  my_api: {command: x}\n",
         "servers:\n  my.api: {command: x}\nmcpServers:\n  My_Api: {command: x}\n",
+        "servers:\n  git-hub: {command: x}\nmcpServers:\n  git_hub: {command: x}\n",
     ],
 )
 def test_two_keys_that_fold_to_one_namespace_are_refused_naming_both(refused, text):

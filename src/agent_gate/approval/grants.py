@@ -9,6 +9,8 @@ from agent_gate.core.ports import Clock
 from agent_gate.store.statement import Statement, Store
 
 HOUR = 3600.0
+LONGEST_SESSION = 24 * HOUR
+SECONDS: Mapping[str, float] = {"session": LONGEST_SESSION, "hour": HOUR}
 Key = tuple[str, str, str]
 
 
@@ -17,7 +19,7 @@ def describe(approval: Approval, lifetime: Lifetime) -> str:
     who = approval.caller.name
     spans: Mapping[str, str] = {
         "once": f"Only this call of {approval.signature} by {who}.",
-        "session": f"{who} may call {approval.signature} with these arguments until this session ends.",
+        "session": f"{who} may call {approval.signature} with these arguments until this session ends, for a day at most.",
         "hour": f"{who} may call {approval.signature} with these arguments for one hour.",
         "always": f"{who} may call {approval.signature} with these arguments until you revoke it.",
     }
@@ -77,7 +79,7 @@ class Grants:
             arguments_hash=approval.arguments_hash,
             definition_hash=approval.definition_hash,
             created_at=now,
-            expires_at=now + HOUR if lifetime == "hour" else None,
+            expires_at=None if lifetime == "always" else now + SECONDS[lifetime],
             created_by=person,
             session=approval.session if lifetime == "session" else None,
             approval_id=approval.id,

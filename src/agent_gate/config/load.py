@@ -277,13 +277,13 @@ def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, Ser
 def refuse_folded(
     root: Node, services: Mapping[str, ServiceConfig], servers: Mapping[str, ServerSettings]
 ) -> None:
-    """Two keys that fold to one namespace would share rules and names, so they are refused."""
+    """Two keys that fold to one namespace, or one prefix on the wire, would share rules and names, so they are refused."""
     seen: dict[str, tuple[str, str]] = {}
     hosts = root.get("hosts") or empty(root.mark)
     places = [(key, service.where) for key, service in services.items()]
     places += [(key, server.where) for key, server in servers.items()]
     places += [(key, str(hosts.key_mark(key))) for key in entries(hosts, "hosts")]
     for key, where in places:
-        other, first = seen.setdefault(fold_namespace(key), (key, where))
+        other, first = seen.setdefault(fold_namespace(key).replace("-", "_"), (key, where))
         if (other, first) != (key, where):
             fail(Mark(where), key, f'and "{other}" ({first}) are the same namespace; rename one of them')

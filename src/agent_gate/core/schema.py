@@ -1,17 +1,20 @@
 """JSON Schema compiled once into a function that accepts arguments or says what is wrong with them."""
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 import jsonschema_rs
 
+from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Definition, Json, Validator
 from agent_gate.errors import CatalogError, InvalidArgs
 
 LINEAR = jsonschema_rs.RegexOptions()
 BOUNDED = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
 MAX_DEPTH = 64
-FORBIDDEN = frozenset("*?[](),") | {chr(c) for c in range(0x20)}
+FORBIDDEN = frozenset("*?[](),") | {chr(c) for c in (*range(0x20), *range(0x7F, 0xA0))}
+UNSEEN = frozenset({"Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def compile_schema(schema: Mapping[str, Any], *, linear_only: bool = False) -> Any:
@@ -58,6 +61,21 @@ def forbidden_argument(arguments: Mapping[str, Json], text: frozenset[str]) -> s
     return None
 
 
+def unseen_argument(arguments: Mapping[str, Json], signed: frozenset[str]) -> str | None:
+    """The first argument of the signature whose text is not what it looks like: invisible or decomposed characters."""
+    for name in signed:
+        value = arguments.get(name)
+        if isinstance(value, str) and not value.isascii() and not plainly_written(value):
+            return name
+    return None
+
+
+def plainly_written(value: str) -> bool:
+    return unicodedata.is_normalized("NFC", value) and not any(
+        unicodedata.category(character) in UNSEEN for character in value
+    )
+
+
 def holds_forbidden(value: Json, depth: int) -> bool:
     if depth > MAX_DEPTH:
         return True
@@ -73,9 +91,12 @@ def compile_validator(definition: Definition) -> Validator:
     compiled = compile_schema(definition.input_schema)
     is_valid, iter_errors = compiled.is_valid, compiled.iter_errors
     strict, text = definition.strict, definition.text
+    signed = frozenset(placeholders(definition.template or ""))
 
     def validate(arguments: Mapping[str, Json]) -> None:
         if strict and (name := forbidden_argument(arguments, text)) is not None:
+            raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
+        if signed and (name := unseen_argument(arguments, signed)) is not None:
             raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
         if not is_valid(arguments):
             errors = sorted(

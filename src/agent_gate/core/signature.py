@@ -7,6 +7,7 @@ wire name and `key=value` pairs in key order, encoded so that no value can fake 
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 
 from agent_gate.core.call import encode
@@ -17,13 +18,26 @@ UNSAFE = re.compile(r"[^A-Za-z0-9_.:/@+ -]")
 RESERVED = frozenset("=%*?[](),")
 LONGEST_VALUE = 120
 KEPT_OF_LONG = 80
+CUT = "…"
+LARGEST_EXACT = 2.0**53
+
+
+def alike(value: Json) -> Json:
+    """The value with equal numbers written alike, so that 5.0 does not slip past a rule about 5."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < LARGEST_EXACT else value
+    if isinstance(value, Mapping):
+        return {key: alike(inner) for key, inner in value.items()}
+    return [alike(inner) for inner in value] if isinstance(value, list) else value
+
+
+def written(value: Json) -> str:
+    return value if isinstance(value, str) else encode(alike(value)).decode()
 
 
 def scalar(value: Json) -> str:
     """A JSON scalar as it stands in a signature."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else encode(value).decode()
+    return "" if value is None else written(value)
 
 
 def placeholders(template: str) -> list[str]:
@@ -48,27 +62,30 @@ def compile_template(name: str, template: str) -> Signer:
 
 
 def encode_character(found: re.Match[str]) -> str:
-    character = found[0]
+    return encoded(found[0])
+
+
+@lru_cache(4096)
+def encoded(character: str) -> str:
     if character in RESERVED or unicodedata.category(character)[0] in "CZ":
         return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
     return character
 
 
-def safe(text: str) -> str:
+def safe(text: str, longest: float = LONGEST_VALUE) -> str:
     """`text` with everything that could be read as structure percent-encoded, and long text cut with its digest."""
-    if len(text) > LONGEST_VALUE:
+    if len(text) > longest:
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        return UNSAFE.sub(encode_character, text[:KEPT_OF_LONG]) + f"…{len(text)}:{digest}"
+        return UNSAFE.sub(encode_character, text[:KEPT_OF_LONG]) + f"{CUT}{len(text)}:{digest}"
     return UNSAFE.sub(encode_character, text)
 
 
-def pairs(name: str, arguments: Mapping[str, Json]) -> str:
+def pairs(name: str, arguments: Mapping[str, Json], longest: float = LONGEST_VALUE) -> str:
     """`git__push(branch=main, remote=origin)`; without arguments, the bare name."""
     if not arguments:
         return name
     shown = (
-        f"{safe(key)}={safe(value if isinstance(value, str) else encode(value).decode())}"
-        for key, value in sorted(arguments.items())
+        f"{safe(key, longest)}={safe(written(value), longest)}" for key, value in sorted(arguments.items())
     )
     return f"{name}({', '.join(shown)})"
 

@@ -14,6 +14,7 @@ from agent_gate.policy.match import (
     static_mismatch,
     undeclared,
     when_mismatch,
+    whole,
 )
 
 log = logging.getLogger("agent_gate.policy")
@@ -53,9 +54,14 @@ def compile_rule(rule: Rule) -> Compiled:
     return Compiled(rule, compile_glob(rule.pattern), decision)
 
 
-def signature_matches(compiled: Compiled, tool: Tool, signature: str) -> bool:
-    """The whole signature; a bare call of a tool without template also matches `name(*)`."""
+def signature_matches(compiled: Compiled, tool: Tool, signature: str, uncut: str) -> bool:
+    """The whole signature; a bare call of a tool without template also matches `name(*)`.
+
+    An allow rule covers only what the signature shows; every other rule also sees what was cut from it.
+    """
     if compiled.matches(signature):
+        return True
+    if uncut is not signature and compiled.rule.action != "allow" and compiled.matches(uncut):
         return True
     return (
         tool.definition.template is None
@@ -64,9 +70,11 @@ def signature_matches(compiled: Compiled, tool: Tool, signature: str) -> bool:
     )
 
 
-def mismatch(compiled: Compiled, tool: Tool, arguments: Mapping[str, Json], signature: str) -> str | None:
+def mismatch(
+    compiled: Compiled, tool: Tool, arguments: Mapping[str, Json], signature: str, uncut: str
+) -> str | None:
     """Why this rule, which may apply to the tool, does not apply to the call; None when it does."""
-    if not signature_matches(compiled, tool, signature):
+    if not signature_matches(compiled, tool, signature, uncut):
         return "pattern does not match"
     if compiled.rule.action == "allow" and (extra := undeclared(tool, arguments) - compiled.rule.extra):
         return f"undeclared argument {min(extra)}"
@@ -86,8 +94,9 @@ class Policy:
     def decide(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
         """Allow, ask or deny. Anything that goes wrong in here is a deny."""
         try:
+            uncut = whole(tool, arguments, signature)
             for compiled in self._applicable(tool, caller):
-                if mismatch(compiled, tool, arguments, signature) is None:
+                if mismatch(compiled, tool, arguments, signature, uncut) is None:
                     return compiled.decision
         except Exception:
             log.exception("The policy engine failed on %s", tool.id)
@@ -115,9 +124,10 @@ class Policy:
     def _trail(
         self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str
     ) -> Iterable[Considered]:
+        uncut = whole(tool, arguments, signature)
         for compiled in self._ordered:
             why = static_mismatch(compiled.rule, tool, caller) or mismatch(
-                compiled, tool, arguments, signature
+                compiled, tool, arguments, signature, uncut
             )
             yield Considered(compiled.rule, why is None, why or "matches")
             if why is None:

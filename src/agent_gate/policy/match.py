@@ -1,11 +1,13 @@
 """Does a rule match a call? Each condition is one small function that says why not."""
 
 import fnmatch
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_gate.core.rule import TRAIT_NAMES, Rule
+from agent_gate.core.signature import CUT, pairs
 from agent_gate.core.tool import Json, Tool
 
 GLOB = re.compile(r"[*?\[]")
@@ -44,6 +46,13 @@ def may_match(pattern: str, tool: Tool) -> bool:
     if start == pattern:
         return pattern == name or pattern.startswith(f"{name}(")
     return f"{name}(".startswith(start) or start.startswith(f"{name}(")
+
+
+def whole(tool: Tool, arguments: Mapping[str, Json], signature: str) -> str:
+    """The signature with its long values uncut: what a rule that refuses or asks must not overlook."""
+    if CUT not in signature or tool.definition.template is not None:
+        return signature
+    return pairs(tool.wire, arguments, longest=math.inf)
 
 
 def trait_mismatch(rule: Rule, tool: Tool) -> str | None:
@@ -92,7 +101,9 @@ def predicate_holds(predicate: Any, value: Json) -> bool:
 
 
 def same(value: Json, wanted: Any) -> bool:
-    return type(value) is type(wanted) and value == wanted
+    """Equal and of one kind; 5 and 5.0 are one number, true is none."""
+    alike = type(value) is type(wanted) or (number(value) and number(wanted))
+    return alike and value == wanted
 
 
 def number(value: Json) -> bool:
