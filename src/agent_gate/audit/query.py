@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,6 +15,8 @@ from agent_gate.store import Param, Store
 
 PAGE = 500
 MAX_LIMIT = 1000
+RECENT = 20_000
+ENDING = re.compile(r"[0-9a-f]{6,31}")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Format = Literal["jsonl", "csv"]
 
@@ -108,8 +111,16 @@ async def tail(store: Store, n: int = 20, filters: Filters = ALL) -> list[Row]:
 
 
 async def show(store: Store, call_id: str) -> list[Row]:
-    """All rows of one call, in the order of its story."""
-    return [Row(*values) for values in await store.read(f"{SELECT} WHERE call = ? ORDER BY step", (call_id,))]
+    """All rows of one call, in the order of its story; the last characters of a recent id are enough."""
+    rows = await store.read(f"{SELECT} WHERE call = ? ORDER BY step", (call_id,))
+    if not rows and ENDING.fullmatch(call_id):
+        recent = f"SELECT call FROM record ORDER BY at DESC LIMIT {RECENT}"
+        found = await store.read(
+            f"SELECT DISTINCT call FROM ({recent}) AS recent WHERE call LIKE ?", (f"%{call_id}",)
+        )
+        if len(found) == 1:
+            return await show(store, found[0][0])
+    return [Row(*values) for values in rows]
 
 
 async def export(

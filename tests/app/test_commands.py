@@ -1,0 +1,185 @@
+"""The operator's commands as a person types them, against a running gateway."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from tests.gateway import COMMAND, TOKEN, Api, running
+
+CONFIG = """
+gateway: {{id: t, port: 0}}
+admin: {{port: 0, socket: ./data/admin.sock}}
+agent: {{token: {token}}}
+services: {{home: {{url: "{url}", tools: tools.yaml}}}}
+permissions: permissions.yaml
+"""
+TOOLS = """
+tools:
+  read: {description: Read a number, args: {n: {type: integer}}, request: {method: GET, path: /read}}
+  write: {args: {what: {required: true}, pin: {secret: true}}, signature: "{what}", request: {method: POST, path: /write}, ask: "Write {what}?"}
+"""
+PERMISSIONS = """
+rules:
+  - {pattern: "read", action: allow}
+  - {pattern: "nothing_*", action: deny}
+policy_tests:
+  - {tool: read, expect: allow}
+"""
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    api = Api()
+    files = {
+        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
+        "tools.yaml": TOOLS,
+        "permissions.yaml": PERMISSIONS,
+    }
+    with running(tmp_path_factory.mktemp("commands"), files, "--insecure") as started:
+        yield started
+    api.close()
+
+
+def agent_gate(gateway, *arguments, code=0):
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(gateway.folder),
+        "AGENT_GATE_URL": gateway.url,
+        "AGENT_TOKEN": TOKEN,
+    }
+    done = subprocess.run(
+        [COMMAND, *arguments], cwd=gateway.folder, env=env, capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout if code == 0 else done.stdout + done.stderr
+
+
+def test_a_question_is_seen_judged_approved_and_found_again(gateway):
+    call = gateway.call(
+        "write", {"what": "thing", "pin": "1234-secret", "more": "\u202egnp.exe"}, wait=0
+    ).json["call"]
+    assert "write(thing)" in agent_gate(gateway, "approvals")
+    [listed] = json.loads(agent_gate(gateway, "approvals", "list", "--json"))
+    assert {"id", "state", "agent", "tool", "signature", "arguments", "rule", "where", "expires_at"} <= set(
+        listed
+    )
+    shown = agent_gate(gateway, "approvals", "show", listed["id"][-8:])
+    assert "Write thing?" in shown
+    assert "\\u202e" in shown
+    assert "1234-secret" not in shown
+    assert "approved: write(thing)" in agent_gate(gateway, "approvals", "approve", "--for", "hour")
+    assert gateway.request("GET", f"/api/calls/{call}?wait=10").status == 200
+    story = agent_gate(gateway, "audit", "show", call[-8:])
+    assert [line.split()[2] for line in story.splitlines() if not line.startswith(" ")] == [
+        "pending",
+        "approved",
+        "dispatching",
+        "completed",
+    ]
+    assert "write(thing)" in agent_gate(gateway, "grants")
+    [grant] = json.loads(agent_gate(gateway, "grants", "list", "--json"))
+    assert "Revoked" in agent_gate(gateway, "grants", "revoke", grant["id"][-8:])
+
+
+def test_nothing_open_and_an_unknown_id_are_said_plainly(gateway):
+    assert agent_gate(gateway, "approvals").strip() == "Nothing waits for you."
+    assert "There is no approval with the id 00000000" in agent_gate(
+        gateway, "approvals", "show", "00000000", code=4
+    )
+    assert "Nothing waits for you" in agent_gate(gateway, "approvals", "approve", code=4)
+
+
+def test_the_record_is_listed_verified_and_exported(gateway):
+    agent_gate(gateway, "request", "read", "n=3")
+    assert "home:read" in agent_gate(gateway, "audit")
+    assert "The record is whole" in agent_gate(gateway, "audit", "verify")
+    lines = agent_gate(gateway, "audit", "export").splitlines()
+    assert all("hash" in json.loads(line) for line in lines)
+    assert agent_gate(gateway, "audit", "export", "--format", "csv").startswith("call,")
+
+
+def test_explain_shows_every_rule_and_where_the_deciding_one_stands(gateway):
+    said = agent_gate(gateway, "explain", "read", "n=3")
+    assert "allow" in said
+    assert "permissions.yaml:3" in said
+    offline = json.loads(
+        agent_gate(gateway, "explain", "--offline", "--config", "config.yaml", "--json", "write", "what=x")
+    )
+    assert (offline["effect"], offline["signature"]) == ("ask", "write(x)")
+    assert "Missing required argument: what" in agent_gate(gateway, "explain", "write", code=4)
+
+
+def test_check_names_a_rule_that_matches_nothing(gateway):
+    said = agent_gate(gateway, "check", code=8)
+    assert "permissions.yaml:4" in said
+    assert "matches no tool" in said
+
+
+def test_check_runs_the_files_own_policy_tests(gateway):
+    rules = gateway.folder / "other.yaml"
+    rules.write_text(
+        'rules: [{pattern: "read", action: deny}]\npolicy_tests: [{tool: read, expect: allow}]\n'
+    )
+    assert "read is deny, expected allow" in agent_gate(
+        gateway, "check", "--permissions", "other.yaml", code=8
+    )
+
+
+def test_status_and_sources_say_what_is_there_and_what_to_do(gateway):
+    assert "Next: " in agent_gate(gateway, "status")
+    assert "home" in agent_gate(gateway, "sources")
+    assert json.loads(agent_gate(gateway, "sources", "--json"))["sources"][0]["key"] == "home"
+    assert agent_gate(gateway).startswith("agent-gate ")
+
+
+def test_tokens_recommends_a_mode(gateway):
+    assert "Recommended: mode: full" in agent_gate(gateway, "tokens")
+
+
+def test_doctor_finds_and_fixes_a_file_that_others_can_read(gateway):
+    (gateway.folder / ".env").write_text("X=1\n")
+    (gateway.folder / ".env").chmod(0o644)
+    found = json.loads(agent_gate(gateway, "doctor", "--json", code=1).partition("\nError")[0])
+    assert any("can be read by others" in finding["what"] and finding["fixable"] for finding in found)
+    agent_gate(gateway, "doctor", "--fix", "--json", code=1)
+    assert (gateway.folder / ".env").stat().st_mode & 0o077 == 0
+
+
+def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
+    token = agent_gate(gateway, "agents", "make", "guest").strip()
+    assert gateway.call("read", token=token).status == 200
+    assert "guest" in agent_gate(gateway, "agents")
+    agent_gate(gateway, "agents", "revoke", "guest")
+    assert gateway.call("read", token=token).status == 401
+
+
+def test_a_command_without_a_gateway_says_how_to_start_one(gateway, tmp_path):
+    done = subprocess.run(
+        [COMMAND, "approvals"], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    assert "agent-gate serve" in done.stderr
+
+
+def test_init_writes_a_configuration_that_answers_its_first_call(tmp_path):
+    done = subprocess.run(
+        [COMMAND, "init", "--folder", "home", "--behind", "home"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "A first call went through" in done.stdout
+    assert (tmp_path / "home" / ".env").stat().st_mode & 0o077 == 0
+    again = subprocess.run(
+        [COMMAND, "init", "--folder", "home", "--behind", "nothing"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
+    assert again.returncode == 8
+    assert "already there" in again.stderr

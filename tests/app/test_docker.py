@@ -1,0 +1,53 @@
+"""The image, where a Docker engine runs: it starts as nobody on a read-only root and answers on both ports."""
+
+import json
+import shutil
+import ssl
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def engine():
+    docker = shutil.which("docker")
+    return docker and subprocess.run([docker, "info"], capture_output=True, timeout=20).returncode == 0
+
+
+@pytest.mark.skipif(not engine(), reason="no Docker engine runs here")
+def test_the_image_serves_as_another_user_on_a_read_only_root(tmp_path):
+    (tmp_path / "config.yaml").write_text("admin: {host: 0.0.0.0}\n")
+    subprocess.run(["docker", "build", "-q", "-t", "agent-gate-test", str(ROOT)], check=True, timeout=600)
+    options = ["--read-only", "--tmpfs", "/tmp", "-v", f"{tmp_path}:/config:ro", "-p", "127.0.0.1::8443"]
+    started = subprocess.run(
+        ["docker", "run", "-d", "--rm", *options, "agent-gate-test"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    container = started.stdout.strip()
+    try:
+        where = subprocess.run(
+            ["docker", "port", container, "8443"], check=True, capture_output=True, text=True
+        ).stdout.split()[0]
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                with urllib.request.urlopen(f"https://{where}/health", context=context, timeout=2) as reply:
+                    assert json.load(reply)["status"] == "ok"
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+        user = subprocess.run(
+            ["docker", "exec", container, "id", "-u"], check=True, capture_output=True, text=True
+        ).stdout
+        assert user.strip() == "10001"
+    finally:
+        subprocess.run(["docker", "kill", container], capture_output=True)
