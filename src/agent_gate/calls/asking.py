@@ -1,6 +1,7 @@
 """From *ask* to an answer: making the question, taking the answer, and what each answer leads to."""
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Call, Case, Outcome, State, new_id
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
+from agent_gate.core.signature import PLACEHOLDER
 from agent_gate.core.tool import Tool
 from agent_gate.errors import ApprovalDenied, ApprovalTimeout, GatewayError, InvalidArgs
 from agent_gate.observe import failpoint
@@ -25,11 +27,13 @@ NOBODY = "nobody"
 
 def sentence(case: Case) -> str:
     """The tool's own `ask` template in plain words; arguments it names are filled in."""
-    template = case.tool.definition.ask
-    for name, value in case.call.arguments.items():
-        if name not in case.tool.definition.secret:
-            template = template.replace(f"{{{name}}}", str(value)[:200])
-    return template
+    arguments, secret = case.call.arguments, case.tool.definition.secret
+
+    def filled(found: re.Match[str]) -> str:
+        name = found[1]
+        return str(arguments[name])[:200] if name in arguments and name not in secret else found[0]
+
+    return PLACEHOLDER.sub(filled, case.tool.definition.ask)
 
 
 def refusal(approval: Approval, state: State) -> GatewayError:

@@ -74,12 +74,12 @@ class Calls:
             case = admit.admit(self._admit, draft)
             failpoint.reach("after_decide")
             if case.decision.effect == "allow":
-                return await self._allowed(case, received)
+                return await self._allowed(case, received, wait)
             approval = await self.asking.ask(case)
         except GatewayError as error:
             return self._refusals.refuse(draft, error)
         except Conflict:
-            return await self._repeated(case, wait)
+            return await self._repeated(draft, case, wait)
         if case.decision.via == "client" and client.can_be_asked(call.conversation):
             return await self._asked_client(approval, call, wait)
         return await self.outcome(approval.call_id, call.caller, wait=wait)
@@ -124,8 +124,8 @@ class Calls:
                 if answer is not None:
                     await self._client_said(approval.id, answer)
 
-    async def _allowed(self, case: Case, received: float) -> Outcome | Pending:
-        if case.call.idempotency_key is not None and (first := await self._first(case)) is not None:
+    async def _allowed(self, case: Case, received: float, wait: float | None) -> Outcome | Pending:
+        if case.call.idempotency_key is not None and (first := await self._first(case, wait)) is not None:
             return first
         return await self._performed(case, received, asked=False)
 
@@ -140,7 +140,7 @@ class Calls:
         self._waiting.tell(outcome)
         return outcome
 
-    async def _first(self, case: Case) -> Outcome | Pending | None:
+    async def _first(self, case: Case, wait: float | None) -> Outcome | Pending | None:
         """What became of the first call with this idempotency key, if there was one."""
         call = case.call
         rows = await self._store.read(
@@ -154,11 +154,15 @@ class Calls:
             raise InvalidArgs(
                 "This idempotency key was used with other arguments. Use a new key for a new call"
             )
-        return await self.outcome(first, call.caller, wait=None)
+        return await self.outcome(first, call.caller, wait=wait)
 
-    async def _repeated(self, case: Case, wait: float | None) -> Outcome | Pending:
+    async def _repeated(self, draft: admit.Draft, case: Case, wait: float | None) -> Outcome | Pending:
         """Somebody asked the same at the same moment, or used the same key: theirs is the call."""
-        if case.call.idempotency_key is not None and (first := await self._first(case)) is not None:
+        try:
+            first = await self._first(case, wait) if case.call.idempotency_key is not None else None
+        except GatewayError as refused:
+            return self._refusals.refuse(draft, refused)
+        if first is not None:
             return first
         same = self.inbox.same(case.call.caller.name, case.tool.id, case.arguments_hash)
         if same is None:
