@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from agent_gate.access.quota import Quota
 from agent_gate.approval.grants import Grants
 from agent_gate.core.call import Call, Case, Decision, hash_arguments
@@ -67,7 +69,7 @@ def validate(draft: Draft) -> None:
     """Fill in declared defaults, then check the arguments against the tool's schema."""
     tool, call = draft.tool, draft.call
     if tool.defaults and not tool.defaults.keys() <= call.arguments.keys():
-        draft.call = call = replace(call, arguments={**tool.defaults, **call.arguments})
+        draft.call = call = structs.replace(call, arguments={**tool.defaults, **call.arguments})
     tool.validate(call.arguments)
 
 

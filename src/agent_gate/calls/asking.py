@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from msgspec import structs
+
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import entries
@@ -149,7 +151,7 @@ class Asking:
         tool = self._shelf.catalog.find(approval.tool_id)
         if tool is None:
             return None
-        return replace(live, tool=tool) if live is not None else rebuilt(approval, tool)
+        return structs.replace(live, tool=tool) if live is not None else rebuilt(approval, tool)
 
     def forget(self, call_id: str) -> None:
         self._cases.pop(call_id, None)

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from agent_gate.approval.channels import client
 from agent_gate.approval.inbox import Inbox

@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_gate.calls.calls import Calls
 from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, State

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -99,8 +99,8 @@ def new_id() -> str:
     return f"{time.time_ns() // 1_000_000:012x}7{tail[:3]}{VARIANTS[tail[3]]}{tail[4:19]}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+# A Struct, like the others made for each call, at a fifth of a frozen dataclass's price.
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The frozen request. `tool` is the name as asked; `arguments` is what is hashed and what runs.
 
     `continues` marks a further round of a call that was admitted before, proved by a state that only we can seal.
@@ -109,7 +109,7 @@ class Call:
     tool: str
     arguments: Mapping[str, Json]
     caller: Caller
-    id: str = field(default_factory=new_id)
+    id: str = msgspec.field(default_factory=new_id)
     surface: str = ""
     mode: Mode = "full"
     session: str | None = None
@@ -118,7 +118,7 @@ class Call:
     timeout: float | None = None
     trace: str | None = None
     continues: bool = False
-    meta: Mapping[str, Json] = field(default_factory=dict)
+    meta: Mapping[str, Json] = msgspec.field(default_factory=dict)
     conversation: "Conversation | None" = None
 
 
@@ -142,8 +142,7 @@ class Decision:
     considered: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(msgspec.Struct, frozen=True, kw_only=True):
     """An admitted call with its tool, signature and decision."""
 
     call: Call
@@ -154,8 +153,7 @@ class Case:
     definition_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, gc=False):
     """What a source answered, as JSON bytes so that a surface can splice them unparsed.
 
     `kind` "json": `body` is the value itself. `kind` "mcp": `body` is an MCP tool result object
@@ -167,8 +165,7 @@ class Result:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a call ended in. A failed call has `error`; an upstream's own error result is kept in `result` too."""
 
     call_id: str

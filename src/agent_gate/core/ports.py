@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+import msgspec
+
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Case, Result
 from agent_gate.core.tool import Definition, Json
@@ -43,8 +45,7 @@ class Conversation(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One execution handed to a source: run `case` once, before `deadline` (monotonic)."""
 
     case: Case

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
@@ -25,8 +26,7 @@ NEEDED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitati
 NOTHING: Mapping[str, Json] = {}
 
 
-@dataclass(slots=True, kw_only=True)
-class Ask:
+class Ask(msgspec.Struct, kw_only=True):
     """A caller's request. `meta` is the request's `_meta`, with its `inputResponses` and `requestState`.
 
     `shared` asks for the session that the server's lists and notices come from.
@@ -37,7 +37,7 @@ class Ask:
     deadline: float
     caller: str = ""
     conversation: Conversation | None = None
-    meta: Mapping[str, Json] = field(default_factory=dict)
+    meta: Mapping[str, Json] = msgspec.field(default_factory=dict)
     headers: Mapping[str, str] | None = None
     idempotent: bool = False
     shared: bool = False

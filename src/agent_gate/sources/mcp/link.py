@@ -6,8 +6,9 @@ callers or eras' bridging; whatever the server says while a request runs goes to
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.wire import (
@@ -49,8 +50,7 @@ class Silent:
 SILENT = Silent()
 
 
-@dataclass(slots=True, kw_only=True)
-class Order:
+class Order(msgspec.Struct, kw_only=True):
     """One request to send before `deadline` (monotonic).
 
     `talk` None marks a request of our own. `progress` is the caller's progress token; the wire carries
@@ -65,7 +65,7 @@ class Order:
     progress: Json = None
     headers: Mapping[str, str] | None = None
     idempotent: bool = False
-    questions: list["asyncio.Task[None]"] = field(default_factory=list)
+    questions: list["asyncio.Task[None]"] = msgspec.field(default_factory=list)
 
     def end(self) -> None:
         """Nobody waits for it any more, so nobody is asked anything for it."""
