@@ -39,6 +39,7 @@ class Connection(RequestReader):
     __slots__ = (
         "backlog",
         "drained",
+        "early",
         "queue",
         "queued_bytes",
         "stalled",
@@ -54,6 +55,7 @@ class Connection(RequestReader):
         self.backlog = b""
         self.task: asyncio.Task[None] | None = None
         self.stream: StreamResponse | None = None
+        self.early: asyncio.Task[bool] | None = None
         self.drained: asyncio.Future[None] | None = None
         self.stalled = 0.0
         self.stalled_size = 0
@@ -85,7 +87,7 @@ class Connection(RequestReader):
             return
         self.server.keep(task)
         if self.stream is not None and not self.stream.run_on:
-            task.cancel()
+            (self.early or task).cancel()
         if active is not None:
             active.lost()
 
@@ -175,6 +177,7 @@ class Connection(RequestReader):
 
     def _start(self, request: Request) -> None:
         self.active = request
+        request.opener = self._begin
         self.task = self.server.loop.create_task(self._answer(request))
 
     async def _answer(self, request: Request) -> None:
@@ -185,10 +188,25 @@ class Connection(RequestReader):
         except Exception:  # the boundary: a handler's fault is logged and becomes a 500
             log.exception("the handler failed on %s %s", request.method, request.path)
             response = INTERNAL
-        if isinstance(response, Response):
+        if self.early is not None:
+            await self._end_early(request, self.early)
+        elif isinstance(response, Response):
             self._send(request, response)
-        else:
-            await self._send_stream(request, response)
+        elif await self._send_stream(request, response):
+            self._answered(keep_alive=request.keep_alive and not self.server.draining)
+
+    def _begin(self, response: StreamResponse) -> None:
+        """The handler has something to say before its answer: stream it while the handler goes on."""
+        if self.active is not None and self.early is None:
+            self.early = self.server.loop.create_task(self._send_stream(self.active, response))
+            self.server.keep(self.early)
+
+    async def _end_early(self, request: Request, early: "asyncio.Task[bool]") -> None:
+        """The handler is done; its stream goes on for as long as the client needs to read it."""
+        await asyncio.wait((early,))
+        self.early = None
+        if not early.cancelled() and early.result():
+            self._answered(keep_alive=request.keep_alive and not self.server.draining)
 
     def _send(self, request: Request, response: Response) -> None:
         transport = self.transport
@@ -233,7 +251,8 @@ class Connection(RequestReader):
         if transport is not None and not transport.is_closing() and not self._full():
             transport.resume_reading()
 
-    async def _send_stream(self, request: Request, response: StreamResponse) -> None:
+    async def _send_stream(self, request: Request, response: StreamResponse) -> bool:
+        """True where the whole stream went out on a connection that can go on."""
         self.stream = response
         keep_alive = request.keep_alive and not self.server.draining
         chunked = request.version == "1.1"
@@ -250,8 +269,7 @@ class Connection(RequestReader):
             await _close(response)
             if not ok and self.transport is not None:
                 self.transport.abort()
-        if ok and self.transport is not None:
-            self._answered(keep_alive=keep_alive)
+        return ok and self.transport is not None
 
     def _write_stream_head(self, response: StreamResponse, *, chunked: bool, keep_alive: bool) -> None:
         lines = self.server.heads[response.status, response.content_type] + header_lines(response.headers)

@@ -39,6 +39,7 @@ class Request:
         "headers",
         "keep_alive",
         "method",
+        "opener",
         "peer",
         "secure",
         "target",
@@ -69,6 +70,7 @@ class Request:
         self.version = "1.1"
         self.keep_alive = True
         self._fields = dict(headers) if fields is None else fields
+        self.opener: Callable[[StreamResponse], None] | None = None
         self._callbacks: list[Callable[[], object]] | None = None
         self._params: dict[str, str] | None = None
 
@@ -103,6 +105,11 @@ class Request:
             self._callbacks = [callback]
         else:
             self._callbacks.append(callback)
+
+    def begin(self, response: "StreamResponse") -> None:
+        """Start to answer with a stream while the handler still runs; what it returns is then dropped."""
+        if self.opener is not None:
+            self.opener(response)
 
     def lost(self) -> None:
         """The client is gone: tell everyone who asked."""

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 from ssl import SSLContext
-from typing import Protocol
+from typing import Any, Protocol
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.connection import Connection
@@ -52,7 +52,7 @@ class Server:
         self.now = 0.0
         self.address = ""
         self.port = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._listener: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._unix: Path | None = None
@@ -110,7 +110,7 @@ class Server:
         self.connections.add(connection)
         return True
 
-    def keep(self, task: asyncio.Task[None]) -> None:
+    def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold on to a task whose client is gone."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -54,6 +54,7 @@ class Gate:
     async def _with_token(self, request: Request) -> Response | StreamResponse:
         headers = [*request.headers, (b"authorization", f"Bearer {TOKEN}".encode())]
         inner = Request(request.method, request.target, headers, body=request.body, peer=request.peer)
+        inner.opener = request.opener
         request.on_disconnect(inner.lost)
         return await self.gateway.mcp.handle(inner)
 

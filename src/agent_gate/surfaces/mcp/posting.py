@@ -1,12 +1,11 @@
 """What a POST carries: one message, checked as its revision wants it, answered as JSON or as an event stream."""
 
-import asyncio
 from collections.abc import Mapping
 
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Json
-from agent_gate.net.http import Request
+from agent_gate.net.http import Header, Request, StreamResponse
 from agent_gate.surfaces.mcp.headers import NAMED_BY, ParamHeaders, check_routing, mismatch
 from agent_gate.surfaces.mcp.sessions import Session
 from agent_gate.surfaces.mcp.streams import Stream
@@ -24,12 +23,13 @@ from agent_gate.surfaces.mcp.wire import (
 
 EVENT_STREAM = b"text/event-stream"
 MODERN_HEADER = MODERN.encode()
+STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 
 
 class HttpVisit(Visit):
     """A request over HTTP. The first message before its answer opens the event stream."""
 
-    __slots__ = ("answer", "can_stream", "opened", "stream")
+    __slots__ = ("can_stream", "request_in", "stream")
 
     def __init__(
         self, request: Request, caller: Caller, era: str, mode: str, session: Session | None, number: bytes
@@ -37,9 +37,8 @@ class HttpVisit(Visit):
         super().__init__(caller, era, mode, session, number)
         accept = request.header(b"accept")
         self.can_stream = accept is None or EVENT_STREAM in accept or b"*/*" in accept
-        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.request_in = request
         self.stream: Stream | None = None
-        self.answer: tuple[int, bytes] = (0, b"")
         if session is None:
             said = request.header(b"agent-session")
             self.agent_session = said.decode("ascii", "replace")[:128] if said else None
@@ -51,20 +50,15 @@ class HttpVisit(Visit):
             if not self.can_stream:
                 return
             self.stream = self.session.open_stream() if self.session is not None else Stream()
-            self._wake()
+            self.request_in.begin(StreamResponse(200, self.stream.chunks(), STREAM_HEADERS))
         self.stream.put(message)
 
-    def finish(self) -> None:
-        """The answer is there: on the stream if there is one, else as the response itself."""
+    def finish(self, answer: bytes) -> None:
+        """The last message of the stream, if there is one."""
         if self.stream is not None:
-            if self.answer[1]:
-                self.stream.put(self.answer[1])
+            if answer:
+                self.stream.put(answer)
             self.stream.end()
-        self._wake()
-
-    def _wake(self) -> None:
-        if not self.opened.done():
-            self.opened.set_result(None)
 
 
 class ModernChecks:

@@ -14,7 +14,7 @@ from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, SystemClock
 from agent_gate.errors import GatewayError
-from agent_gate.net.http import Header, Request, Response, StreamResponse, refusal
+from agent_gate.net.http import Request, Response, StreamResponse, refusal
 from agent_gate.surfaces.mcp.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
 from agent_gate.surfaces.mcp.challenge import WELL_KNOWN, metadata, turned_away
 from agent_gate.surfaces.mcp.contexts import Contexts, Sources
@@ -23,7 +23,7 @@ from agent_gate.surfaces.mcp.lists import ToolLists, Visible
 from agent_gate.surfaces.mcp.methods import Methods
 from agent_gate.surfaces.mcp.modes import Mode
 from agent_gate.surfaces.mcp.notices import Notices
-from agent_gate.surfaces.mcp.posting import HttpVisit, ModernChecks, check_version
+from agent_gate.surfaces.mcp.posting import STREAM_HEADERS, HttpVisit, ModernChecks, check_version
 from agent_gate.surfaces.mcp.sealing import Sealer
 from agent_gate.surfaces.mcp.sessions import Session, Sessions
 from agent_gate.surfaces.mcp.streams import Stream
@@ -52,7 +52,6 @@ from agent_gate.surfaces.mcp.wire import (
 
 HANDSHAKE_HEADERS = {era.encode(): era for era in HANDSHAKE_ERAS}
 PATHS = {b"/mcp": "", b"/mcp/full": "full", b"/mcp/proxy": "proxy", b"/mcp/gateway": "gateway"}
-STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 ACCEPTED = Response(202)
 MOST_LISTENS = 64
 HANDSHAKE_STATUSES = {code: STATUSES[code] for code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH)}
@@ -245,28 +244,20 @@ class McpSurface:
         self.watches.forget(session.watching)
 
     async def _run(self, visit: HttpVisit, method: str, params: Params) -> Answer:
-        """Answer in a task of its own, because a call goes on when its client has gone."""
-        task = asyncio.get_running_loop().create_task(self._answer(visit, method, params))
+        """Answer as JSON, or on the stream that was opened meanwhile. A call goes on when its client has gone."""
+        session, task, body = visit.session, asyncio.current_task(), b""
+        assert task is not None
         self._tasks.add(task)
-        await visit.opened
-        if visit.stream is not None:
-            return StreamResponse(200, visit.stream.chunks(), STREAM_HEADERS)
-        code, body = visit.answer
-        return Response(STATUSES.get(code, 200) if code and visit.modern else 200, body)
-
-    async def _answer(self, visit: HttpVisit, method: str, params: Params) -> None:
-        session = visit.session
         if session is not None:
             session.visits.setdefault(visit.id, visit)
         try:
-            visit.answer = await self.methods.slow(visit, method, params)
+            code, body = await self.methods.slow(visit, method, params)
         finally:
             if session is not None and session.visits.get(visit.id) is visit:
                 del session.visits[visit.id]
-            visit.finish()
-            task = asyncio.current_task()
-            if task is not None:
-                self._tasks.discard(task)
+            visit.finish(body)
+            self._tasks.discard(task)
+        return Response(STATUSES.get(code, 200) if code and visit.modern else 200, body)
 
     def _get_or_delete(self, request: Request, caller: Caller) -> Answer:
         version = request.header(b"mcp-protocol-version")
