@@ -1,0 +1,25 @@
+import pytest
+
+from gateway import Api
+from security.house import house
+
+
+@pytest.fixture(scope="session")
+def recorder():
+    """An HTTP API that must never be asked for anything but calls."""
+    server = Api()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def started(tmp_path_factory, recorder):
+    with house(tmp_path_factory.mktemp("house"), recorder) as made:
+        yield made
+
+
+@pytest.fixture
+def home(started):
+    started.forget()
+    yield started
+    started.settle()
