@@ -46,12 +46,32 @@ def text(result):
     return "\n".join(part.text for part in result.content if part.type == "text")
 
 
+def noted(gateway, name, key):
+    """How often a server noted `key` under this name."""
+    path = gateway.folder / name
+    return path.read_text().splitlines().count(key) if path.exists() else 0
+
+
+def story(gateway, key):
+    """The states of each call that carries `key`, oldest first; the calls in no order."""
+    rows = gateway.admin.get(f"/api/calls?text={key}")["rows"]
+    return [gateway.story(call) for call in {row["call"] for row in rows}]
+
+
+def states(gateway, key):
+    """The states of the one call that carries `key`."""
+    [found] = story(gateway, key)
+    return found
+
+
 @dataclass
 class Agent:
     """A client with a person and a model behind it; it keeps what it was asked and told."""
 
+    url: str
+    http: httpx2.AsyncClient
+    modern: bool
     client: Client = None
-    modern: bool = False
     asked: list = field(default_factory=list)
     progress: list = field(default_factory=list)
     notices: list = field(default_factory=list)
@@ -74,6 +94,26 @@ class Agent:
     async def call(self, tool, **arguments):
         return await self.client.call_tool(tool, arguments, progress_callback=self.progressed)
 
+    async def execute(self, tool_id, **arguments):
+        return await self.call("tool_execute", tool_id=tool_id, args=arguments)
+
+    async def leg(self, tool, inputs=None, **arguments):
+        """One modern request without what the client does by itself: the result, or the error."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": MODES["modern"],
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+        }
+        params = {"name": tool, "arguments": arguments, "_meta": meta, **(inputs or {})}
+        headers = {
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": MODES["modern"],
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": tool,
+        }
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        reply = (await self.http.post(self.url, json=body, headers=headers)).json()
+        return reply.get("result") or reply["error"]
+
     async def tools(self):
         return [tool.name for tool in (await self.client.list_tools()).tools]
 
@@ -90,18 +130,15 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent(gateway, era):
-    made = Agent(modern=era == "modern")
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30) as http,
-        Client(
-            streamable_http_client(f"{gateway.url}/mcp", http_client=http),
+async def agent(gateway, era, mode=""):
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30) as http:
+        made = Agent(f"{gateway.url}/mcp{mode}", http, era == "modern")
+        async with Client(
+            streamable_http_client(made.url, http_client=http),
             mode=MODES[era],
             cache=None,
             elicitation_callback=made.elicited,
             sampling_callback=made.sampled,
             message_handler=made.heard,
-        ) as client,
-    ):
-        made.client = client
-        yield made
+        ) as made.client:
+            yield made

@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import product
 
 import pytest
-from tests.eras.era_agents import agent, new_key, run, text, until
+from tests.eras.era_agents import agent, new_key, noted, run, states, text, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 ERAS = ("handshake", "modern")
@@ -19,18 +19,6 @@ def cells(*axes):
 
 PAIRS = cells(ERAS, ERAS, TRANSPORTS)
 REAL = cells(ERAS, ("all",), TRANSPORTS)
-
-
-def noted(gateway, name, key):
-    path = gateway.folder / name
-    return path.exists() and key in path.read_text().splitlines()
-
-
-def states(gateway, key):
-    """The states of the one call that carries `key`, oldest first."""
-    rows = gateway.admin.get(f"/api/calls?text={key}")["rows"]
-    [call] = {row["call"] for row in rows}
-    return gateway.story(call)
 
 
 @PAIRS

@@ -1,18 +1,19 @@
 """`tools/list`, resources and prompts: what is shown, to whom, and who hears that it changed."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp_client import MODERN, Run, client_of, encode, text_of
 from mcp_small import ALLOW, ASK, Cupboard, caller, small_gate
+from msgspec.structs import replace
 
 from agent_gate.core.call import Call, Caller
-from agent_gate.core.tool import Json, Traits
+from agent_gate.core.tool import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
-from agent_gate.surfaces.mcp import Reply, Visit, lists
+from agent_gate.surfaces.mcp import Reply, lists
 from agent_gate.surfaces.mcp.templates import fits
 
 SCHEMA = {"type": "object", "$defs": {"z": {"const": 1}}, "properties": {"b": {}, "a": {"$ref": "#/$defs/z"}}}
@@ -242,15 +243,12 @@ class Meta:
     def list(self, caller: Caller, era: str) -> bytes | None:
         return encode([{"name": "run", "inputSchema": {"type": "object"}, "era": era}])
 
-    def call(
-        self, name: str, arguments: Mapping[str, Json], visit: Visit, resumes: str | None
-    ) -> Awaitable[Reply] | None:
-        if name != "run":
+    def call(self, call: Call, resumes: str | None) -> Awaitable[Reply] | None:
+        if call.tool != "run":
             return None
         if resumes is not None:
-            return self.gate.calls.outcome(resumes, visit.caller, wait=0.02)  # type: ignore[no-any-return]
-        call = Call(tool=arguments["tool"], arguments={}, caller=visit.caller, conversation=visit)
-        return self.gate.calls.run(call, wait=0.02)  # type: ignore[no-any-return]
+            return self.gate.calls.outcome(resumes, call.caller, wait=0.02)  # type: ignore[no-any-return]
+        return self.gate.calls.run(replace(call, tool=call.arguments["tool"], arguments={}), wait=0.02)  # type: ignore[no-any-return]
 
 
 def test_a_mode_shows_its_own_tools_and_answers_for_them(tmp_path: Path, run: Run) -> None:

@@ -99,24 +99,28 @@ class Calling:
         if wanted.request_state is not msgspec.UNSET:
             about = subject("tools/call", wanted.name, wanted.arguments)
             state = self._sealer.open(wanted.request_state, visit.caller.name, about)
-        mode = self._modes.get(visit.mode)
-        if mode is not None:
-            resumes = state.value if state is not None and state.kind == "call" else None
-            reply = mode.call(wanted.name, wanted.arguments, visit, resumes)
-            if reply is not None:
-                return self._render(visit, wanted, await reply)
-        return self._render(visit, wanted, await self._catalog(visit, wanted, state))
-
-    async def _catalog(self, visit: Visit, wanted: CallParams, state: State | None) -> Outcome | Pending:
-        if state is not None and state.kind == "call":
-            if wanted.input_responses is not msgspec.UNSET and APPROVAL in wanted.input_responses:
-                said = wanted.input_responses[APPROVAL]
-                await self._calls.client_answered(state.value, visit.caller, said)
-            return await self._resumed(visit, state.value)
-        if wanted.name == GATE_RESULT:
-            return await self._looked_up(visit, wanted.arguments)
+        resumes = state.value if state is not None and state.kind == "call" else None
+        if resumes is not None:
+            await self._take_answer(visit, wanted, resumes)
         call = self._call(visit, wanted, state)
-        visit.call_id = call.id
+        if resumes is None and wanted.name != GATE_RESULT:
+            visit.call_id = call.id
+        mode = self._modes.get(visit.mode)
+        reply = mode.call(call, resumes) if mode is not None else None
+        if reply is not None:
+            return self._render(visit, wanted, await reply)
+        return self._render(visit, wanted, await self._catalog(visit, call, resumes))
+
+    async def _take_answer(self, visit: Visit, wanted: CallParams, call_id: str) -> None:
+        """What the person behind the client said to an approval that was put to them."""
+        if wanted.input_responses is not msgspec.UNSET and APPROVAL in wanted.input_responses:
+            await self._calls.client_answered(call_id, visit.caller, wanted.input_responses[APPROVAL])
+
+    async def _catalog(self, visit: Visit, call: Call, resumes: str | None) -> Outcome | Pending:
+        if resumes is not None:
+            return await self._resumed(visit, resumes)
+        if call.tool == GATE_RESULT:
+            return await self._looked_up(visit, call.arguments)
         return await self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
 
     def _call(self, visit: Visit, wanted: CallParams, state: State | None) -> Call:

@@ -1,15 +1,15 @@
 """`proxy` and `gateway` mode over MCP: the meta-tools in place of the catalog."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_gate.calls import Calls
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Call, Caller, Outcome, Pending, Result
 from agent_gate.core.call import Mode as ModeName
-from agent_gate.core.tool import Json
 from agent_gate.discovery.meta import (
     BrowseArgs,
     ExecuteArgs,
@@ -22,7 +22,6 @@ from agent_gate.discovery.meta import (
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.modes import Reply
-from agent_gate.surfaces.mcp.visit import Visit
 from agent_gate.surfaces.mcp.wire import decode, encode
 
 
@@ -60,28 +59,23 @@ class MetaMode:
     def list(self, caller: Caller, era: str) -> bytes | None:  # noqa: ARG002
         return encode(self._meta.listing(self._mode, caller))
 
-    def call(
-        self, name: str, arguments: Mapping[str, Json], visit: Visit, resumes: str | None
-    ) -> Awaitable[Reply] | None:
-        if name == GATE_RESULT:
-            return None
-        return self._answer(name, arguments, visit, resumes)
+    def call(self, call: Call, resumes: str | None) -> Awaitable[Reply] | None:
+        return None if call.tool == GATE_RESULT else self._answer(call, resumes)
 
-    async def _answer(
-        self, name: str, arguments: Mapping[str, Json], visit: Visit, resumes: str | None
-    ) -> Reply:
+    async def _answer(self, call: Call, resumes: str | None) -> Reply:
+        name, arguments = call.tool, call.arguments
         path = str(arguments.get("path") or arguments.get("tool_id") or arguments.get("handle") or "")[:240]
         try:
             if name not in self._own:
                 raise InvalidArgs(
                     f"{name[:120]} is not called directly here. Use tool_execute with its tool_id"
                 )
-            return await self._run(parse(name, arguments), visit, resumes, path)
+            return await self._run(parse(name, arguments), call, resumes, path)
         except GatewayError as error:
             return error_result(error, path)
 
-    async def _run(self, args: object, visit: Visit, resumes: str | None, path: str) -> Reply:
-        caller, session = visit.caller, visit.agent_session
+    async def _run(self, args: object, call: Call, resumes: str | None, path: str) -> Reply:
+        caller, session = call.caller, call.session
         if isinstance(args, BrowseArgs):
             page = self._meta.browse(caller, args, session)
             return text_result(page.text, {"cards": page.cards})
@@ -92,23 +86,12 @@ class MetaMode:
             seen = await self._meta.view(caller, args, wait=self._hold)
             return text_result("\n".join(filter(None, [seen.text, seen.left])), msgspec.to_builtins(seen))
         assert isinstance(args, ExecuteArgs)
-        return self._outcome(await self._execute(args, visit, resumes), path)
+        return self._outcome(await self._execute(args, call, resumes), path)
 
-    async def _execute(self, args: ExecuteArgs, visit: Visit, resumes: str | None) -> Outcome | Pending:
+    async def _execute(self, args: ExecuteArgs, call: Call, resumes: str | None) -> Outcome | Pending:
         if resumes is not None:
-            return await self._calls.outcome(resumes, visit.caller, wait=self._hold)
-        call = Call(
-            tool=args.tool_id,
-            arguments={},
-            caller=visit.caller,
-            surface="mcp",
-            mode=self._mode,
-            session=visit.agent_session,
-            trace=visit.trace,
-            conversation=visit,
-        )
-        visit.call_id = call.id
-        return await self._meta.execute(call, args, wait=self._hold)
+            return await self._calls.outcome(resumes, call.caller, wait=self._hold)
+        return await self._meta.execute(replace(call, mode=self._mode), args, wait=self._hold)
 
     def _outcome(self, outcome: Outcome | Pending, path: str) -> Reply:
         """A pending call is rendered by the surface; in gateway mode handshake clients read it with `tool_view`."""

@@ -1,11 +1,9 @@
 """`Mode`: another way to show tools, such as a few meta-tools in place of the whole catalog."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Protocol
 
-from agent_gate.core.call import Caller, Outcome, Pending
-from agent_gate.core.tool import Json
-from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.core.call import Call, Caller, Outcome, Pending
 
 Reply = bytes | Outcome | Pending
 """A raw MCP tool result, or what `Calls` said, which the surface then renders."""
@@ -18,12 +16,10 @@ class Mode(Protocol):
         """The JSON array of this caller's tools; None shows the whole catalog."""
         ...
 
-    def call(
-        self, name: str, arguments: Mapping[str, Json], visit: Visit, resumes: str | None
-    ) -> Awaitable[Reply] | None:
+    def call(self, call: Call, resumes: str | None) -> Awaitable[Reply] | None:
         """Answer a call of one of this mode's own tools; None lets the catalog answer.
 
-        `visit` is the call's `Conversation` and knows the caller, the session and the request's `_meta`.
+        `call` is the request as it came: its `tool` and `arguments` are the meta-tool's own.
         `resumes` is the id of the call that an earlier leg of this request left waiting for a person.
         """
         ...

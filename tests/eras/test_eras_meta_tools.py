@@ -1,0 +1,53 @@
+"""The eras behind `tool_execute`: a tool that is called by its id asks and tells as if it were called directly."""
+
+import asyncio
+from contextlib import suppress
+from itertools import product
+
+import pytest
+from tests.eras.era_agents import agent, new_key, noted, run, states, text, until
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+ERAS = ("handshake", "modern")
+CELLS = pytest.mark.parametrize(
+    ("mode", "client", "server"),
+    [pytest.param(*row, id="-".join(row)) for row in product(("gateway", "proxy"), ERAS, ERAS)],
+)
+
+
+@CELLS
+def test_the_answers_of_model_and_person_reach_the_result(gateway, mode, client, server):
+    async def scenario():
+        async with agent(gateway, client, f"/{mode}") as one:
+            assert "the model says Paris" in text(await one.execute(f"{server}_http:sample"))
+            assert "hello Ada" in text(await one.execute(f"{server}_stdio:elicit"))
+            assert one.asked == ["What is the capital of France?", "Who are you?"]
+
+    run(scenario)
+
+
+@CELLS
+def test_progress_arrives_in_order(gateway, mode, client, server):
+    async def scenario():
+        async with agent(gateway, client, f"/{mode}") as one:
+            assert "all steps done" in text(await one.execute(f"{server}_http:steps"))
+            assert [progress for progress, _, _ in one.progress] == [1, 2, 3, 4]
+
+    run(scenario)
+
+
+@CELLS
+def test_a_cancelled_call_is_cancelled_at_the_server(gateway, mode, client, server):
+    key = new_key()
+
+    async def scenario():
+        async with agent(gateway, client, f"/{mode}") as one:
+            call = asyncio.create_task(one.execute(f"{server}_http:wait", key=key))
+            await until(lambda: noted(gateway, "began", key), "the call's start")
+            call.cancel()
+            with suppress(asyncio.CancelledError):
+                await call
+            await until(lambda: noted(gateway, "cancelled", key), "the cancellation at the server")
+            await until(lambda: states(gateway, key)[-1] == "unknown", "the outcome in the record")
+
+    run(scenario)
