@@ -12,6 +12,8 @@ COLUMNS = "call, step, at, state, caller, tool, body, chain, seq, hash"
 INSERT = f"INSERT INTO record ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT = f"SELECT {COLUMNS} FROM record"
 
+TEXTS = {state: state.value for state in State}
+
 encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -44,5 +46,5 @@ def row(call_id: str, state: State, at: float, caller: str, tool: str, body: Map
 
     `body` arrives redacted. The last three columns are filled by the writer.
     """
-    content = (call_id, STEPS[state], float(at), state.value, caller, tool, encode(body).decode())
+    content = (call_id, STEPS[state], float(at), TEXTS[state], caller, tool, encode(body).decode())
     return Statement(INSERT, content, None, True)

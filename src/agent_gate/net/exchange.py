@@ -109,6 +109,8 @@ class StreamReply:
 
     async def read(self, max_bytes: int) -> bytes:
         """The rest of the body as one piece, at most `max_bytes` of it."""
+        if self._over and self._error is None and self._buffered <= max_bytes:
+            return self._rest()
         chunks: list[bytes] = []
         size = 0
         async for chunk in self:
@@ -118,6 +120,11 @@ class StreamReply:
                 raise TooLarge(f"the reply is larger than {max_bytes} bytes")
             chunks.append(chunk)
         return b"".join(chunks)
+
+    def _rest(self) -> bytes:
+        """What is left of a body that has arrived whole."""
+        buffer, self._buffer, self._buffered = self._buffer, deque(), 0
+        return buffer[0] if len(buffer) == 1 else b"".join(buffer)
 
     async def aclose(self) -> None:
         """Stop reading; a connection whose reply was not read to its end is closed."""

@@ -8,9 +8,10 @@ import asyncio
 import math
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agent_gate.errors import ConfigError, DependencyUnavailable
@@ -108,15 +109,12 @@ class Pool:
         self._idle: dict[str, list[Wire]] = {}
         self._wires: set[Wire] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
+    @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        return self._loop
+        return asyncio.get_running_loop()
 
-    async def request(
+    def request(
         self,
         method: str,
         target: Target,
@@ -127,13 +125,13 @@ class Pool:
         deadline: float,
         max_bytes: int,
         idempotent: bool = False,
-    ) -> Reply:
+    ) -> Coroutine[Any, Any, Reply]:
         """One exchange with its whole reply. `target.base + path` is sent byte for byte."""
         data = encode_request(method, target, path, headers, body)
         sending = Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", False)
-        return cast(Reply, await self._exchange(sending))
+        return self._exchange(sending)
 
-    async def stream(
+    def stream(
         self,
         method: str,
         target: Target,
@@ -144,13 +142,13 @@ class Pool:
         deadline: float,
         max_bytes: int,
         idempotent: bool = False,
-    ) -> StreamReply:
+    ) -> Coroutine[Any, Any, StreamReply]:
         """As `request`, but it returns with the head and the body follows as it comes."""
         data = encode_request(method, target, path, headers, body)
         sending = Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", True)
-        return cast(StreamReply, await self._exchange(sending))
+        return self._exchange(sending)
 
-    async def _exchange(self, sending: Sending) -> Reply | StreamReply:
+    async def _exchange(self, sending: Sending) -> Any:
         """Send on the connection used last or on a fresh one; after a reused one broke, once more if safe."""
         target = sending.target
         if sending.deadline <= self.loop.time():
@@ -164,7 +162,7 @@ class Pool:
                     raise
         return await self._send(await self._connect(target, sending.deadline), sending)
 
-    async def _send(self, wire: Wire, sending: Sending) -> Reply | StreamReply:
+    async def _send(self, wire: Wire, sending: Sending) -> Any:
         waiter = wire.send(sending)
         try:
             return await waiter
@@ -303,21 +301,19 @@ def encode_request(
     method: str, target: Target, path: bytes, headers: Sequence[Header], body: bytes | None
 ) -> bytes:
     """The request as bytes. A path or header that could be read as more than one is a ValueError."""
-    full = target.base + path or b"/"
-    if method not in METHODS or not PRINTABLE.fullmatch(full):
-        raise ValueError("a request needs a known method and a path of printable ASCII without #")
-    lines = header_lines(headers)
+    head = request_head(method, target.base + path or b"/", target.tail, tuple(headers))
     if body is None and method in ("GET", "HEAD", "DELETE", "OPTIONS"):
-        return b"%b %b%b%b\r\n" % (method.encode("ascii"), full, target.tail, lines)
+        return head + b"\r\n"
     body = body or b""
-    return b"%b %b%b%bcontent-length: %d\r\n\r\n%b" % (
-        method.encode("ascii"),
-        full,
-        target.tail,
-        lines,
-        len(body),
-        body,
-    )
+    return b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
+
+
+@lru_cache(maxsize=256)
+def request_head(method: str, path: bytes, tail: bytes, headers: tuple[Header, ...]) -> bytes:
+    """The lines before the body's length; most requests to a server share them."""
+    if method not in METHODS or not PRINTABLE.fullmatch(path):
+        raise ValueError("a request needs a known method and a path of printable ASCII without #")
+    return b"%b %b%b%b" % (method.encode("ascii"), path, tail, header_lines(headers))
 
 
 def check_headers(headers: Sequence[Header]) -> None:

@@ -57,16 +57,12 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._unix: Path | None = None
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._loop
-
     async def start(self, host: str, port: int) -> None:
         """Listen on `host:port`; port 0 takes any free one, told by `port` afterwards."""
         self._begin()
         patience = self.limits.header_seconds if self.ssl else None
         try:
-            self._listener = await self._loop.create_server(
+            self._listener = await self.loop.create_server(
                 self._accept, host, port, ssl=self.ssl, backlog=BACKLOG, ssl_handshake_timeout=patience
             )
         except OSError as error:
@@ -83,13 +79,13 @@ class Server:
         self._begin()
         self._unix = Path(path)
         sock = bind_unix(self._unix)
-        self._listener = await self._loop.create_unix_server(self._accept, sock=sock, backlog=BACKLOG)
+        self._listener = await self.loop.create_unix_server(self._accept, sock=sock, backlog=BACKLOG)
         self.address = str(path)
         self._sweep()
 
     def _begin(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.now = self._loop.time()
+        self.loop = asyncio.get_running_loop()
+        self.now = self.loop.time()
 
     def _accept(self) -> Connection:
         return Connection(self)
@@ -117,33 +113,33 @@ class Server:
 
     def _sweep(self) -> None:
         """The one timer: every connection's deadlines, and the second in the Date header."""
-        self.now = now = self._loop.time()
+        self.now = now = self.loop.time()
         self.heads.clear()
         for connection in tuple(self.connections):
             connection.sweep(now)
-        self._sweeper = self._loop.call_later(self.limits.tick, self._sweep)
+        self._sweeper = self.loop.call_later(self.limits.tick, self._sweep)
 
     async def drain(self, seconds: float) -> None:
         """Stop accepting, let requests in flight be answered for up to `seconds`, then close everything."""
         self.draining = True
         if self._listener is not None:
             self._listener.close()
-        deadline = self._loop.time() + seconds
+        deadline = self.loop.time() + seconds
         for connection in tuple(self.connections):
             if isinstance(connection, Connection):
                 connection.retire()
-        while self._busy() and self._loop.time() < deadline:
+        while self._busy() and self.loop.time() < deadline:
             await asyncio.sleep(min(0.02, seconds))
         for connection in tuple(self.connections):
             connection.retire()
-        await self._finish(max(deadline, self._loop.time() + min(seconds, 0.25)))
+        await self._finish(max(deadline, self.loop.time() + min(seconds, 0.25)))
 
     def _busy(self) -> bool:
         return bool(self._tasks) or any(isinstance(c, Connection) for c in self.connections)
 
     async def _finish(self, deadline: float) -> None:
         """The last grace for close frames; then cut what is left."""
-        while self.connections and self._loop.time() < deadline:
+        while self.connections and self.loop.time() < deadline:
             await asyncio.sleep(0.01)
         tasks = set(self._tasks)
         for connection in tuple(self.connections):

@@ -41,9 +41,10 @@ from agent_gate.sources.mcp.wire import (
 log = logging.getLogger("agent_gate.sources.mcp")
 
 Header = tuple[bytes, bytes]
+JSON = b"application/json"
 ACCEPT = (
     (b"accept", b"application/json, text/event-stream"),
-    (b"content-type", b"application/json"),
+    (b"content-type", JSON),
 )
 MAX_ERROR = 64 * 1024
 SMALL_SECONDS = 10.0
@@ -66,7 +67,8 @@ def header_pairs(headers: Mapping[str, str]) -> tuple[Header, ...]:
 
 
 def media_type(reply: StreamReply) -> bytes:
-    return (reply.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+    value = reply.header(b"content-type") or b""
+    return value if value == JSON else value.partition(b";")[0].strip().lower()
 
 
 def retry_after(reply: StreamReply) -> float:
