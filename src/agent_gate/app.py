@@ -40,7 +40,7 @@ from agent_gate.config.permissions import read_permissions
 from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
 from agent_gate.config.variables import Variables
 from agent_gate.config.yamlfile import parse_yaml
-from agent_gate.core.call import Call, Caller, Mode, State
+from agent_gate.core.call import Call, Caller, Case, Mode, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
 from agent_gate.discovery.meta import ARGUMENTS
@@ -195,6 +195,7 @@ class Gateway:
             admit_stages=admit,
             perform_stages=perform,
             asking=self._make_asking,
+            still_allowed=self._still_allowed,
         )
         calls.traced = tracer is not None
         self.sweeper.every(0.25, calls.asking.expire_due)
@@ -217,6 +218,11 @@ class Gateway:
         tracer = Tracer(self.exporter.export)
         self.inbox.subscribe(lambda a: tracer.answered(a) if a.state is not State.PENDING else None)
         return tracer
+
+    def _still_allowed(self, case: Case) -> bool:
+        """Whether what a person approved may run: its agent still has access, and no deny rule came since."""
+        caller = self.tokens.caller(case.call.caller.name)
+        return caller is not None and caller.sees(case.tool.namespace) and not self.decide.denies(case)
 
     def _make_asking(self, calls: Calls) -> Asking:
         return Asking(

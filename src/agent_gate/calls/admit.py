@@ -98,6 +98,12 @@ class Decide:
                 draft.decision, effect="allow", reason="a further round of an approved call"
             )
 
+    def denies(self, case: Case) -> bool:
+        """Whether the rules of now deny a call that was decided before."""
+        call = case.call
+        decision = self.policy.decide(case.tool, call.arguments, case.signature, call.caller.name)
+        return decision.effect == "deny"
+
     def _look_for_grant(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
         grant = self._grants.find(call.caller.name, tool.id, draft.arguments_hash, tool.pin, call.session)

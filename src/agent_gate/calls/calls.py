@@ -49,10 +49,12 @@ class Calls:
         admit_stages: Sequence[admit.Stage],
         perform_stages: Sequence[perform.Stage],
         asking: Callable[["Calls"], Asking],
+        still_allowed: Callable[[Case], bool] = lambda _case: True,
     ) -> None:
         self._store, self._clock, self.shelf, self.inbox = store, clock, shelf, inbox
         self._refusals = refusals
         self._admit, self._perform = admit_stages, perform_stages
+        self._still_allowed = still_allowed
         self._kept = KeptResults(store)
         self._waiting = Waiting()
         self._running: dict[str, perform.Performance] = {}
@@ -249,12 +251,15 @@ class Calls:
         """Run what was approved, or nothing: same arguments, same definition. Waits for a source that is away."""
         try:
             case = await self._available(approval)
-            if (
-                case is None
-                or case.tool.pin != approval.definition_hash
+            if case is None:
+                self._void(approval, DependencyUnavailable("The tool's source did not come back in time"))
+            elif (
+                case.tool.pin != approval.definition_hash
                 or hash_arguments(case.call.arguments) != approval.arguments_hash
             ):
-                self._waiting.tell(self._void(approval, case))
+                self._void(approval, Forbidden(CHANGED), case)
+            elif not self._still_allowed(case):
+                self._void(approval, Forbidden(admit.DENIED), case)
             else:
                 await self._performed(case, approval.asked_at, asked=True)
         finally:
@@ -279,16 +284,13 @@ class Calls:
         finally:
             undo()
 
-    def _void(self, approval: Approval, case: Case | None) -> Outcome:
+    def _void(self, approval: Approval, error: GatewayError, case: Case | None = None) -> None:
         """An approval that cannot be honoured any more: recorded as failed, nothing was sent."""
-        error: GatewayError = (
-            Forbidden(CHANGED)
-            if case is not None
-            else DependencyUnavailable("The tool's source did not come back in time")
-        )
+        now = self._clock.now()
         outcome = Outcome(call_id=approval.call_id, state=State.FAILED, error=error)
-        self._store.post(entries.voided(approval, error, self._clock.now()))
-        return outcome
+        kept = [perform.keep_outcome(case, outcome, now)] if case is not None else []
+        self._store.post(entries.voided(approval, error, now), *kept)
+        self._waiting.tell(outcome)
 
     async def kept(self, caller: Caller) -> list[Kept]:
         """Results that wait for this caller's acknowledgement."""
