@@ -204,9 +204,10 @@ class Settle:
         if performance.asked or case.call.idempotency_key:
             statements.append(keep_outcome(case, outcome, now))
         self._store.post(*statements)
+        seconds = now - performance.marks.get("received", now)
         if outcome.state is not State.COMPLETED or log.isEnabledFor(logging.DEBUG):
-            self._log(case, outcome)
-        self._count(case, outcome, now - performance.marks.get("received", now))
+            self._log(case, outcome, seconds)
+        self._count(case, outcome, seconds)
         if failpoint.chosen("after_complete_commit"):
             await self._store.flush()
             failpoint.reach("after_complete_commit")
@@ -221,7 +222,7 @@ class Settle:
             return Outcome(call_id=call_id, state=State.FAILED, result=result, error=upstream_said(result))
         return Outcome(call_id=call_id, state=State.COMPLETED, result=result)
 
-    def _log(self, case: Case, outcome: Outcome) -> None:
+    def _log(self, case: Case, outcome: Outcome, seconds: float) -> None:
         """One event a call; those that went well only where somebody debugs."""
         level = {State.COMPLETED: logging.DEBUG, State.UNKNOWN: logging.WARNING}.get(
             outcome.state, logging.INFO
@@ -230,7 +231,9 @@ class Settle:
             "call": case.call.id,
             "trace_id": trace_of(case.call.id, case.call.trace).trace_id,
             "agent": case.call.caller.name,
+            "surface": case.call.surface,
             "tool": case.tool.wire,
+            "seconds": round(seconds, 6),
             "state": str(outcome.state),
             "code": outcome.error.code if outcome.error is not None else None,
         }
