@@ -302,6 +302,17 @@ def test_a_changed_tool_voids_what_was_approved_and_granted(tmp_path, files, api
         eventually(lambda: gateway.call("write", {"n": 1}, wait=0).status == 202)
 
 
+def test_a_tool_that_sends_another_request_voids_what_was_granted(tmp_path, files, api):
+    with running(tmp_path, files, "--insecure") as gateway:
+        call = gateway.call("write", {"n": 1}, wait=0).json["call"]
+        gateway.answer("approve", lifetime="always")
+        gateway.request("GET", f"/api/calls/{call}?wait=10")
+        assert gateway.call("write", {"n": 1}, wait=0).status == 200
+        (tmp_path / "tools.yaml").write_text(TOOLS.replace("path: /write", "path: /erase"))
+        eventually(lambda: gateway.call("write", {"n": 1}, wait=0).status == 202)
+        assert "/erase" not in [request["path"] for request in api.requests]
+
+
 def test_the_examples_are_complete_and_load():
     root = Path(__file__).parents[2]
     done = subprocess.run(

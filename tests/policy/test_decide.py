@@ -1,4 +1,5 @@
 import fnmatch
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -212,3 +213,38 @@ def test_the_engine_agrees_with_the_meaning_written_down(rules, defaults, name, 
         [Rule(pattern=p, action=a) for p, a in rules], [Rule(pattern=p, action=a) for p, a in defaults]
     )
     assert made.decide(tool, {"v": value}, signature, "x").effect == oracle()
+
+
+def test_a_tool_that_got_another_name_meets_the_rules_of_that_name():
+    [tool] = catalog(yaml_tool("unlock")).tools
+    policy = Policy([Rule(pattern="open_door", action="deny"), Rule(pattern="unlock", action="allow")])
+    assert policy.decide(tool, {}, "unlock", "pi").effect == "allow"
+    assert policy.decide(replace(tool, wire="open_door"), {}, "open_door", "pi").effect == "deny"
+
+
+def test_only_an_allow_rule_overlooks_what_a_signature_cuts():
+    [tool] = catalog(Definition(name="run"), key="shell").tools
+    arguments = {"command": "x" * 300 + " rm -rf"}
+    signature = tool.sign(arguments)
+    for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
+        policy = Policy([Rule(pattern="*rm -rf*", action=action)], [Rule(pattern="*", action="deny")])
+        assert policy.decide(tool, arguments, signature, "pi").effect == effect
+
+
+@pytest.mark.parametrize("value", [5, 5.0])
+def test_one_number_has_one_meaning_in_rules(value):
+    [tool] = catalog(Definition(name="set"), key="home").tools
+    for rule in (
+        Rule(pattern="home__set(level=5)", action="deny"),
+        Rule(pattern="*", action="deny", when={"level": 5}),
+        Rule(pattern="*", action="deny", when={"level": [4, 5]}),
+        Rule(pattern="home__set(deep=*5*)", action="deny"),
+    ):
+        arguments = {"deep": {"a": [value]}} if "deep" in rule.pattern else {"level": value}
+        assert Policy([rule]).decide(tool, arguments, tool.sign(arguments), "pi").effect == "deny"
+    assert (
+        Policy([Rule(pattern="*", action="deny", when={"on": 1})])
+        .decide(tool, {"on": True}, tool.sign({"on": True}), "pi")
+        .effect
+        == "ask"
+    )

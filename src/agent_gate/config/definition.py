@@ -1,7 +1,10 @@
 """A `ToolDefinition` of a service into the `Definition` that the catalog takes: one JSON Schema, one template."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
+
+import msgspec
 
 from agent_gate.config.services import ArgDefinition, ServiceConfig, ToolDefinition
 from agent_gate.config.tools import anchored
@@ -34,6 +37,7 @@ def to_definition(service: ServiceConfig, tool: ToolDefinition) -> Definition:
         ask=tool.ask,
         budget=tool.budget,
         record=tool.record,
+        effect=sha256(msgspec.json.encode(tool.request, order="sorted")).hexdigest(),
     )
 
 

@@ -30,7 +30,8 @@ class Definition:
 
     `template` is the signature template of a YAML tool (``""`` gives the bare name); None renders
     ``key=value`` pairs. `strict` refuses pattern characters in string arguments, as for all YAML tools.
-    `declared` are the argument names an allow rule covers; None means all that the schema knows.
+    `declared` are the argument names an allow rule covers; None means all that the schema knows. `effect` is a
+    digest of what a call of a YAML tool sends, so that a yes to one request is none to another.
     """
 
     name: str
@@ -55,10 +56,13 @@ class Definition:
     ask: str = ""
     budget: int | None = None
     record: Literal["await", "behind"] = "await"
+    effect: str = ""
 
     def pin(self) -> str:
-        """SHA-256 over what an agent reads of this tool; a change means the tool is not the one that was seen."""
+        """SHA-256 over what is known of this tool; a change means the tool is not the one that was seen."""
         seen = [self.name, self.description, self.input_schema, self.output_schema, self.annotations]
+        if self.effect:
+            seen.append(self.effect)
         return sha256(msgspec.json.encode(seen, order="sorted")).hexdigest()
 
 

@@ -89,7 +89,7 @@ class Policy:
         self.defaults = tuple(replace(rule, default=True) for rule in defaults)
         by_effect = [compile_rule(rule) for effect in ORDER for rule in self.rules if rule.action == effect]
         self._ordered = (*by_effect, *(compile_rule(rule) for rule in self.defaults))
-        self._candidates: dict[tuple[str, str, str], tuple[Compiled, ...]] = {}
+        self._candidates: dict[tuple[str, str, str, str], tuple[Compiled, ...]] = {}
 
     def decide(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
         """Allow, ask or deny. Anything that goes wrong in here is a deny."""
@@ -134,8 +134,8 @@ class Policy:
                 return
 
     def _applicable(self, tool: Tool, caller: str) -> tuple[Compiled, ...]:
-        """The rules that could apply to this tool and caller, found once per definition."""
-        key = (tool.id, tool.pin, caller)
+        """The rules that could apply to this tool and caller, found once per definition and name."""
+        key = (tool.id, tool.pin, tool.wire, caller)
         found = self._candidates.get(key)
         if found is None:
             found = tuple(c for c in self._ordered if static_mismatch(c.rule, tool, caller) is None)
