@@ -20,6 +20,9 @@ class Engine(Protocol):
     errors: tuple[type[Exception], ...]
     """What the driver raises."""
 
+    commits_alone: bool
+    """Whether one statement outside of a transaction is a durable transaction of its own."""
+
     def open(self) -> None:
         """Connect, take the lock and bring the schema up to date."""
         ...

@@ -54,6 +54,7 @@ class Session(psycopg.Connection[Record]):
 
 class PostgresEngine:
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
+    commits_alone = False
 
     def __init__(self, url: str, chain: str) -> None:
         self._url = url

@@ -156,16 +156,12 @@ class Writer:
         if self.fault is not None and self.fault.broken:
             return self._refuse(batch, self.fault)
         try:
-            batch = self._begin(batch)
-            if not all(map(shared_insert, batch)):
-                self._apart(batch)
-            elif not self._together(batch):
-                self._engine.rollback()
-                self._chain.reset(self.head)
+            if not self._at_once(batch):
                 batch = self._begin(batch)
-                self._apart(batch)
-            self._committing = batch
-            self._engine.commit()
+                for sql, units in groupby(batch, shared_insert):
+                    self._run_group(sql, list(units))
+                self._committing = batch
+                self._engine.commit()
         except self._engine.errors as error:
             return self._refuse(batch, self._engine.fault(error) or Fault(str(error), broken=True))
         self.head, self.fault = self._chain.head, None
@@ -177,21 +173,22 @@ class Writer:
     def _begin(self, batch: list[Unit]) -> list[Unit]:
         return self._reread(batch) if self._engine.begin() else batch
 
-    def _together(self, batch: list[Unit]) -> bool:
-        """Run a batch of plain inserts without savepoints; False where one of its units is to blame."""
+    def _at_once(self, batch: list[Unit]) -> bool:
+        """Write and commit a batch of like rows with one statement; False where that does not do.
+
+        Every statement more costs the loop's thread two changes of the interpreter lock.
+        """
+        sql = shared_insert(batch[0]) if self._engine.commits_alone and len(batch) <= PORTION else None
+        if sql is None or any(shared_insert(unit) != sql for unit in batch):
+            return False
         try:
-            for sql, units in groupby(batch, shared_insert):
-                self._insert(sql or "", list(units))
+            self._insert(sql, batch)
         except Exception as error:
             if self._engine.fault(error) is not None:
                 raise
+            self._chain.reset(self.head)
             return False
         return True
-
-    def _apart(self, batch: list[Unit]) -> None:
-        """Run a batch so that a unit which fails takes no other with it."""
-        for sql, units in groupby(batch, shared_insert):
-            self._run_group(sql, list(units))
 
     def _reread(self, batch: list[Unit]) -> list[Unit]:
         """On a new connection: where the chain stands, and what is left to do of `batch`."""
