@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
+from agent_gate.calls.perform import DEFAULT_TIMEOUT
 from agent_gate.core.call import Result
 from agent_gate.core.ports import Clock, Job, Plan
 from agent_gate.core.tool import Definition
@@ -172,13 +173,19 @@ class Keeper:
                 await self._connected(job.deadline)
             result = await self.plan.source.answer(job)
         except (DependencyUnavailable, OutcomeUnknown, CallTimeout):
-            self._circuit.failed(self._clock.monotonic())
+            if not self._hurried(job):
+                self._circuit.failed(self._clock.monotonic())
             raise
         finally:
             self._running -= 1
             self._used = self._clock.monotonic()
         self._circuit.worked()
         return result
+
+    def _hurried(self, job: Job) -> bool:
+        """Whether a caller that gave less time than the tool has ran out of it, which proves nothing for others."""
+        given, limit = job.case.call.timeout, job.case.tool.definition.timeout or DEFAULT_TIMEOUT
+        return given is not None and given < limit and self._clock.monotonic() >= job.deadline
 
     async def _connected(self, deadline: float) -> None:
         self._wanted.set()

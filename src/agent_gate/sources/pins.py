@@ -49,7 +49,7 @@ def pretty(definition: Definition) -> list[str]:
         "inputSchema": definition.input_schema,
         "outputSchema": definition.output_schema,
         "annotations": definition.annotations,
-    }
+    } | ({"request": definition.effect} if definition.effect else {})
     return msgspec.json.format(msgspec.json.encode(shown, order="sorted"), indent=2).decode().splitlines()
 
 
