@@ -8,9 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+from tests.gateway import COMMAND, TOKEN, Gateway
 from tests.servers import command
 
 ERA_SERVER = Path(__file__).resolve().parent.parent / "eras" / "era_server.py"
+EAGER = ("time", "github-api", "123server", "slow", "lab")
+UTC = {"timezone": "UTC"}
 ALLOW = 'defaults: [{pattern: "*", action: allow}]'
 
 
@@ -170,3 +173,55 @@ def session_environment(folder):
         "XDG_STATE_HOME": str(folder / "s"),
         "HOME": str(folder),
     }
+
+
+class Hooks:
+    """Runs `agent-gate session` as the hooks of a host do, in a folder of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.env = session_environment(folder) | {
+            "CLAUDE_ENV_FILE": str(folder / "env"),
+            "CLAUDE_PROJECT_DIR": str(folder),
+        }
+        (folder / "agent-gate.yaml").write_text(configured({"notes": notes(folder)}, TOKEN)["config.yaml"])
+        (folder / "permissions.yaml").write_text("rules: []")
+
+    def run(self, verb, session, event):
+        given = json.dumps({"session_id": session, "hook_event_name": event, "cwd": str(self.folder)})
+        done = subprocess.run(
+            [COMMAND, "session", verb],
+            input=given,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self, session):
+        self.run("start", session, "SessionStart")
+        return self.status()[session]
+
+    def stop(self, session):
+        self.run("stop", session, "SessionEnd")
+
+    def status(self):
+        argv = [COMMAND, "session", "status", "--json"]
+        rows = json.loads(subprocess.check_output(argv, env=self.env, text=True))
+        return {row["session"]: row for row in rows}
+
+    def exported(self, name):
+        """What a command of the host sees after the hook ran."""
+        shell = f'. "{self.folder}/env"; printf %s "${name}"'
+        return subprocess.check_output(["sh", "-c", shell], env=self.env, text=True)
+
+    def pid_file(self, session):
+        return self.folder / "r" / "agent-gate" / f"agent-gate-{session}.pid"
+
+    def reached(self, row):
+        reached = Gateway(self.folder)
+        reached.url = row["url"]
+        return reached

@@ -1,119 +1,26 @@
 """The gateway server's scenarios, one test each under the scenario's own name, against real processes."""
 
-import json
-import os
 import re
 import signal
-import socket
-import subprocess
-from functools import partial
-from types import SimpleNamespace
 
 import pytest
-from tests.gateway import COMMAND, TOKEN, Gateway, running
+from tests.gateway import TOKEN, running
 from tests.scenarios.gateway_scenes import (
-    Lab,
-    child,
+    EAGER,
+    UTC,
     children,
     configured,
     events,
     eventually,
-    exported,
-    free_port,
-    lab,
-    module,
     notes,
     rpc,
     running_pids,
-    session_environment,
     source,
     tool_names,
     wait_for_sources,
 )
-from tests.servers import command
 
 from agent_gate.sources.state import delay
-
-FAULTY = """
-from agent_gate import ServiceHandler
-
-class Faulty(ServiceHandler):
-    def execute(self, tool_name, args):
-        raise ZeroDivisionError("the plugin's own mistake")
-"""
-FAULTY_TOOLS = "tools: {break_it: {args: {}, signature: break_it}}"
-EAGER = ("time", "github-api", "123server", "slow", "lab")
-UTC = {"timezone": "UTC"}
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory):
-    """In front of servers that all work; it logs everything."""
-    folder = tmp_path_factory.mktemp("gateway")
-    servers = {
-        "time": child(command("time")),
-        "github-api": notes(folder),
-        "123server": child(command("time")),
-        "slow": child([*command("everything"), "stdio"], timeout=0.5),
-        "lab": lab(folder),
-    }
-    services = {
-        "faulty": {
-            "url": "none://",
-            "handler": "python",
-            "handler_class": "faulty:Faulty",
-            "tools": "faulty.yaml",
-        }
-    }
-    files = configured(servers, TOKEN, services=services, plugins={"paths": ["."]})
-    files |= {"faulty.py": FAULTY, "faulty.yaml": FAULTY_TOOLS}
-    with running(folder, files, "--insecure", env={"LOG_LEVEL": "debug"}) as started:
-        wait_for_sources(started, *EAGER)
-        yield started
-
-
-@pytest.fixture(scope="module")
-def troubled(tmp_path_factory):
-    """In front of a server that can be killed, and of one that never starts."""
-    folder = tmp_path_factory.mktemp("troubled")
-    server = Lab(folder)
-    server.start()
-    servers = {"lab": server.entry, "broken": child(["false"]), "notes": notes(folder)}
-    with running(folder, configured(servers, TOKEN), "--insecure") as started:
-        wait_for_sources(started, "lab", "notes")
-        yield SimpleNamespace(gateway=started, lab=server)
-    server.kill()
-
-
-@pytest.fixture
-def revived(troubled):
-    """The troubled gateway; its server runs again at the end."""
-    yield troubled
-    if troubled.lab.process.poll() is not None:
-        troubled.lab.start()
-    wait_for_sources(troubled.gateway, "lab")
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory):
-    """Started with no file at all; it makes its own token and keeps it beside its store."""
-    folder = tmp_path_factory.mktemp("empty")
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    argv = [COMMAND, "serve", "--port", "0", "--insecure", "--data", "data"]
-    with (
-        (folder / "stderr.txt").open("wb") as log,
-        subprocess.Popen(argv, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True) as process,
-    ):
-        started = Gateway(folder)
-        started.process, started.announced = process, json.loads(process.stdout.readline())
-        started.url = started.announced["url"]
-        made = (folder / "data" / "agent.token").read_text().strip()
-        started.request = partial(started.request, token=made)
-        yield started
-        process.terminate()
-
-
-# The HTTP MCP server.
 
 
 def test_initialize_connection(gateway):
@@ -138,9 +45,6 @@ def test_invalid_tool_name(gateway):
     error = rpc(gateway, "tools/call", name="time__nothing", arguments={})["error"]
     assert error["code"] == -32602
     assert "Unknown tool: time__nothing" in error["message"]
-
-
-# Many servers behind one.
 
 
 def test_connect_to_configured_servers(gateway):
@@ -185,9 +89,6 @@ def test_launch_with_no_configuration(empty):
     assert [name for name in tool_names(empty) if "__" in name] == []
 
 
-# Connections that last.
-
-
 def test_connection_pooling(gateway):
     before = children(gateway.process.pid)
     for _ in range(5):
@@ -225,234 +126,6 @@ def test_graceful_connection_closure(tmp_path):
         eventually(lambda: not running_pids(servers), "the end of its servers", 10)
 
 
-# The port.
-
-
-def test_random_port_allocation(empty):
-    port = int(empty.url.rpartition(":")[2])
-    assert port > 1023
-    assert port != 8443
-
-
-def test_fixed_port_allocation(tmp_path):
-    port = free_port()
-    with running(tmp_path, configured({}, TOKEN), "--insecure", "--port", str(port)) as started:
-        assert started.url == f"http://127.0.0.1:{port}"
-        assert started.request("GET", "/health", token=None).status == 200
-
-
-def test_port_conflict(tmp_path):
-    (tmp_path / "config.yaml").write_text("gateway: {id: t}\nadmin: {port: 0}\n")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        done = subprocess.run(
-            [COMMAND, "serve", "--config", "config.yaml", "--port", port, "--insecure"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    assert done.returncode != 0
-    assert port in done.stderr
-    assert "in use" in done.stderr
-
-
-# A gateway for as long as a session lasts.
-
-
-class Hooks:
-    """Runs `agent-gate session` as the hooks of a host do, in a folder of its own."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.env = session_environment(folder) | {
-            "CLAUDE_ENV_FILE": str(folder / "env"),
-            "CLAUDE_PROJECT_DIR": str(folder),
-        }
-        (folder / "agent-gate.yaml").write_text(configured({"notes": notes(folder)}, TOKEN)["config.yaml"])
-        (folder / "permissions.yaml").write_text("rules: []")
-
-    def run(self, verb, session, event):
-        given = json.dumps({"session_id": session, "hook_event_name": event, "cwd": str(self.folder)})
-        done = subprocess.run(
-            [COMMAND, "session", verb],
-            input=given,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def start(self, session):
-        self.run("start", session, "SessionStart")
-        return self.status()[session]
-
-    def stop(self, session):
-        self.run("stop", session, "SessionEnd")
-
-    def status(self):
-        argv = [COMMAND, "session", "status", "--json"]
-        rows = json.loads(subprocess.check_output(argv, env=self.env, text=True))
-        return {row["session"]: row for row in rows}
-
-    def exported(self, name):
-        """What a command of the host sees after the hook ran."""
-        shell = f'. "{self.folder}/env"; printf %s "${name}"'
-        return subprocess.check_output(["sh", "-c", shell], env=self.env, text=True)
-
-    def pid_file(self, session):
-        return self.folder / "r" / "agent-gate" / f"agent-gate-{session}.pid"
-
-    def reached(self, row):
-        reached = Gateway(self.folder)
-        reached.url = row["url"]
-        return reached
-
-
-@pytest.fixture(scope="module")
-def hooks(tmp_path_factory):
-    made = Hooks(tmp_path_factory.mktemp("session"))
-    yield made
-    subprocess.run([COMMAND, "session", "stop", "--all"], env=made.env, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def session(hooks):
-    """A session whose gateway was started by its hook."""
-    return hooks.start("first")
-
-
-def test_url_discovery_via_environment_variable(hooks, session):
-    assert hooks.exported("TOOLSCRIPT_GATEWAY_URL") == session["url"]
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", session["url"])
-
-
-def test_start_gateway_on_session_start(hooks, session):
-    wait_for_sources(hooks.reached(session), "notes")
-
-
-def test_gateway_runs_until_terminated(tmp_path):
-    for number in signal.SIGTERM, signal.SIGINT:
-        with running(tmp_path, configured({}, TOKEN), "--insecure") as started:
-            assert started.request("GET", "/health", token=None).status == 200
-            assert started.process.poll() is None
-            assert started.stop(number) == 0
-
-
-def test_session_based_pid_file(hooks, session):
-    assert hooks.pid_file("first").name == "agent-gate-first.pid"
-    assert hooks.status()["first"]["pid"] == session["pid"]
-
-
-def test_pid_file_management(hooks):
-    row = hooks.start("second")
-    assert hooks.pid_file("second").read_text() == str(row["pid"])
-    hooks.stop("second")
-    assert not hooks.pid_file("second").exists()
-
-
-def test_stop_gateway_via_process_termination(hooks):
-    row = hooks.start("third")
-    hooks.stop("third")
-    eventually(lambda: not running_pids({row["pid"]}), "the gateway's end", 10)
-
-
-def test_emergency_shutdown(hooks):
-    row = hooks.start("fourth")
-    servers = eventually(lambda: children(row["pid"]), "the start of its server")
-    os.kill(row["pid"], signal.SIGKILL)
-    eventually(lambda: not running_pids({row["pid"], *servers}), "the end of the gateway and its servers", 10)
-    assert hooks.pid_file("fourth").exists()
-    hooks.stop("fourth")
-    assert not hooks.pid_file("fourth").exists()
-
-
-def test_multiple_sessions_and_session_cleanup(hooks, session):
-    other = hooks.start("other")
-    assert (other["url"], other["pid"]) != (session["url"], session["pid"])
-    hooks.stop("other")
-    assert "other" not in hooks.status()
-    assert hooks.reached(session).request("GET", "/health", token=None).status == 200
-
-
-# The module for scripts.
-
-
-def test_serve_tools_module(gateway):
-    reply = module(gateway)
-    assert reply.status == 200
-    assert reply.headers["content-type"] == "application/typescript"
-
-
-def test_module_contains_all_servers(gateway):
-    servers = re.findall(r"^  (\w+): {", exported(gateway), re.MULTILINE)
-    assert {"time", "githubApi", "_123server", "slow", "lab"} <= set(servers)
-
-
-def test_module_uses_typescript_naming_conventions(gateway):
-    text = module(gateway).body.decode()
-    assert "interface GithubApiCreateEntitiesParams" in text
-    assert re.search(r"^    createEntities: \(args: GithubApiCreateEntitiesParams", text, re.MULTILINE)
-
-
-def test_module_cached_in_memory(gateway):
-    first, second = module(gateway), module(gateway)
-    assert (first.body, first.headers["etag"]) == (second.body, second.headers["etag"])
-    known = {"If-None-Match": first.headers["etag"]}
-    assert gateway.request("GET", "/runtime/tools.ts", headers=known).status == 304
-
-
-def test_cache_invalidation_on_changes(gateway):
-    before = module(gateway, "?server=lab")
-    assert "freshlyMade" not in before.body.decode()
-    assert gateway.call("lab__grow", {"key": "freshly_made"}).status == 200
-    eventually(lambda: "freshlyMade" in exported(gateway, "?server=lab"), "the new module")
-    assert module(gateway, "?server=lab").headers["etag"] != before.headers["etag"]
-
-
-def test_empty_module_with_no_servers(empty):
-    assert exported(empty) == "{};"
-
-
-def test_filter_by_server_name(gateway):
-    text = exported(gateway, "?server=time")
-    assert re.findall(r"^  (\w+): {", text, re.MULTILINE) == ["time"]
-
-
-def test_filter_by_server_and_tool(gateway):
-    text = exported(gateway, "?server=time&tool=getCurrentTime")
-    assert re.findall(r"^    (\w+): \(", text, re.MULTILINE) == ["getCurrentTime"]
-
-
-def test_return_all_tools_without_filter(gateway):
-    listed = [name for name in tool_names(gateway) if name.startswith("github_api__")]
-    functions = re.findall(r'call(?:Tool|Text)\("(github_api__\w+)"', exported(gateway))
-    assert sorted(functions) == sorted(listed)
-
-
-def test_invalid_server_name(gateway):
-    assert exported(gateway, "?server=nonexistent") == "{};"
-
-
-def test_invalid_tool_name_in_the_filter(gateway):
-    assert exported(gateway, "?server=time&tool=nonexistent") == "{ time: {} };"
-
-
-def test_tool_filter_requires_server(gateway):
-    reply = module(gateway, "?tool=getCurrentTime")
-    assert reply.status == 400
-    assert "server=" in reply.json["error"]["message"]
-
-
-# Health.
-
-
 def test_health_check_endpoint(gateway):
     reply = gateway.request("GET", "/health", token=None)
     assert (reply.status, reply.json["status"]) == (200, "ok")
@@ -473,18 +146,12 @@ def test_server_status_endpoint(troubled):
     assert states["broken"] in ("failed", "connecting")
 
 
-# Time.
-
-
 def test_default_timeout(gateway):
     arguments = {"duration": 30, "steps": 2}
     reply = gateway.call("slow__trigger_long_running_operation", arguments)
     assert reply.status == 504
     assert reply.json["error"]["code"] == "TIMEOUT"
     assert "slow did not answer" in reply.json["error"]["message"]
-
-
-# Errors.
 
 
 def test_server_error(gateway):
@@ -513,9 +180,6 @@ def test_validation_error(gateway):
     error = reply.json["error"]
     assert error["code"] == "INVALID_ARGS"
     assert any("target_timezone" in detail for detail in error["details"]["errors"])
-
-
-# The log.
 
 
 def test_request_logging(gateway):
