@@ -136,3 +136,49 @@ def test_a_definition_that_changed_is_shown_as_a_difference_and_held_where_the_o
 def described(gateway):
     reply = gateway.request("GET", "/api/tools/far__echo")
     return reply.json.get("description")
+
+
+FRAMINGS = {
+    "loud": lambda body: (200, {"Content-Type": "Application/JSON ; x=y"}, body),
+    "made": lambda body: (201, {"Content-Type": "application/json"}, body),
+    "torn": lambda body: (
+        200,
+        {"Content-Type": "text/event-stream"},
+        b": hello\r\n\xff\xfe garbage\r\ndata: not json\r\n\r\nevent: message\r\ndata: " + body + b"\r\n\r\n",
+    ),
+}
+
+
+def test_no_framing_of_a_servers_answer_carries_a_denied_tool_past_the_rules(tmp_path, recorder):
+    def framed(frame):
+        def answer(handler, body):
+            status, headers, reply = far_server(handler, body)
+            reply = reply.replace(
+                b'"tools": [', b'"tools": [{"name": "secret", "inputSchema": {"type": "object"}}, '
+            )
+            return frame(reply) if status == 200 else (status, headers, reply)
+
+        return answer
+
+    recorder.reset()
+    servers = {}
+    for name, frame in FRAMINGS.items():
+        recorder.replies[f"/{name}"] = framed(frame)
+        servers[name] = {"type": "http", "url": f"{recorder.url}/{name}"}
+    config = files({"servers": servers})
+    denied = [{"pattern": f"{name}__secret*", "action": "deny"} for name in FRAMINGS]
+    config["permissions.yaml"] = json.dumps({"rules": [*denied, {"pattern": "*", "action": "allow"}]})
+    with running(tmp_path, config, "--insecure") as gateway:
+        until(lambda: gateway.admin.get("/api/tools"))
+        until(
+            lambda: all(
+                source["status"] in ("ready", "failed") for source in gateway.admin.get("/api/sources")
+            )
+        )
+        listed = {tool["name"] for tool in gateway.request("GET", "/api/tools").json["tools"]}
+        assert "loud__echo" in listed
+        assert not {name for name in listed if "secret" in name}
+        calls = len([r for r in recorder.requests if b"tools/call" in r["body"]])
+        for name in FRAMINGS:
+            assert gateway.call(f"{name}__secret").status in (403, 404)
+        assert len([r for r in recorder.requests if b"tools/call" in r["body"]]) == calls
