@@ -275,15 +275,17 @@ def write_related(path: Path, most: int = 16, floor: float = 0.46) -> None:
     module = __import__(MODEL_PACKAGE)
     listed = (Path(str(module.__file__)).parent / "model" / "vocab.txt").read_text().splitlines()
     known = [word for word in listed if word.isascii() and word.isalpha() and len(word) > 2]
-    vectors = np.stack([encoder.place([word])._vectors[0] for word in known])
+    vectors = encoder.place(known)._vectors
     order: dict[str, int] = {}
     for word in known:
         order.setdefault(stem(word), len(order))
     near: dict[str, dict[str, float]] = defaultdict(dict)
     useful = [at for at, word in enumerate(known) if word not in STOP]
+    candidates = vectors[useful]
     for at in useful:
-        likeness = vectors[useful] @ vectors[at]
-        for place in np.argsort(-likeness)[: most * 3]:
+        likeness = candidates @ vectors[at]
+        nearest = np.argpartition(-likeness, most * 3)[: most * 3]
+        for place in nearest[np.argsort(-likeness[nearest], kind="stable")]:
             other = stem(known[useful[int(place)]])
             if other != stem(known[at]) and likeness[place] >= floor:
                 row = near[stem(known[at])]
