@@ -77,7 +77,9 @@ class Calls:
             case = admit.admit(self._admit, draft)
             failpoint.reach("after_decide")
             if case.decision.effect == "allow":
-                return await self._allowed(case, received, wait)
+                if call.idempotency_key is not None and (first := await self._first(case, wait)) is not None:
+                    return first
+                return await self._performed(case, received, asked=False)
             approval = await self.asking.ask(case)
         except GatewayError as error:
             return self._refusals.refuse(draft, error)
@@ -126,11 +128,6 @@ class Calls:
                 answer = client.answer_of(approval, said)
                 if answer is not None:
                     await self._client_said(approval.id, answer)
-
-    async def _allowed(self, case: Case, received: float, wait: float | None) -> Outcome | Pending:
-        if case.call.idempotency_key is not None and (first := await self._first(case, wait)) is not None:
-            return first
-        return await self._performed(case, received, asked=False)
 
     async def _performed(self, case: Case, received: float, *, asked: bool) -> Outcome:
         performance = perform.Performance(case, asked=asked)

@@ -3,6 +3,7 @@
 `tool_execute` is an ordinary call: it passes the same `Calls.run` as a direct one.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -59,10 +60,20 @@ class MetaTools:
         tools = self._visible(caller)
         known = self._browsers.get(caller.name)
         if known is None or known[0] is not tools:
-            previous = known[1] if known else None
-            made = Browser(tools, self._shelf.catalog.titles(), previous, self._semantic())
+            made = Browser(tools, self._shelf.catalog.titles(), known[1] if known else None)
             known = self._browsers[caller.name] = (tools, made)
+            self._calls.spawn(self._add_meaning(caller.name, tools, made))
         return known[1]
+
+    async def _add_meaning(self, name: str, tools: Sequence[Tool], lexical: Browser) -> None:
+        """Rank by meaning too, once a thread has placed the tools; until then, by words alone."""
+        made = await asyncio.to_thread(self._meant, tools, lexical)
+        if made is not None and self._browsers[name][0] is tools:
+            self._browsers[name] = (tools, made)
+
+    def _meant(self, tools: Sequence[Tool], lexical: Browser) -> Browser | None:
+        semantic = self._semantic()
+        return Browser(tools, lexical.titles, lexical, semantic) if semantic is not None else None
 
     def listing(self, mode: Mode, caller: Caller) -> list[Mapping[str, Any]]:
         """What `tools/list` shows in this mode."""

@@ -5,6 +5,8 @@ from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET, Fits, within
 from agent_gate.results.envelope import summarise, whole
 
+UNSET = (None, None, None)
+
 
 class Shaper:
     """`gateway` calls always get an envelope; others only above a budget, and `full` ones only where one is set."""
@@ -15,6 +17,8 @@ class Shaper:
     def budget(self, case: Case) -> int | None:
         """The smallest budget that anybody set; a mode made for small contexts always has one."""
         given = (case.tool.definition.budget, case.call.caller.budget, self.default)
+        if given == UNSET and case.call.mode == "full":
+            return None
         asked = [budget for budget in given if budget is not None]
         return min(asked, default=None if case.call.mode == "full" else DEFAULT_BUDGET)
 

@@ -257,7 +257,7 @@ class Wire(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if not self.busy:
+        if self.waiter is None and self.stream is None:
             self.abort()
             return
         self.received += len(data)
@@ -267,7 +267,7 @@ class Wire(asyncio.Protocol):
             if self.busy:
                 self.fail(Lost(f"{self.target.origin} answered with broken HTTP: {error}"))
             self.abort()
-        if self.busy and not self.head_done and self.received > HEAD_BYTES:
+        if not self.head_done and self.received > HEAD_BYTES and self.busy:
             self.fail(TooLarge(f"the reply's head from {self.target.origin} is over {HEAD_BYTES} bytes"))
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -315,7 +315,7 @@ class Wire(asyncio.Protocol):
             self._finish(reusable=False)
 
     def on_body(self, chunk: bytes) -> None:
-        if not self.busy:
+        if self.waiter is None and self.stream is None:
             return
         self.size += len(chunk)
         if self.size > self.max_bytes:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any
@@ -120,8 +120,8 @@ class Supervisor:
     def check(self, source: str) -> None:
         self._keeper(source).check()
 
-    async def answer(self, job: Job) -> Result:
-        return await self._keeper(job.case.tool.source).answer(job)
+    def answer(self, job: Job) -> Awaitable[Result]:
+        return self._keeper(job.case.tool.source).answer(job)
 
     def _keeper(self, key: str) -> Keeper:
         keeper = self._keepers.get(key)

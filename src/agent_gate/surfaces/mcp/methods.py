@@ -97,13 +97,13 @@ class Methods:
             log.exception("%s failed", method[:64])
             return INTERNAL_ERROR, error_response(visit.id, RpcError(INTERNAL_ERROR, FAULT))
 
-    async def _result(self, visit: Visit, method: str, params: Params) -> bytes:
+    def _result(self, visit: Visit, method: str, params: Params) -> Awaitable[bytes]:
         if isinstance(params, CallParams):
-            return await self._calling.answer(visit, params)
+            return self._calling.answer(visit, params)
         handler = self._slow[visit.modern].get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:120]}")
-        return await handler(visit, params)
+        return handler(visit, params)
 
     def _tools(self, visit: Visit, params: Mapping[str, Json]) -> bytes:
         return self._lists.page(visit.caller, visit.mode, modern=visit.modern, cursor=params.get("cursor"))
