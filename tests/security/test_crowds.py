@@ -128,3 +128,11 @@ def test_a_session_that_an_agent_makes_up_is_none(home, session):
     headers = {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
     headers["Accept"] = "application/json, text/event-stream"
     assert home.gateway.request("POST", "/mcp", message, headers=headers).status in (400, 404)
+
+
+def test_an_endless_wish_is_answered_like_a_long_one(home):
+    home.gateway.call("tool_browse", {"query": "warm up"})
+    began = time.monotonic()
+    reply = home.gateway.call("tool_browse", {"query": "read the notes and send them " * 30_000})
+    assert (reply.status, bool(reply.json["data"]["cards"])) == (200, True)
+    assert time.monotonic() - began < 2

@@ -189,3 +189,10 @@ def test_no_argument_leaves_its_place_in_the_path(home, entity):
 def test_what_stands_in_the_query_of_a_call_is_no_argument(home):
     home.gateway.request("POST", "/api/tools/get_state?entity_id=evil", {"entity_id": "a.b"})
     assert [request["path"] for request in home.recorder.requests] == ["/states/a.b"]
+
+
+def test_a_key_that_is_too_long_is_refused_and_not_cut_to_another(home):
+    for end in "ab":
+        reply = home.gateway.call("act", {"what": "k"}, wait=0, headers={"Idempotency-Key": "x" * 300 + end})
+        assert (reply.status, reply.json["error"]["code"]) == (400, "INVALID_ARGS")
+    assert home.gateway.admin.get("/api/approvals") == []

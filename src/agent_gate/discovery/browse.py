@@ -18,6 +18,7 @@ from agent_gate.discovery.tree import Node, find, grow
 from agent_gate.errors import InvalidArgs
 
 TOP_K, MOST = 8, 50
+LONGEST_QUERY = 2000
 MAX_SESSIONS = 1000
 
 
@@ -131,7 +132,11 @@ def browse(
         raise InvalidArgs(
             "Pass either `query` (what you want to do) or `path` (such as / or /namespace), not both."
         )
-    cards = browser.path(path) if path is not None else browser.query(query or "", min(max(top_k, 1), MOST))
+    cards = (
+        browser.path(path)
+        if path is not None
+        else browser.query((query or "")[:LONGEST_QUERY], min(max(top_k, 1), MOST))
+    )
     if session is not None:
         cards = session.arrange(cards, browser.deck.cards)
     return Page(tuple(cards), prompt(cards))

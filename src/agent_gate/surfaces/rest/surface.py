@@ -25,6 +25,7 @@ TOOLS = "/api/tools"
 TOOL = "/api/tools/"
 CALLS = "/api/calls/"
 DEFAULT_WAIT = 50.0
+LONGEST_KEY = 256
 PREFER = re.compile(rb"(?:^|[,;\s])wait=(\d+(?:\.\d+)?)")
 CALL_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -34,6 +35,14 @@ def wait_of(request: Request) -> float:
     prefer = request.header(b"prefer")
     found = PREFER.search(prefer) if prefer is not None else None
     return min(LONGEST_WAIT, float(found[1])) if found else DEFAULT_WAIT
+
+
+def key_of(request: Request) -> str | None:
+    """The caller's idempotency key; one that is too long is refused, because a cut one could be another's."""
+    key = request.header(b"idempotency-key")
+    if key is not None and len(key) > LONGEST_KEY:
+        raise InvalidArgs(f"Idempotency-Key must have at most {LONGEST_KEY} characters")
+    return key.decode("latin-1") if key else None
 
 
 def seconds_of(text: str) -> float:
@@ -114,15 +123,14 @@ class RestSurface:
     async def _call(
         self, request: Request, caller: Caller, tool: str, arguments: Mapping[str, Any]
     ) -> Response:
-        key, session = request.header(b"idempotency-key"), request.header(b"agent-session")
-        trace = request.header(b"traceparent")
+        session, trace = request.header(b"agent-session"), request.header(b"traceparent")
         call = Call(
             tool=tool,
             arguments=arguments,
             caller=caller,
             surface=self.name,
             session=session.decode("latin-1")[:128] if session else None,
-            idempotency_key=key.decode("latin-1")[:200] if key else None,
+            idempotency_key=key_of(request),
             trace=trace.decode("latin-1")[:100] if trace else None,
         )
         if tool in ARGUMENTS:
