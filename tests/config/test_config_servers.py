@@ -90,10 +90,11 @@ servers:
     prefix: false
     pin: hold
     isolation: caller
+    record: behind
 """
     lab = load_text(text).settings.servers["lab"]
     assert (lab.transport, lab.timeout, lab.prefix, lab.pin) == ("http", 30.0, False, "hold")
-    assert lab.rate_limit.max_requests_per_minute == 180
+    assert (lab.rate_limit.max_requests_per_minute, lab.record) == (180, "behind")
     assert (lab.traits.read_only, lab.traits.destructive) == (True, None)
     assert (lab.include, lab.exclude, lab.rename) == (("get_*",), ("get_secret",), {"get_it": "fetch"})
 

@@ -93,6 +93,9 @@ class ServerSettings:
     pin: Annotated[
         Literal["serve", "hold"], "Serve a changed definition at once, or hold it until a person agrees."
     ] = "serve"
+    record: Annotated[
+        Literal["await", "behind"], "`behind` lets calls of trusted read-only tools go ahead of their record."
+    ] = "await"
     where: Annotated[str, "File and line of this entry.", GIVEN] = ""
     ALSO: ClassVar[Mapping[str, InFile]] = {
         "title": InFile({"type": "string"}, "The same as `name`."),

@@ -173,6 +173,17 @@ def test_a_trusted_server_is_believed_and_the_operator_has_the_last_word() -> No
     assert traits(CLAIMS, traits=said) == Traits(read_only=True, open_world=True, trusted=True)
 
 
+def test_only_trusted_read_only_tools_go_ahead_of_their_record() -> None:
+    def record(annotations: dict, **settings: object) -> str:
+        asked = ServerSettings(key="up", record="behind", **settings)
+        return usable_tools([tool("t", annotations=annotations)], asked, modern=False).definitions[0].record
+
+    assert record({"readOnlyHint": True}, trust_annotations=True) == "behind"
+    assert record({}, traits=TraitSettings(read_only=True)) == "behind"
+    assert record({"readOnlyHint": True}) == "await"
+    assert record({}, trust_annotations=True) == "await"
+
+
 @given(
     st.lists(json_values | st.fixed_dictionaries({"name": st.text(), "inputSchema": json_values}), max_size=5)
 )

@@ -145,17 +145,19 @@ def define(entry: Json, settings: ServerSettings) -> Definition:
         raise ValueError("its input schema is not an object")
     output, annotations = entry.get("outputSchema"), member(entry, "annotations")
     icons = entry.get("icons")
+    traits = traits_of(annotations, settings)
     return Definition(
         name=settings.rename.get(name, name),
         title=clean(entry.get("title") or annotations.get("title"), MAX_TITLE),
         description=clean(entry.get("description")),
         input_schema=clean_schema(schema),
         output_schema=clean_schema(output) if isinstance(output, dict) else None,
-        traits=traits_of(annotations, settings),
+        traits=traits,
         annotations=clean_schema(annotations),
         meta=clean_schema(member(entry, "_meta")),
         icons=tuple(clean_schema(icons)) if isinstance(icons, list) else (),
         timeout=settings.timeout,
+        record=settings.record if traits.read_only and traits.trusted else "await",
     )
 
 
