@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.clients.hosting import free_port
 from tests.eras.era_agents import ASKED, wait_until
-from tests.gateway import TOKEN, running
+from tests.gateway import OTHER_TOKEN, TOKEN, running
 from tests.servers import command
 
 HERE = Path(__file__).resolve().parent
@@ -60,7 +60,10 @@ def gateway(tmp_path_factory):
         config = {
             "gateway": {"id": "t", "port": 0},
             "admin": {"port": 0, "socket": "./data/admin.sock"},
-            "agents": {"a": {"token": TOKEN, "rate_limit": {"max_requests_per_minute": 0}}},
+            "agents": {
+                name: {"token": token, "rate_limit": {"max_requests_per_minute": 0}}
+                for name, token in (("a", TOKEN), ("b", OTHER_TOKEN))
+            },
             "servers": servers,
             "permissions": "permissions.yaml",
         }

@@ -14,7 +14,6 @@ from tests.gateway import TOKEN
 
 MODES = {"handshake": "legacy", "modern": "2026-07-28"}
 ASKED = "two_rounds"
-ANSWERS = {"Who are you?": {"name": "Ada"}, "Which colour?": {"colour": "green"}}
 
 
 def wait_until(condition, what, seconds=30):
@@ -71,6 +70,8 @@ class Agent:
     url: str
     http: httpx2.AsyncClient
     modern: bool
+    name: str = "Ada"
+    action: str = "accept"
     client: Client = None
     asked: list = field(default_factory=list)
     progress: list = field(default_factory=list)
@@ -78,8 +79,9 @@ class Agent:
 
     async def elicited(self, ctx, params):
         self.asked.append(params.message)
-        content = ANSWERS.get(params.message) or {"name": "Ada", "check": True}
-        return types.ElicitResult(action="accept", content=content)
+        colour = params.message == "Which colour?"
+        content = {"colour": "green"} if colour else {"name": self.name}
+        return types.ElicitResult(action=self.action, content=content if self.action == "accept" else None)
 
     async def sampled(self, ctx, params):
         self.asked.append(params.messages[0].content.text)
@@ -130,15 +132,16 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent(gateway, era, mode=""):
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30) as http:
-        made = Agent(f"{gateway.url}/mcp{mode}", http, era == "modern")
+async def agent(gateway, era, mode="", *, token=TOKEN, can_answer=True, **answers):
+    """A client of `era`; `answers` are the name and the action with which its person answers."""
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as http:
+        made = Agent(f"{gateway.url}/mcp{mode}", http, era == "modern", **answers)
+        callbacks = {"elicitation_callback": made.elicited, "sampling_callback": made.sampled}
         async with Client(
             streamable_http_client(made.url, http_client=http),
             mode=MODES[era],
             cache=None,
-            elicitation_callback=made.elicited,
-            sampling_callback=made.sampled,
             message_handler=made.heard,
+            **(callbacks if can_answer else {}),
         ) as made.client:
             yield made

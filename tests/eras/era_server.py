@@ -74,7 +74,9 @@ async def sample(ctx: Any, params: Any) -> Any:
 async def elicit(ctx: Any, params: Any) -> Any:
     question = form("Who are you?", "name")
     answer = await ask(ctx, params, "who", question, types.ElicitResult)
-    return back("s", who=question) if answer is None else said(f"hello {answer.content['name']}")
+    if answer is None:
+        return back("s", who=question)
+    return said(f"hello {answer.content['name']}" if answer.content else f"declined by {answer.action}")
 
 
 async def two_rounds(ctx: Any, params: Any) -> Any:
@@ -110,6 +112,12 @@ async def wait(ctx: Any, params: Any) -> Any:
     return said("nobody cancelled")
 
 
+async def ask_and_wait(ctx: Any, params: Any) -> Any:
+    question = form("Who are you?", "name")
+    answer = await ask(ctx, params, "who", question, types.ElicitResult)
+    return back("s", who=question) if answer is None else await wait(ctx, params)
+
+
 async def grow(ctx: Any, params: Any) -> Any:
     grown.append(params.arguments["key"])
     if ctx.protocol_version < MODERN:
@@ -124,12 +132,14 @@ async def greet(ctx: Any, params: Any) -> Any:
 
 
 Work = Callable[[Any, Any], Awaitable[Any]]
-WORKS: dict[str, Work] = {work.__name__: work for work in (sample, elicit, two_rounds, steps, wait, grow)}
+WORKS: dict[str, Work] = {
+    work.__name__: work for work in (sample, elicit, two_rounds, steps, wait, ask_and_wait, grow)
+}
 KEYED = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
 
 
 async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-    keyed = ("two_rounds", "wait", "grow")
+    keyed = ("two_rounds", "wait", "ask_and_wait", "grow")
     tools = [
         types.Tool(name=name, input_schema=KEYED if name in keyed else {"type": "object"})
         for name in [*WORKS, *grown]

@@ -77,7 +77,7 @@ class Dialer:
             return await self.dial(NEWEST_HANDSHAKE, capabilities, deadline)
 
     async def dial(self, known: str, capabilities: Mapping[str, Json], deadline: float) -> Session:
-        link = await self.link(self.transport, deadline, hears=bool(capabilities))
+        link = await self.link(self.transport, deadline)
         return await self.meet(link, known, capabilities, deadline)
 
     async def dial_older(
@@ -102,7 +102,7 @@ class Dialer:
             await link.close()
             raise
 
-    async def link(self, transport: str, deadline: float, *, hears: bool = True) -> Link:
+    async def link(self, transport: str, deadline: float) -> Link:
         settings = self.settings
         if self.missing:
             raise Broken(self.missing, sent=False)
@@ -114,4 +114,4 @@ class Dialer:
             sse = SseLink(self.pool, settings.url, credentials(settings))
             await sse.start(deadline)
             return sse
-        return HttpLink(self.pool, settings.url, credentials(settings), hears=hears)
+        return HttpLink(self.pool, settings.url, credentials(settings))

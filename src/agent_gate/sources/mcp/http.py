@@ -91,12 +91,11 @@ class Place:
 class HttpLink:
     """Requests to one URL over the shared pool. A session is a header value, not a connection."""
 
-    def __init__(self, pool: Pool, url: str, credentials: Mapping[str, str], *, hears: bool = True) -> None:
+    def __init__(self, pool: Pool, url: str, credentials: Mapping[str, str]) -> None:
         self.pool = pool
         self.target, self.path = split_url(url)
         self.fixed = (*ACCEPT, *header_pairs(credentials))
         self.head: tuple[Header, ...] = self.fixed
-        self.hears = hears
         self.notice: Notice = ignore
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
@@ -304,7 +303,7 @@ class HttpLink:
 
     async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None:
         await self.tell(encode_notification(method, params))
-        if method == "notifications/initialized" and self.hears:
+        if method == "notifications/initialized":
             if self.hearing is not None:
                 self.hearing.cancel()
             self.hearing = spawn(self.tasks, self.hear())
