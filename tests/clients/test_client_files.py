@@ -14,7 +14,7 @@ from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.errors import ConfigError
 
 FIXTURES = Path(__file__).parent / "fixtures"
-HOME, WORK = Path("/home/ada"), Path("/home/ada/work")
+HOME, WORK = Path("/home/ada"), Path("/home/ada/project")
 PLACE = Place(HOME, WORK)
 GATEWAY = Gateway("http://127.0.0.1:8443")
 FILES = {
@@ -77,7 +77,7 @@ EXPECTED = {
         "github": {"type": "http", "url": "https://api.githubcopilot.com/mcp/"},
         "perplexity": {
             "command": "npx",
-            "args": ["-y", "server-perplexity-ask", "--root", "/home/ada/src"],
+            "args": ["-y", "server-perplexity-ask", "--root", "/home/ada/project/src"],
             "env": {"PERPLEXITY_API_KEY": "${PERPLEXITY_KEY}"},
         },
     },

@@ -5,6 +5,7 @@ import itertools
 import json
 import logging
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from tests.net.conftest import Run
 from agent_gate.errors import ConfigError, InvalidArgs, RateLimited
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.net.server import Limits, Server
+from agent_gate.net.unixpath import reachable
 
 POST = b"POST /a?b=c HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nhello"
 CHUNKED = (
@@ -510,5 +512,26 @@ def test_an_idle_connection_is_closed_after_a_while(run: Run) -> None:
             await client.send(GET)
             assert (await client.answer()).status == 200
             assert await client.ended()
+
+    run(main())
+
+
+def test_a_socket_whose_path_is_too_long_for_the_kernel_is_served_all_the_same(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / ("long" * 20) / ("path" * 20)
+    folder.mkdir(parents=True, mode=0o700)
+
+    async def main() -> None:
+        server = Server(echo)
+        await server.start_unix(folder / "admin.sock")
+        try:
+            with reachable(folder / "admin.sock") as name:
+                reader, writer = await asyncio.open_unix_connection(name)
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
+            writer.close()
+        finally:
+            await server.drain(1)
 
     run(main())

@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+from tests.tools import arg, catalog, yaml_tool
 
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Caller, Decision
@@ -12,7 +13,6 @@ from agent_gate.errors import InvalidArgs
 from agent_gate.policy import Policy
 from agent_gate.policy.simulate import recorded, simulate
 from agent_gate.policy.suggest import literal, past_questions, rule_from, suggest
-from tools import arg, catalog, yaml_tool
 
 CATALOG = catalog(
     yaml_tool(

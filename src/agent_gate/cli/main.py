@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from agent_gate import __version__
+from agent_gate.net.unixpath import reachable
 
 PACKAGE = "agent_gate.cli.commands"
 SOCKET = Path("data/admin.sock")
@@ -98,7 +99,8 @@ def gateway_answers(path: Path = SOCKET) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1.0)
         try:
-            probe.connect(str(path))
+            with reachable(path) as name:
+                probe.connect(name)
         except OSError:
             return False
     return True

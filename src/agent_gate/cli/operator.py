@@ -13,6 +13,7 @@ from urllib.parse import quote
 import click
 
 from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
+from agent_gate.net.unixpath import reachable
 
 DEFAULT_SOCKET = Path("data/admin.sock")
 
@@ -28,7 +29,8 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         try:
-            self.sock.connect(str(self._path))
+            with reachable(self._path) as name:
+                self.sock.connect(name)
         except OSError as error:
             raise Unreachable(
                 f"No gateway answers on {self._path} ({error.strerror or error}). Start one with `agent-gate serve`, or name its socket with --admin-socket"

@@ -14,6 +14,7 @@ from agent_gate.errors import ConfigError
 from agent_gate.net.connection import Connection
 from agent_gate.net.http import Handler, Heads, Request, Response
 from agent_gate.net.limits import Limits
+from agent_gate.net.unixpath import reachable
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 
 __all__ = ["Guard", "Limits", "Server", "Upgrade"]
@@ -164,7 +165,8 @@ def bind_unix(path: Path) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
-        sock.bind(str(path))
+        with reachable(path) as name:
+            sock.bind(name)
     except OSError as error:
         sock.close()
         raise ConfigError(f"cannot listen on the socket {path}: {error.strerror or error}") from error
@@ -196,7 +198,8 @@ def _clear_stale(path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
-            probe.connect(str(path))
+            with reachable(path) as name:
+                probe.connect(name)
         except ConnectionRefusedError:
             path.unlink()
             return
