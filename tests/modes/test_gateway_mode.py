@@ -122,9 +122,7 @@ def test_a_five_step_task_through_three_servers_with_nothing_but_the_meta_tools(
             async def find(query, wanted):
                 found = await agent.call_tool("tool_browse", {"query": query})
                 ids = [card["id"] for card in found.structured_content["cards"]]
-                assert any(
-                    ident.startswith((f"{wanted}#", f"{wanted}@")) for ident in ids[:5]
-                ), ids
+                assert any(ident.startswith((f"{wanted}#", f"{wanted}@")) for ident in ids[:5]), ids
                 return next(ident for ident in ids if ident.startswith(wanted))
 
             async def execute(tool_id, **args):
