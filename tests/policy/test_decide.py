@@ -222,6 +222,18 @@ def test_a_tool_that_got_another_name_meets_the_rules_of_that_name():
     assert policy.decide(replace(tool, wire="open_door"), {}, "open_door", "pi").effect == "deny"
 
 
+@pytest.mark.parametrize(
+    "pattern", ["git:push", "git:push*", "git:push(*)", "git:*", "*:push*", "git:push(*branch=main*)"]
+)
+def test_a_rule_may_name_a_tool_by_its_namespace_and_name(pattern):
+    tool = upstream("push")
+    policy = Policy([Rule(pattern=pattern, action="deny"), Rule(pattern="*", action="allow")])
+    called = {} if pattern == "git:push" else {"branch": "main"}
+    assert decide(policy, tool, called).effect == "deny"
+    assert decide(policy, upstream("pull"), called).effect == ("deny" if pattern == "git:*" else "allow")
+    assert policy.hides(tool, "pi") == (pattern in ("git:push*", "git:push(*)", "git:*"))
+
+
 def test_only_an_allow_rule_overlooks_what_a_signature_cuts():
     [tool] = catalog(Definition(name="run"), key="shell").tools
     arguments = {"command": "x" * 300 + " rm -rf"}

@@ -11,6 +11,7 @@ from agent_gate.core.tool import Json, Tool
 from agent_gate.policy.match import (
     compile_glob,
     covers_every_call,
+    names_alias,
     static_mismatch,
     undeclared,
     when_mismatch,
@@ -30,6 +31,7 @@ class Compiled:
     rule: Rule
     matches: Callable[[str], Any]
     decision: Decision
+    by_alias: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def compile_rule(rule: Rule) -> Compiled:
         approvers=rule.approvers,
         via=rule.via,
     )
-    return Compiled(rule, compile_glob(rule.pattern), decision)
+    return Compiled(rule, compile_glob(rule.pattern), decision, names_alias(rule.pattern))
 
 
 def signature_matches(compiled: Compiled, tool: Tool, signature: str, uncut: str) -> bool:
@@ -61,13 +63,14 @@ def signature_matches(compiled: Compiled, tool: Tool, signature: str, uncut: str
     """
     if compiled.matches(signature):
         return True
-    if uncut is not signature and compiled.rule.action != "allow" and compiled.matches(uncut):
-        return True
-    return (
-        tool.definition.template is None
-        and signature == tool.wire
-        and bool(compiled.matches(f"{signature}()"))
-    )
+    forms = [signature]
+    if uncut is not signature and compiled.rule.action != "allow":
+        forms.append(uncut)
+    if tool.definition.template is None and signature == tool.wire:
+        forms.append(f"{signature}()")
+    if compiled.by_alias:
+        forms += [tool.alias + form[len(tool.wire) :] for form in forms]
+    return any(map(compiled.matches, forms[1:]))
 
 
 def mismatch(

@@ -30,22 +30,36 @@ def bare_possible(tool: Tool) -> bool:
     return not tool.input_schema.get("required")
 
 
+def names_alias(pattern: str) -> bool:
+    """Whether a pattern is about `namespace:name`; no wire name has a colon."""
+    return ":" in pattern.partition("(")[0]
+
+
+def names(pattern: str, tool: Tool) -> tuple[str, ...]:
+    """The names of a tool that a pattern can mean."""
+    return (tool.wire, tool.alias) if names_alias(pattern) else (tool.wire,)
+
+
 def covers_every_call(pattern: str, tool: Tool) -> bool:
     """Whether `pattern` matches whatever this tool is called with."""
+    return any(covers_name(pattern, name, tool) for name in names(pattern, tool))
+
+
+def covers_name(pattern: str, name: str, tool: Tool) -> bool:
     if tool.definition.template == "":
-        return compile_glob(pattern)(tool.wire) is not None
+        return compile_glob(pattern)(name) is not None
     start, rest = head(pattern), pattern[len(head(pattern)) :]
-    if rest == "*" and f"{tool.wire}(".startswith(start):
-        return not bare_possible(tool) or tool.wire.startswith(start) or start == f"{tool.wire}("
-    return start == f"{tool.wire}(" and rest == "*)"
+    if rest == "*" and f"{name}(".startswith(start):
+        return not bare_possible(tool) or name.startswith(start) or start == f"{name}("
+    return start == f"{name}(" and rest == "*)"
 
 
 def may_match(pattern: str, tool: Tool) -> bool:
     """Whether some call of this tool could match; false only when the name alone rules it out."""
-    name, start = tool.wire, head(pattern)
+    start = head(pattern)
     if start == pattern:
-        return pattern == name or pattern.startswith(f"{name}(")
-    return f"{name}(".startswith(start) or start.startswith(f"{name}(")
+        return any(pattern == name or pattern.startswith(f"{name}(") for name in names(pattern, tool))
+    return any(f"{name}(".startswith(start) or start.startswith(f"{name}(") for name in names(pattern, tool))
 
 
 def whole(tool: Tool, arguments: Mapping[str, Json], signature: str) -> str:
