@@ -69,7 +69,8 @@ async def load(port: int, connections: int, seconds: float) -> int:
     loop = asyncio.get_running_loop()
     until = time.monotonic() + seconds
     clients = [
-        (await loop.create_connection(lambda: Client(until), "127.0.0.1", port))[1] for _ in range(connections)
+        (await loop.create_connection(lambda: Client(until), "127.0.0.1", port))[1]
+        for _ in range(connections)
     ]
     await asyncio.gather(*(client.done for client in clients))
     for client in clients:
