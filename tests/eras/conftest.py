@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 from tests.clients.hosting import free_port
-from tests.eras.era_agents import ASKED, wait_until
+from tests.eras.era_agents import wait_until
 from tests.gateway import OTHER_TOKEN, TOKEN, running
 from tests.servers import command
 
 HERE = Path(__file__).resolve().parent
-PERMISSIONS = f"""
-defaults: [{{pattern: "*", action: allow}}]
+PERMISSIONS = """
+defaults: [{pattern: "*", action: allow}]
 rules:
-  - {{pattern: "*__{ASKED}*", action: ask}}
+  - {pattern: "*__two_rounds*", action: ask}
+  - {pattern: "*__guarded*", action: ask, via: client}
 """
 
 

@@ -13,7 +13,6 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.gateway import TOKEN
 
 MODES = {"handshake": "legacy", "modern": "2026-07-28"}
-ASKED = "two_rounds"
 
 
 def wait_until(condition, what, seconds=30):
@@ -79,8 +78,9 @@ class Agent:
 
     async def elicited(self, ctx, params):
         self.asked.append(params.message)
-        colour = params.message == "Which colour?"
-        content = {"colour": "green"} if colour else {"name": self.name}
+        fields = params.requested_schema["properties"]
+        content = {"name": self.name, "colour": "green", "run": True}
+        content = {name: value for name, value in content.items() if name in fields}
         return types.ElicitResult(action=self.action, content=content if self.action == "accept" else None)
 
     async def sampled(self, ctx, params):
@@ -96,8 +96,11 @@ class Agent:
     async def call(self, tool, **arguments):
         return await self.client.call_tool(tool, arguments, progress_callback=self.progressed)
 
-    async def execute(self, tool_id, **arguments):
-        return await self.call("tool_execute", tool_id=tool_id, args=arguments)
+    async def execute(self, tool_id, *, meta=None, **arguments):
+        wanted = {"tool_id": tool_id, "args": arguments}
+        return await self.client.call_tool(
+            "tool_execute", wanted, progress_callback=self.progressed, meta=meta
+        )
 
     async def leg(self, tool, inputs=None, **arguments):
         """One modern request without what the client does by itself: the result, or the error."""

@@ -79,6 +79,10 @@ async def elicit(ctx: Any, params: Any) -> Any:
     return said(f"hello {answer.content['name']}" if answer.content else f"declined by {answer.action}")
 
 
+async def guarded(ctx: Any, params: Any) -> Any:
+    return await elicit(ctx, params)
+
+
 async def two_rounds(ctx: Any, params: Any) -> Any:
     """Two questions, the second asked only after the first is answered."""
     note("rounds", params.arguments["key"])
@@ -119,6 +123,7 @@ async def ask_and_wait(ctx: Any, params: Any) -> Any:
 
 
 async def grow(ctx: Any, params: Any) -> Any:
+    note("grown", params.arguments["key"])
     grown.append(params.arguments["key"])
     if ctx.protocol_version < MODERN:
         await ctx.session.send_tool_list_changed()
@@ -133,7 +138,7 @@ async def greet(ctx: Any, params: Any) -> Any:
 
 Work = Callable[[Any, Any], Awaitable[Any]]
 WORKS: dict[str, Work] = {
-    work.__name__: work for work in (sample, elicit, two_rounds, steps, wait, ask_and_wait, grow)
+    work.__name__: work for work in (sample, elicit, guarded, two_rounds, steps, wait, ask_and_wait, grow)
 }
 KEYED = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
 

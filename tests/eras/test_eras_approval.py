@@ -108,3 +108,17 @@ def test_a_state_does_not_carry_the_yes_over_to_other_arguments(gateway):
             assert not noted(gateway, "rounds", other)
 
     run(scenario)
+
+
+@pytest.mark.parametrize(("client", "server"), [*product(ERAS, ERAS)])
+def test_a_client_that_may_approve_is_asked_once_and_then_for_what_the_tool_asks(gateway, client, server):
+    async def scenario():
+        async with agent(gateway, client) as one, agent(gateway, client, "/gateway") as other:
+            assert text(await one.call(f"{server}_http__guarded")) == "hello Ada"
+            assert "hello Ada" in text(await other.execute(f"{server}_stdio:guarded"))
+            for each in one, other:
+                approval, question = each.asked
+                assert "guarded" in approval
+                assert question == "Who are you?"
+
+    run(scenario)

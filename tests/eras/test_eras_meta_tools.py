@@ -51,3 +51,17 @@ def test_a_cancelled_call_is_cancelled_at_the_server(gateway, mode, client, serv
             await until(lambda: states(gateway, key)[-1] == "unknown", "the outcome in the record")
 
     run(scenario)
+
+
+@CELLS
+def test_a_call_with_its_idempotency_key_runs_once(gateway, mode, client, server):
+    key = new_key()
+
+    async def scenario():
+        async with agent(gateway, client, f"/{mode}") as one:
+            for _ in range(2):
+                meta = {"agent-gate/idempotency-key": key}
+                assert "grown" in text(await one.execute(f"{server}_http:grow", meta=meta, key=key))
+            assert noted(gateway, "grown", key) == 1
+
+    run(scenario)
