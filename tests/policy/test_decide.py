@@ -234,6 +234,24 @@ def test_a_rule_may_name_a_tool_by_its_namespace_and_name(pattern):
     assert policy.hides(tool, "pi") == (pattern in ("git:push*", "git:push(*)", "git:*"))
 
 
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", ["/etc/passwd"], ["/tmp", "/etc/x"], {"a": [None, "/etc/x"]}]
+)
+def test_a_value_cannot_hide_in_a_list_or_an_object(path):
+    denies = Policy(
+        [
+            Rule(pattern="*", action="deny", when={"path": {"glob": "/etc/*"}}),
+            Rule(pattern="*", action="allow"),
+        ]
+    )
+    assert decide(denies, upstream("read"), {"path": path}).effect == "deny"
+    allows = Policy([Rule(pattern="*", action="allow", when={"path": {"glob": "/tmp*"}})])
+    assert decide(allows, upstream("read"), {"path": path}).effect == "ask"
+    absent = Policy([Rule(pattern="*", action="deny", when={"path": {"present": False}})])
+    assert decide(absent, upstream("read"), {"path": path}).effect == "ask"
+    assert decide(absent, upstream("read"), {}).effect == "deny"
+
+
 def test_only_an_allow_rule_overlooks_what_a_signature_cuts():
     [tool] = catalog(Definition(name="run"), key="shell").tools
     arguments = {"command": "x" * 300 + " rm -rf"}

@@ -3,7 +3,7 @@
 import fnmatch
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agent_gate.core.rule import TRAIT_NAMES, Rule
@@ -133,9 +133,21 @@ CHECKS: dict[str, Callable[[Json, Any], bool]] = {
 }
 
 
+def inside(value: Json) -> Iterator[Json]:
+    """The value, and everything it holds."""
+    yield value
+    held = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for item in held:
+        if item is not None:
+            yield from inside(item)
+
+
 def when_mismatch(rule: Rule, arguments: Mapping[str, Json]) -> str | None:
+    """An allow rule takes a value as it is; every other rule also looks inside lists and objects."""
     for name, predicate in rule.when.items():
-        if not predicate_holds(predicate, arguments.get(name)):
+        value = arguments.get(name)
+        seen = (value,) if rule.action == "allow" else inside(value)
+        if not any(predicate_holds(predicate, one) for one in seen):
             return f"argument {name} does not fit"
     return None
 
