@@ -1,0 +1,1 @@
+"""What the gateway costs, measured on this machine: `python -m bench`."""

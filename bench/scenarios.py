@@ -1,0 +1,205 @@
+"""What is measured: calls beside the limit and the SDK, lists, start, many upstreams, large results, endurance."""
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.load import (
+    HANDSHAKE,
+    MODERN,
+    Ask,
+    drive,
+    first_answer,
+    initialize,
+    measure,
+    outcome,
+    post,
+)
+from bench.machine import LOADED, cpu_us, memory_mib
+from bench.subjects import OTHERS, RAW, SDK, Peer, Subject, call_servers, gateway, remote, upstream_server
+
+Found = dict[str, Any]
+KINDS = {
+    "handshake, HTTP": ("http__echo", HANDSHAKE),
+    "2026-07-28, HTTP": ("http__echo", MODERN),
+    "handshake, stdio": ("child__echo", HANDSHAKE),
+    "2026-07-28, stdio": ("child__echo", MODERN),
+    "handshake, HTTP, record behind": ("behind__echo", HANDSHAKE),
+    "2026-07-28, stdio, record behind": ("childbehind__echo", MODERN),
+}
+REST = "REST, http source"
+
+
+def calls(connections: Sequence[int], seconds: float, rounds: int) -> Found:
+    """CPU per governed call of every kind, in rounds with the limit and the SDK; medians of the rounds."""
+    taken: dict[str, list[Mapping[int, Mapping[str, float]]]] = {}
+    with upstream_server(LOADED) as upstream:
+        for _ in range(rounds):
+            taken.setdefault(RAW.name, []).append(peer(RAW, upstream, connections, seconds))
+            for kind, found in governed(upstream, connections, seconds).items():
+                taken.setdefault(kind, []).append(found)
+            taken.setdefault(SDK.name, []).append(peer(SDK, upstream, connections, seconds))
+    return {kind: medians(found) for kind, found in taken.items()}
+
+
+def medians(rounds: Sequence[Mapping[int, Mapping[str, float]]]) -> dict[int, dict[str, float]]:
+    return {
+        connections: {
+            name: statistics.median(one[connections][name] for one in rounds)
+            for name in rounds[0][connections]
+        }
+        for connections in rounds[0]
+    }
+
+
+def peer(who: Peer, upstream: int, connections: Sequence[int], seconds: float) -> dict[int, dict[str, float]]:
+    ask = Ask("/mcp", "echo")
+    with who.started(upstream) as subject:
+        first_answer(subject.port, ask)
+        return {n: measure(subject.pid, subject.port, ask, n, seconds) for n in connections}
+
+
+def governed(
+    upstream: int, connections: Sequence[int], seconds: float
+) -> dict[str, dict[int, dict[str, float]]]:
+    found = {}
+    with gateway(call_servers(upstream), upstream) as subject:
+        for kind, ask in asks(subject).items():
+            first_answer(subject.port, ask)
+            found[kind] = {n: measure(subject.pid, subject.port, ask, n, seconds) for n in connections}
+    return found
+
+
+def asks(subject: Subject) -> dict[str, Ask]:
+    """One request of each kind; those of the older era carry the session of a real client."""
+    rest = Ask("/api/tools/api_echo", era="")
+    first_answer(subject.port, rest)
+    session = initialize(subject.port)
+    found = {
+        kind: Ask("/mcp", tool, era, session=session if era == HANDSHAKE else "")
+        for kind, (tool, era) in KINDS.items()
+    }
+    return {**found, REST: rest}
+
+
+def peers(connections: Sequence[int], seconds: float) -> Found:
+    """The other programs that install here; the reason, where one does not."""
+    found: Found = {}
+    with upstream_server(LOADED) as upstream:
+        for who in OTHERS:
+            try:
+                found[who.name] = peer(who, upstream, connections, seconds)
+            except (OSError, subprocess.CalledProcessError, SystemExit) as error:
+                found[who.name] = f"not measured: {str(error)[:200]}"
+    return found
+
+
+def lists(seconds: float) -> Found:
+    """`tools/list` of 1,000 tools over 20 upstreams, and the memory they take."""
+    with upstream_server(LOADED) as upstream:
+        servers = {f"s{i}": remote(upstream, f"/tools/50/u{i}/mcp") for i in range(20)}
+        with gateway(servers) as subject:
+            ask = Ask("/mcp", era=MODERN)
+            first_answer(subject.port, ask, mark=b"s19__u19_record_0049")
+            memory = memory_mib(subject.pid)
+            found = measure(subject.pid, subject.port, ask, 1, seconds, "s19__u19_record_0049")
+            return {
+                "cpu_ms": round(found["cpu_us"] / 1000, 2),
+                "p50_ms": found["p50_ms"],
+                "memory_mib": memory,
+            }
+
+
+def start() -> Found:
+    """A gateway without sources: how soon it is ready, and what it takes when idle."""
+    with gateway({}) as subject:
+        first_answer(subject.port, Ask("/mcp", era=MODERN), mark=b'"tools"')
+        ready = time.monotonic() - subject.started
+        time.sleep(1.0)
+        before = cpu_us(subject.pid)
+        time.sleep(2.0)
+        idle = (cpu_us(subject.pid) - before) / 2e4
+        return {
+            "ready_s": round(ready, 2),
+            "memory_mib": memory_mib(subject.pid),
+            "idle_cpu_percent": round(idle, 2),
+        }
+
+
+def many(seconds: float) -> Found:
+    """48 good upstreams beside one that hangs and one that flaps: their p99 without and with calls to those two."""
+    with upstream_server(LOADED) as upstream:
+        servers = {f"s{i}": remote(upstream, f"/tools/1/u{i}/mcp", timeout=5) for i in range(48)}
+        bad = {"hang": remote(upstream, "/hang/mcp", timeout=2), "flap": remote(upstream, "/flap/mcp")}
+        with gateway({**servers, **bad}) as subject:
+            good = [Ask("/mcp", f"s{i}__u{i}_echo", MODERN) for i in (0, 13, 29, 47)]
+            for ask in good:
+                first_answer(subject.port, ask)
+            alone, beside = [], []
+            for _ in range(3):
+                alone.append(worst(subject, good, seconds))
+                with_trouble = [
+                    drive(subject.port, Ask("/mcp", f"{name}__echo", MODERN), 4, seconds, "", rate=20)
+                    for name in bad
+                ]
+                beside.append(worst(subject, good, seconds))
+                for load in with_trouble:
+                    load.communicate()
+            return {
+                "p99_ms_alone": min(alone),
+                "p99_ms_beside": min(beside),
+                "ratio": round(min(beside) / min(alone), 2),
+            }
+
+
+def worst(subject: Subject, good: Sequence[Ask], seconds: float) -> float:
+    loads = [drive(subject.port, ask, 4, seconds) for ask in good]
+    return max(outcome(load)["p99_ms"] for load in loads)
+
+
+def large() -> Found:
+    """A result of nearly 64 MiB through the gateway: the most memory that takes."""
+    with upstream_server(LOADED) as upstream, gateway({"http": remote(upstream)}) as subject:
+        small = Ask("/mcp", "http__echo", MODERN)
+        first_answer(subject.port, small)
+        before = memory_mib(subject.pid)
+        big = Ask("/mcp", "http__big", MODERN, {"kib": 65_000})
+        sizes = []
+        for _ in range(3):
+            status, data, _ = post(subject.port, big.path, big.body.replace("@" * 8, "1"), big.headers)
+            sizes.append(len(data) if status == 200 else status)
+        return {
+            "result_mib": round(min(sizes) / 2**20, 1),
+            "memory_before_mib": before,
+            "memory_most_mib": memory_mib(subject.pid, "VmHWM"),
+            "memory_after_mib": memory_mib(subject.pid),
+        }
+
+
+def endurance(seconds: float, rate: float = 1000.0) -> Found:
+    """Governed calls at a steady rate: every answer checked, memory and files at the beginning and at the end."""
+    with upstream_server(LOADED) as upstream, gateway(call_servers(upstream), upstream) as subject:
+        ask = Ask("/mcp", "http__echo", MODERN)
+        first_answer(subject.port, ask)
+        outcome(drive(subject.port, ask, 32, min(10.0, seconds / 4), rate=rate))
+        before, files = memory_mib(subject.pid), open_files(subject.pid)
+        found = outcome(drive(subject.port, ask, 32, seconds, rate=rate))
+        return {
+            "seconds": round(found["seconds"]),
+            "calls": found["calls"],
+            "calls_per_second": round(found["calls"] / found["seconds"]),
+            "errors": found["bad"] + found["broken"],
+            "p50_ms": found["p50_ms"],
+            "p99_ms": found["p99_ms"],
+            "memory_before_mib": before,
+            "memory_after_mib": memory_mib(subject.pid),
+            "files_before": files,
+            "files_after": open_files(subject.pid),
+        }
+
+
+def open_files(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))

@@ -1,0 +1,153 @@
+"""Who is measured: the gateway with its configuration, the limit, and the peers that install."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.load import TOKEN
+from bench.machine import CACHE, HERE, SERVED, built, free_port, running
+
+AGENT_GATE = Path(sys.executable).with_name("agent-gate")
+TOOLS = {
+    "api_echo": {
+        "description": "Returns the text",
+        "args": {"text": {"required": True, "text": True}},
+        "request": {"method": "POST", "path": "/api/echo"},
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A running program: its process, its port, and when it was started (monotonic)."""
+
+    pid: int
+    port: int
+    started: float
+    log: Path
+
+
+def remote(upstream: int, path: str = "/mcp", **more: Any) -> dict[str, Any]:
+    return {"type": "remote-mcp", "url": f"http://127.0.0.1:{upstream}{path}", **more}
+
+
+def stdio(**more: Any) -> dict[str, Any]:
+    return {"type": "stdio-mcp", "command": str(built("upstream")), "args": ["stdio"], **more}
+
+
+def call_servers(upstream: int) -> dict[str, Any]:
+    """The servers of the calls that are compared: over HTTP, over stdio, and with the record written behind."""
+    behind = {"record": "behind", "traits": {"read_only": True}}
+    return {
+        "http": remote(upstream),
+        "child": stdio(),
+        "behind": remote(upstream, **behind),
+        "childbehind": stdio(**behind),
+    }
+
+
+def write_config(folder: Path, servers: Mapping[str, Any], upstream: int | None) -> Path:
+    """A gateway that governs every call: a token, a rule, a schema, a durable row before each."""
+    agent = {"token": TOKEN, "rate_limit": {"max_requests_per_minute": 0}}
+    config: dict[str, Any] = {
+        "gateway": {"id": "bench", "port": free_port()},
+        "admin": {"socket": "./data/admin.sock", "port": 0},
+        "agents": {"bench": agent},
+        "servers": dict(servers),
+        "permissions": "permissions.yaml",
+    }
+    if upstream is not None:
+        health = {"path": "/mcp", "expect_status": 405}
+        service = {"url": f"http://127.0.0.1:{upstream}", "tools": "tools.yaml", "health": health}
+        config["services"] = {"api": service}
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(json.dumps(config))
+    (folder / "tools.yaml").write_text(json.dumps({"tools": TOOLS}))
+    (folder / "permissions.yaml").write_text('rules: [{pattern: "*", action: allow}]\n')
+    return folder / "config.yaml"
+
+
+@contextmanager
+def gateway(servers: Mapping[str, Any], upstream: int | None = None) -> Iterator[Subject]:
+    folder = CACHE / "gateway"
+    config = write_config(folder, servers, upstream)
+    port = json.loads(config.read_text())["gateway"]["port"]
+    command = [AGENT_GATE, "serve", "--config", config, "--insecure"]
+    began = time.monotonic()
+    with running(command, SERVED, CACHE / "gateway.log") as child:
+        yield Subject(child.pid, port, began, CACHE / "gateway.log")
+
+
+@contextmanager
+def upstream_server(cores: set[int]) -> Iterator[int]:
+    port = free_port()
+    with running([built("upstream"), port], cores, CACHE / "upstream.log"):
+        yield port
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another program before the same upstream. `needs` is installed into a folder of its own under the cache."""
+
+    name: str
+    command: Sequence[str]
+    needs: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def python(self) -> Path:
+        """Its interpreter; without needs, this one, which has the official SDK for the tests."""
+        if not self.needs:
+            return Path(sys.executable)
+        home = CACHE / self.name.replace(" ", "-")
+        if not (home / "installed").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+            install = [home / "bin" / "python", "-m", "pip", "install", "--quiet", *self.needs]
+            subprocess.run([str(part) for part in install], check=True, capture_output=True)
+            (home / "installed").touch()
+        return home / "bin" / "python"
+
+    @contextmanager
+    def started(self, upstream: int) -> Iterator[Subject]:
+        port, python = free_port(), self.python()
+        names = {
+            "PYTHON": str(python),
+            "BIN": str(python.parent),
+            "PORT": str(port),
+            "URL": f"http://127.0.0.1:{upstream}/mcp",
+            "UPSTREAM": str(upstream),
+            "STDIO": str(built("upstream")),
+        }
+        command = [part.format(**names) for part in self.command]
+        began, log = time.monotonic(), CACHE / f"{self.name.replace(' ', '-')}.log"
+        with running(command, SERVED, log, dict(self.env)) as child:
+            yield Subject(child.pid, port, began, log)
+
+
+RAW = Peer("raw proxy", ("{PYTHON}", str(HERE / "raw_proxy.py"), "{PORT}", "{UPSTREAM}"))
+SDK = Peer("SDK proxy", ("{PYTHON}", str(HERE / "sdk_proxy.py"), "{PORT}", "{URL}"))
+OTHERS = (
+    Peer(
+        "FastMCP shared client",
+        ("{PYTHON}", str(HERE / "fastmcp_proxy.py"), "{PORT}", "{URL}"),
+        ("fastmcp", "uvloop"),
+    ),
+    Peer(
+        "FastMCP create_proxy",
+        ("{PYTHON}", str(HERE / "fastmcp_proxy.py"), "{PORT}", "{URL}", "fresh"),
+        ("fastmcp", "uvloop"),
+    ),
+    Peer(
+        "mcp-proxy",
+        ("{BIN}/mcp-proxy", "--stateless", "--port", "{PORT}", "--", "{STDIO}", "stdio"),
+        ("mcp-proxy",),
+    ),
+)
