@@ -13,7 +13,7 @@ from agent_gate.core.call import Result
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Clock, Job, Plan, Toolbox
 from agent_gate.core.tool import Definition
-from agent_gate.errors import CallTimeout, GatewayError
+from agent_gate.errors import CallTimeout, Forbidden, GatewayError
 from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
 from agent_gate.net.tls import client_context
 from agent_gate.observe import failpoint
@@ -26,6 +26,7 @@ log = logging.getLogger("agent_gate.sources.http")
 HEALTH_SECONDS = 30.0
 HEALTH_TIMEOUT = 5.0
 TRIES = 3
+CHANGED = "The tool changed while this call was on its way, so nothing was sent. Call it again"
 
 
 class HttpSource:
@@ -46,6 +47,7 @@ class HttpSource:
         )
         self._redactor = Redactor(secrets)
         self._tools: dict[str, ToolDefinition] = {tool.name: tool for tool in config.tools}
+        self._pins = {definition.name: definition.pin() for definition in self.definitions()}
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,6 +91,9 @@ class HttpSource:
     async def answer(self, job: Job) -> Result:
         """Send the request once; again only where that cannot do the thing twice."""
         case = job.case
+        # A reload swaps the source before the catalog: what was decided must not become another request.
+        if self._pins.get(case.tool.upstream) != case.tool.pin:
+            raise Forbidden(CHANGED)
         tool = self._tools[case.tool.upstream]
         request = build(tool, job.arguments, self._credential, case.call.idempotency_key)
         trace = outgoing(case.call)
