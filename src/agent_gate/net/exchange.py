@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 64 * 1024
 STREAM_BUFFER = 256 * 1024
+EVENTS = b"event-stream"
 
 
 class Lost(OutcomeUnknown):
@@ -67,15 +68,24 @@ class StreamReply:
 
     __slots__ = ("_buffer", "_buffered", "_error", "_over", "_waiter", "_wire", "headers", "status")
 
-    def __init__(self, wire: "Wire", status: int, headers: list[Header]) -> None:
+    def __init__(self, wire: "Wire | None", status: int, headers: list[Header]) -> None:
         self.status = status
         self.headers = headers
-        self._wire: Wire | None = wire
+        self._wire = wire
         self._buffer: deque[bytes] = deque()
         self._buffered = 0
         self._over = False
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
+
+    @classmethod
+    def whole(cls, status: int, headers: list[Header], body: bytes) -> Self:
+        """A reply so short that it was waited for."""
+        reply = cls(None, status, headers)
+        reply._over = True
+        reply._buffer.append(body)
+        reply._buffered = len(body)
+        return reply
 
     @property
     def deadline(self) -> float:
@@ -177,6 +187,7 @@ class Wire(asyncio.Protocol):
         "transport",
         "until_close",
         "waiter",
+        "whole",
     )
 
     def __init__(self, pool: "Pool", target: "Target") -> None:
@@ -190,7 +201,7 @@ class Wire(asyncio.Protocol):
         self.chunks: list[bytes] = []
         self.idle_since = 0.0
         self.deadline = math.inf
-        self.max_bytes = self.received = self.size = self.status = 0
+        self.max_bytes = self.received = self.size = self.status = self.whole = 0
         self.head_done = self.head_only = self.streaming = self.until_close = self.paused = False
 
     # -- the pool's side
@@ -210,6 +221,7 @@ class Wire(asyncio.Protocol):
         self.max_bytes = sending.max_bytes
         self.head_only = sending.head_only
         self.streaming = sending.streaming
+        self.whole = sending.whole
         self.head_done = self.until_close = False
         self.received = self.size = 0
         self.set_deadline(sending.deadline)
@@ -304,12 +316,15 @@ class Wire(asyncio.Protocol):
             self.fail(BadReply(f"{self.target.origin} sent an encoded body; it was asked for none"))
             return
         length = fields.get(b"content-length")
+        whole = False
         if length is None:
             self.until_close = b"transfer-encoding" not in fields and status not in (204, 304)
         elif int(length) > self.max_bytes and not self.head_only:
             self._too_large()
             return
-        if self.streaming:
+        else:
+            whole = int(length) <= self.whole and EVENTS not in fields.get(b"content-type", b"")
+        if self.streaming and not whole:
             self._start_stream()
         if self.head_only:
             self._finish(reusable=False)
@@ -348,7 +363,8 @@ class Wire(asyncio.Protocol):
         chunks = self.chunks
         if waiter is not None and not waiter.done():
             body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            waiter.set_result(Reply(self.status, self.headers, body))
+            reply = StreamReply.whole if self.streaming else Reply
+            waiter.set_result(reply(self.status, self.headers, body))
         if stream is not None:
             stream.finish(None)
         self.resume()

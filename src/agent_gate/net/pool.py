@@ -82,6 +82,7 @@ class Sending(NamedTuple):
     idempotent: bool
     head_only: bool
     streaming: bool
+    whole: int = 0
 
 
 class Pool:
@@ -142,10 +143,14 @@ class Pool:
         deadline: float,
         max_bytes: int,
         idempotent: bool = False,
+        whole: int = 0,
     ) -> Coroutine[Any, Any, StreamReply]:
-        """As `request`, but it returns with the head and the body follows as it comes."""
+        """As `request`, but it returns with the head and the body follows as it comes.
+
+        A body that announces at most `whole` bytes, and is no stream of events, is waited for.
+        """
         data = encode_request(method, target, path, headers, body)
-        sending = Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", True)
+        sending = Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", True, whole)
         return self._exchange(sending)
 
     async def _exchange(self, sending: Sending) -> Any:
@@ -153,22 +158,19 @@ class Pool:
         target = sending.target
         if sending.deadline <= self.loop.time():
             raise NotSent(f"no time was left to call {target.origin}", timed_out=True)
-        wire = self._reuse(target, idempotent=sending.idempotent)
-        if wire is not None:
+        kept = self._reuse(target, idempotent=sending.idempotent)
+        while True:
+            wire = kept or await self._connect(target, sending.deadline)
+            waiter = wire.send(sending)
             try:
-                return await self._send(wire, sending)
+                return await waiter
+            except asyncio.CancelledError:
+                wire.give_up(waiter)
+                raise
             except Lost as error:
-                if not sending.idempotent or error.timed_out or wire.received:
+                if kept is None or not sending.idempotent or error.timed_out or wire.received:
                     raise
-        return await self._send(await self._connect(target, sending.deadline), sending)
-
-    async def _send(self, wire: Wire, sending: Sending) -> Any:
-        waiter = wire.send(sending)
-        try:
-            return await waiter
-        except asyncio.CancelledError:
-            wire.give_up(waiter)
-            raise
+            kept = None
 
     # -- connections
 

@@ -7,11 +7,11 @@ handshake   modern      `input_required` is answered here, round by round, by as
 modern      handshake   the call is parked while its caller answers
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from time import monotonic
 
 from agent_gate.core.tool import Json
-from agent_gate.sources.mcp.ask import Ask, Direct
+from agent_gate.sources.mcp.ask import NOTHING, Ask, Direct
 from agent_gate.sources.mcp.link import SILENT, Talk
 from agent_gate.sources.mcp.parking import TTL, Parking
 from agent_gate.sources.mcp.session import Session
@@ -28,16 +28,16 @@ class Bridge:
         self.parking = Parking()
         self.log_level = "info"
 
-    async def run(self, ask: Ask, session: Session) -> bytes:
+    def run(self, ask: Ask, session: Session) -> Awaitable[bytes]:
         """One request in, one raw result out, whichever eras the two sides speak."""
         if session.modern:
-            return await (self.pass_through(ask, session) if ask.modern else self.rounds(ask, session))
+            return self.pass_through(ask, session) if ask.modern else self.rounds(ask, session)
         conversation = ask.conversation
         if conversation is None:
-            return await session.send(ask.order(SILENT, {}))
+            return session.send(ask.order(SILENT, NOTHING))
         if not ask.modern or not ask.can_be_asked:
-            return await session.send(ask.order(Direct(conversation), {}))
-        return await self.parking.run(ask, conversation, lambda talk: self.parked(ask, session, talk))
+            return session.send(ask.order(Direct(conversation), NOTHING))
+        return self.parking.run(ask, conversation, lambda talk: self.parked(ask, session, talk))
 
     async def parked(self, ask: Ask, session: Session, talk: Talk) -> bytes:
         """The upstream half of a parked call; each round keeps its own, shorter deadline."""
@@ -45,11 +45,11 @@ class Bridge:
         order.deadline = monotonic() + TTL + max(ask.deadline - monotonic(), 0)
         return await session.send(order)
 
-    async def pass_through(self, ask: Ask, session: Session) -> bytes:
+    def pass_through(self, ask: Ask, session: Session) -> Awaitable[bytes]:
         talk = Direct(ask.conversation) if ask.conversation is not None else SILENT
         level = ask.meta.get(META_LOG_LEVEL)
         order = ask.order(talk, ask.inputs(), level if isinstance(level, str) else "")
-        return await session.send(order, ask.capabilities)
+        return session.send(order, ask.capabilities)
 
     async def rounds(self, ask: Ask, session: Session) -> bytes:
         """Answer the server's questions for a caller that cannot come back with a second request."""

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from itertools import count
 from time import monotonic
 from urllib.parse import urljoin, urlsplit
@@ -22,6 +22,7 @@ from agent_gate.sources.mcp.mux import hashable, spawn
 from agent_gate.sources.mcp.wire import (
     INTERNAL_ERROR,
     MAX_MESSAGE,
+    MODERN,
     UNREADABLE,
     Broken,
     Message,
@@ -47,6 +48,7 @@ ACCEPT = (
     (b"content-type", JSON),
 )
 MAX_ERROR = 64 * 1024
+SMALL_REPLY = 64 * 1024
 SMALL_SECONDS = 10.0
 LEAVE_SECONDS = 2.0
 DRAIN_SECONDS = 1.0
@@ -137,50 +139,47 @@ class HttpLink:
             order.end()
 
     async def exchange(self, order: Order, number: int, body: bytes) -> bytes:
-        used = self.session_id
-        reply = await self.post(body, self.headers_for(order), order)
-        if reply.status != 200:
-            reply = await self.accepted(reply, used, body, order)
-        if order.method == "initialize":
-            self.set_era("", reply.header(b"mcp-session-id") or b"")
+        used, reply = self.session_id, None
         try:
+            reply = await self.post(body, self.headers_for(order), order)
+            if reply.status != 200:
+                reply = await self.accepted(reply, used, body, order)
+            if order.method == "initialize":
+                self.set_era("", reply.header(b"mcp-session-id") or b"")
             if media_type(reply) == b"text/event-stream":
                 return result_of(await self.read_stream(reply, order, number))
             return result_of(answer_in(await reply.read(MAX_MESSAGE), number))
-        except Lost as error:
-            raise lost(error) from None
-        except BadReply as error:
-            raise RpcError(INTERNAL_ERROR, error.message) from None
-        except asyncio.CancelledError:
-            await reply.aclose()
-            raise
-
-    def headers_for(self, order: Order) -> Sequence[Header]:
-        if not is_modern(self.revision):
-            return self.head
-        repeated = [(b"mcp-method", order.method.encode())]
-        if (member := NAMED_BY.get(order.method)) is not None:
-            repeated.append((b"mcp-name", header_value(str(order.params.get(member, ""))).encode()))
-        return (*self.head, *repeated, *header_pairs(order.headers or {}))
-
-    async def post(self, body: bytes, headers: Sequence[Header], order: Order) -> StreamReply:
-        try:
-            return await self.pool.stream(
-                "POST",
-                self.target,
-                self.path,
-                headers,
-                body,
-                deadline=order.deadline,
-                max_bytes=sys.maxsize,
-                idempotent=order.idempotent or order.talk is None,
-            )
         except NotSent as error:
             raise Broken(error.message, sent=False) from None
         except Lost as error:
             raise lost(error) from None
         except BadReply as error:
             raise RpcError(INTERNAL_ERROR, error.message) from None
+        except asyncio.CancelledError:
+            if reply is not None:
+                await reply.aclose()
+            raise
+
+    def headers_for(self, order: Order) -> Sequence[Header]:
+        if self.revision != MODERN:
+            return self.head
+        repeated = [(b"mcp-method", order.method.encode())]
+        if (member := NAMED_BY.get(order.method)) is not None:
+            repeated.append((b"mcp-name", header_value(str(order.params.get(member, ""))).encode()))
+        return (*self.head, *repeated, *header_pairs(order.headers or {}))
+
+    def post(self, body: bytes, headers: Sequence[Header], order: Order) -> Awaitable[StreamReply]:
+        return self.pool.stream(
+            "POST",
+            self.target,
+            self.path,
+            headers,
+            body,
+            deadline=order.deadline,
+            max_bytes=sys.maxsize,
+            idempotent=order.idempotent or order.talk is None,
+            whole=SMALL_REPLY,
+        )
 
     async def accepted(self, reply: StreamReply, used: bytes, body: bytes, order: Order) -> StreamReply:
         """A reply that was not a plain 200: another success, a redirect on this origin, or the error it means."""

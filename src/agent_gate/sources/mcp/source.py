@@ -144,20 +144,21 @@ class McpSource:
 
     async def deliver(self, ask: Ask) -> bytes:
         """Send within the server's rate, and once more where nothing can have run."""
-        try:
-            return await self.attempt(ask)
-        except Throttled as limit:
-            self.bucket.block(limit.after)
-        except Broken as broken:
-            if broken.sent and not ask.idempotent:
-                raise
-        return await self.attempt(ask)
-
-    async def attempt(self, ask: Ask) -> bytes:
-        if self.bucket.limits:
-            await self.bucket.take(ask.deadline)
-        session = self.connections.at_hand(ask) or await self.connections.for_ask(ask)
-        return await self.bridge.run(ask, session)
+        last = False
+        while True:
+            try:
+                if self.bucket.limits:
+                    await self.bucket.take(ask.deadline)
+                session = self.connections.at_hand(ask) or await self.connections.for_ask(ask)
+                return await self.bridge.run(ask, session)
+            except Throttled as limit:
+                if last:
+                    raise
+                self.bucket.block(limit.after)
+            except Broken as broken:
+                if last or (broken.sent and not ask.idempotent):
+                    raise
+            last = True
 
     def offers(self, kind: str) -> Sequence[Json]:
         return self.context.get(kind, ())

@@ -116,12 +116,12 @@ class Calling:
         if wanted.input_responses is not msgspec.UNSET and APPROVAL in wanted.input_responses:
             await self._calls.client_answered(call_id, visit.caller, wanted.input_responses[APPROVAL])
 
-    async def _catalog(self, visit: Visit, call: Call, resumes: str | None) -> Outcome | Pending:
+    def _catalog(self, visit: Visit, call: Call, resumes: str | None) -> Awaitable[Outcome | Pending]:
         if resumes is not None:
-            return await self._resumed(visit, resumes)
+            return self._resumed(visit, resumes)
         if call.tool == GATE_RESULT:
-            return await self._looked_up(visit, call.arguments)
-        return await self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
+            return self._looked_up(visit, call.arguments)
+        return self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
 
     def _call(self, visit: Visit, wanted: CallParams, state: State | None) -> Call:
         meta = wanted.meta

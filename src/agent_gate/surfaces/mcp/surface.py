@@ -5,7 +5,7 @@ turns into an event stream.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from agent_gate.access.door import Door
@@ -57,6 +57,7 @@ MOST_LISTENS = 64
 HANDSHAKE_STATUSES = {code: STATUSES[code] for code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH)}
 
 Answer = Response | StreamResponse
+ANSWERS = (Response, StreamResponse)
 
 
 class UnknownSession(RpcError):
@@ -113,26 +114,27 @@ class McpSurface:
             return turned_away(request, error)
         mode = mode or caller.mode
         if request.method == "POST":
-            return await self._post(request, caller, mode)
+            found = self._post(request, caller, mode)
+            return found if isinstance(found, ANSWERS) else await found
         return self._get_or_delete(request, caller)
 
-    async def _post(self, request: Request, caller: Caller, mode: str) -> Answer:
+    def _post(self, request: Request, caller: Caller, mode: str) -> Answer | Awaitable[Answer]:
         message, version = Message(), request.header(b"mcp-protocol-version")
         modern = version is not None and version not in HANDSHAKE_HEADERS
         try:
             message = read_message(request.body)
             if modern and version is not None:
-                return await self._modern(request, caller, mode, message, version)
-            return await self._handshake(request, caller, mode, message, version)
+                return self._modern(request, caller, mode, message, version)
+            return self._handshake(request, caller, mode, message, version)
         except UnknownSession as error:
             return Response(404, error_response(bytes(message.id), error))
         except RpcError as error:
             status = (STATUSES if modern else HANDSHAKE_STATUSES).get(error.code, 200)
             return Response(status, error_response(bytes(message.id), error))
 
-    async def _modern(
+    def _modern(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes
-    ) -> Answer:
+    ) -> Answer | Awaitable[Answer]:
         if not message.id or not message.method:
             return self._modern_notification(message, version)
         params, meta = read_params(message.method, message.params)
@@ -144,9 +146,9 @@ class McpSurface:
         if result is not None:
             return Response(200, response(visit.id, result))
         if message.method == "subscriptions/listen" and isinstance(params, dict):
-            return await self._listen(request, visit, params)
+            return self._listen(request, visit, params)
         request.on_disconnect(lambda: self._left(visit))
-        return await self._run(visit, message.method, params)
+        return self._run(visit, message.method, params)
 
     def _modern_notification(self, message: Message, version: bytes) -> Response:
         """Accepted and without effect: a client of this revision cancels by closing its stream."""
@@ -161,7 +163,7 @@ class McpSurface:
         if cancelling is not None:
             self._spawn(cancelling)
 
-    async def _listen(self, request: Request, visit: HttpVisit, params: dict[str, Any]) -> Answer:
+    def _listen(self, request: Request, visit: HttpVisit, params: dict[str, Any]) -> Answer:
         if self.notices.count(visit.caller) >= MOST_LISTENS:
             raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open; close one first")
         stream = Stream()
@@ -188,9 +190,9 @@ class McpSurface:
             self.watches.forget(listen.uris)
             stream.end()
 
-    async def _handshake(
+    def _handshake(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes | None
-    ) -> Answer:
+    ) -> Answer | Awaitable[Answer]:
         if message.method == "initialize" and message.id:
             return self._initialize(caller, mode, message)
         session = self._session(request, caller)
@@ -206,7 +208,7 @@ class McpSurface:
         result = self.methods.quick(visit, message.method, params)
         if result is not None:
             return Response(200, response(visit.id, result))
-        return await self._run(visit, message.method, params)
+        return self._run(visit, message.method, params)
 
     def _initialize(self, caller: Caller, mode: str, message: Message) -> Response:
         session, welcome = self.methods.initialize(caller, mode, read_object(message.params))
