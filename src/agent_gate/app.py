@@ -548,12 +548,16 @@ class Gateway:
         return list(loaded.warnings)
 
     async def stop(self) -> None:
-        """Answer what is under way, then close everything."""
-        seconds = self.settings.limits.drain
+        """Answer what is under way, all of it by one deadline, then close everything."""
+        deadline = self.clock.monotonic() + self.settings.limits.drain
+
+        def left() -> float:
+            return max(0.1, deadline - self.clock.monotonic())
+
         self.health.draining = True
-        await asyncio.gather(self.websocket.drain(seconds), self.calls.drain(seconds))
-        await self.mcp.close(seconds)
-        await self.public.drain(seconds)
+        await asyncio.gather(self.websocket.drain(left()), self.calls.drain(left()))
+        await self.mcp.close(left())
+        await self.public.drain(left())
         await asyncio.gather(self.socket.drain(0.5), self.page.drain(0.5))
         await self.dispatcher.stop()
         for task in self._tasks:

@@ -88,7 +88,7 @@ class Decide:
         if self._count is not None:
             self._count(decision.effect, decision.rule)
         if decision.effect == "deny":
-            raise Forbidden(DENIED, details={"reason": decision.reason} if decision.reason else None)
+            raise Forbidden(DENIED, details={"reason": decision.said} if decision.said else None)
         if decision.effect == "ask" or call.idempotency_key is not None:
             draft.arguments_hash = hash_arguments(call.arguments)
         if decision.effect == "ask":

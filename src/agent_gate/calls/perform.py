@@ -219,7 +219,12 @@ class Settle:
             return Outcome(call_id=call_id, state=state, error=error)
         assert result is not None
         if result.is_error:
-            return Outcome(call_id=call_id, state=State.FAILED, result=result, error=upstream_said(result))
+            return Outcome(
+                call_id=call_id,
+                state=State.FAILED,
+                result=result,
+                error=upstream_said(result, performance.case.tool.source),
+            )
         return Outcome(call_id=call_id, state=State.COMPLETED, result=result)
 
     def _log(self, case: Case, outcome: Outcome, seconds: float) -> None:

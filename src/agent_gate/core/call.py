@@ -129,12 +129,16 @@ def hash_arguments(arguments: Mapping[str, Json]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Allow, ask or deny, with the rule that decided and where it stands (`permissions.yaml:4`)."""
+    """Allow, ask or deny, with the rule that decided and where it stands (`permissions.yaml:4`).
+
+    `reason` is for people; `said` is the rule's own description, all that an agent is told.
+    """
 
     effect: Effect
     rule: str = ""
     where: str = ""
     reason: str = ""
+    said: str = ""
     lifetime: float | None = None
     approvers: tuple[str, ...] = ()
     via: Literal["person", "client"] = "person"

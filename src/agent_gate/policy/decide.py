@@ -49,6 +49,7 @@ def compile_rule(rule: Rule) -> Compiled:
         rule=rule.label(),
         where=rule.where,
         reason=rule.description or f"{'default' if rule.default else 'rule'} {rule.label()}",
+        said=rule.description,
         lifetime=rule.lifetime,
         approvers=rule.approvers,
         via=rule.via,

@@ -84,7 +84,7 @@ def kept_of(row: Record) -> Kept:
     )
 
 
-def upstream_said(result: Result) -> GatewayError:
+def upstream_said(result: Result, source: str = "") -> GatewayError:
     """The error that stands for an upstream's own error result on surfaces that have no such thing."""
     said = msgspec.json.decode(result.body)
     content = said.get("content") or [] if isinstance(said, dict) else []
@@ -93,7 +93,8 @@ def upstream_said(result: Result) -> GatewayError:
     ]
     summary = said.get("summary") if isinstance(said, dict) else None
     text = "\n".join(texts) or (summary if isinstance(summary, str) else "")
-    return CLASSES["UPSTREAM_ERROR"](text[:2000] or "The tool reported an error")
+    details = {"source": source} if source else None
+    return CLASSES["UPSTREAM_ERROR"](text[:2000] or "The tool reported an error", details=details)
 
 
 class KeptResults:

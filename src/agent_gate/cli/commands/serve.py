@@ -86,6 +86,11 @@ async def run(
     for number in STOP:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, changed.set)
+    if not gateway.settings.agents:
+        click.echo(
+            f"No agent is configured; one was made, its token is in {gateway.folder / 'agent.token'}",
+            err=True,
+        )
     click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
     out = sys.stdout if stdio_agent is None else sys.stderr
     out.write(json.dumps(gateway.announcement()) + "\n")
