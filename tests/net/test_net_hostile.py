@@ -139,7 +139,7 @@ def test_noise_never_breaks_the_listener(run: Run, data: bytes, prefix: bytes) -
     run(main())
 
 
-@pytest.mark.parametrize("step", [1, 1000, 10**6])
+@pytest.mark.parametrize("step", [1, 1000, 2990, 10**6])
 def test_a_head_over_the_limit_is_a_431_however_it_arrives(run: Run, step: int) -> None:
     head = b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 3000 + b"\r\n\r\n"
 

@@ -66,6 +66,7 @@ class RequestReader(asyncio.Protocol):
         "server",
         "since",
         "size",
+        "started",
         "target",
         "transport",
         "uid",
@@ -82,7 +83,7 @@ class RequestReader(asyncio.Protocol):
         self.target = b""
         self.headers: list[Header] = []
         self.chunks: list[bytes] = []
-        self.feeding = self.received = self.size = self.mark = self.raw_left = 0
+        self.feeding = self.started = self.received = self.size = self.mark = self.raw_left = 0
         self.request: Request | None = None
         self.active: Request | None = None
         self.owes_continue = False
@@ -119,6 +120,7 @@ class RequestReader(asyncio.Protocol):
         self.headers = []
         self.chunks = []
         self.received = self.size = self.mark = 0
+        self.started = self.feeding
 
     def on_url(self, part: bytes) -> None:
         self.target += part
@@ -130,7 +132,7 @@ class RequestReader(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         server, parser, headers, target = self.server, self.parser, self.headers, self.target
-        if self.received + self.feeding > server.limits.header_bytes:
+        if self.started + self.received > server.limits.header_bytes:
             check_size(target, headers, server.limits.header_bytes)
         fields = dict(headers)
         if len(fields) != len(headers):

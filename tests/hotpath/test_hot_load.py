@@ -1,0 +1,156 @@
+"""Many calls at once over few connections: whatever is pipelined, split or refused, each answer is its own."""
+
+import asyncio
+import json
+import logging
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.hotpath.hot_gate import (
+    ERAS,
+    TOKEN,
+    code_of,
+    connected,
+    post,
+    request,
+    running,
+    text_of,
+)
+
+from agent_gate.app import Gateway
+from agent_gate.core.call import State
+
+RULES = "rules: [{pattern: 'up__wipe(*)', action: deny}, {pattern: 'up__*', action: allow}]\n"
+KINDS = {"up__echo": "ok", "up__wipe": "FORBIDDEN", "up__nothing": "-32602"}
+
+
+def mixed(count: int, seed: int) -> list[tuple[int, str, bytes]]:
+    """Calls that end in different ways, each with a number of its own."""
+    dice = random.Random(seed)
+    made = []
+    for number in range(count):
+        tool = dice.choices(list(KINDS), [8, 1, 1])[0]
+        number = seed * 100_000 + number
+        made.append((number, tool, post(tool, {"text": f"text {number}"}, dice.choice(ERAS), number)))
+    return made
+
+
+def check(number: int, tool: str, answer: Any) -> None:
+    assert answer["id"] == number
+    assert code_of(answer) == KINDS[tool]
+    if tool == "up__echo":
+        assert text_of(answer) == f"text {number}"
+
+
+async def rows(gateway: Gateway) -> list[tuple[str, str]]:
+    await gateway.store.flush()
+    return await gateway.store.read("SELECT state, call FROM record")
+
+
+def test_every_answer_under_load_belongs_to_its_request(tmp_path: Path) -> None:
+    async def client(port: int, seed: int) -> None:
+        async with connected(port) as wire:
+            for number, tool, data in mixed(60, seed):
+                check(number, tool, (await wire.ask(data))[1])
+
+    async def story() -> None:
+        async with running(tmp_path, RULES) as (gateway, upstream, port):
+            await asyncio.gather(*(client(port, seed) for seed in range(16)))
+            wanted = [tool for seed in range(16) for _, tool, _ in mixed(60, seed)]
+            found = await rows(gateway)
+            assert len(upstream.calls) == wanted.count("up__echo")
+            assert sum(state == State.DISPATCHING for state, _ in found) == wanted.count("up__echo")
+            assert sum(state == State.COMPLETED for state, _ in found) == wanted.count("up__echo")
+            assert len({call for state, call in found if state == State.COMPLETED}) == wanted.count(
+                "up__echo"
+            )
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 5000])
+def test_pipelined_requests_in_any_pieces_are_answered_in_order(tmp_path: Path, size: int) -> None:
+    async def story() -> None:
+        async with running(tmp_path, RULES) as (_, _, port), connected(port) as wire:
+            calls = mixed(20, size)
+            stream = b"".join(data for _, _, data in calls)
+            for at in range(0, len(stream), size):
+                wire.send(stream[at : at + size])
+                if at % 997 == 0:
+                    await asyncio.sleep(0)
+            for number, tool, _ in calls:
+                check(number, tool, (await wire.answer())[1])
+
+    asyncio.run(story())
+
+
+def test_metrics_count_every_call_by_surface_and_nothing_is_logged_per_call(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with running(tmp_path, RULES) as (gateway, _, port), connected(port) as wire:
+            rest = request(json.dumps({"text": "x"}).encode(), "/api/tools/up__echo")
+            caplog.clear()
+            for number in range(20):
+                assert code_of((await wire.ask(post("up__echo", {"text": "x"}, number=number)))[1]) == "ok"
+            for _ in range(5):
+                assert (await wire.ask(rest))[0] == 200
+            text = "\n".join(gateway.metrics.calls.lines())
+            assert counted(text, 'surface="mcp"') == 20
+            assert counted(text, 'surface="rest"') == 5
+            assert not [record for record in caplog.records if record.levelno >= logging.INFO]
+
+    caplog.set_level(logging.INFO)
+    asyncio.run(story())
+
+
+def counted(text: str, label: str) -> float:
+    return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if label in line)
+
+
+HEAD = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+WIPE = post("up__echo", {"text": "smuggled"})
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (f"Content-Length: {len(WIPE)}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (f"Content-Length: 0\r\nContent-Length: {len(WIPE)}\r\n\r\n", 400),
+        ("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+        ("Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400),
+        ("Content-Length: +0\r\n\r\n", 400),
+        ("Content-Length: 99999999999\r\n\r\n", 413),
+        (f"X: {'y' * 70_000}\r\n\r\n", 431),
+    ],
+)
+def test_a_call_smuggled_behind_an_ambiguous_or_oversized_request_never_runs(
+    tmp_path: Path, head: str, status: int
+) -> None:
+    async def story() -> None:
+        async with running(tmp_path, RULES) as (_, upstream, port), connected(port) as wire:
+            wire.send((HEAD + head).encode() + WIPE)
+            assert (await wire.answer())[0] == status
+            assert await wire.reader.read() == b""
+            async with connected(port) as other:
+                assert code_of((await other.ask(post("up__echo", {"text": "after"})))[1]) == "ok"
+            assert len(upstream.calls) == 1
+
+    asyncio.run(story())
+
+
+def test_a_trusted_read_only_call_may_answer_before_its_row_is_durable(tmp_path: Path) -> None:
+    async def story() -> None:
+        server = {"record": "behind", "traits": {"read_only": True}}
+        async with running(tmp_path, RULES, **server) as (gateway, _, port), connected(port) as wire:
+            writes = []
+            write = gateway.store.write
+            gateway.store.write = lambda *statements: (writes.append(statements), write(*statements))[1]
+            assert code_of((await wire.ask(post("up__echo", {"text": "x"})))[1]) == "ok"
+            assert writes == []
+            del gateway.store.write
+            assert [state for state, _ in await rows(gateway)] == [State.DISPATCHING, State.COMPLETED]
+
+    asyncio.run(story())
