@@ -114,8 +114,10 @@ messages = st.fixed_dictionaries(
 
 @given(messages, st.booleans())
 @hypothesis_settings(max_examples=400, deadline=None)
-def test_a_message_means_to_the_fast_parser_what_it_means_to_the_slow_one(message: Any, ascii: bool) -> None:
-    body = json.dumps(message, ensure_ascii=ascii).encode()
+def test_a_message_means_to_the_fast_parser_what_it_means_to_the_slow_one(
+    message: Any, escaped: bool
+) -> None:
+    body = json.dumps(message, ensure_ascii=escaped).encode()
     assert parsed(body) == oracle(body)
 
 
