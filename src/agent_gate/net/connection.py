@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from agent_gate.errors import GatewayError
 from agent_gate.net.head import bad, refuse
 from agent_gate.net.http import (
+    BODILESS,
     Request,
     Response,
     StreamResponse,
@@ -214,14 +215,18 @@ class Connection(RequestReader):
             return
         server = self.server
         keep_alive = request.keep_alive and not server.draining
+        head_only, large = request.method == "HEAD", len(response.body) > SLICE
         try:
             data = encode_response(
-                server.heads, response, keep_alive=keep_alive, head_only=request.method == "HEAD"
+                server.heads, response, keep_alive=keep_alive, head_only=head_only or large
             )
         except ValueError:
             log.exception("the handler's response to %s %s cannot be sent", request.method, request.path)
             data = encode_response(server.heads, INTERNAL, keep_alive=keep_alive, head_only=False)
+            large = False
         transport.write(data)
+        if large and not head_only and response.status not in BODILESS:
+            transport.write(response.body)
         self._answered(keep_alive=keep_alive)
 
     def _answered(self, *, keep_alive: bool) -> None:

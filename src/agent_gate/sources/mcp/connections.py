@@ -15,7 +15,7 @@ from agent_gate.sources.mcp.dial import Dialer
 from agent_gate.sources.mcp.eras import ALL_CAPABILITIES
 from agent_gate.sources.mcp.link import Notice
 from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, Refused, RpcError, encode
+from agent_gate.sources.mcp.wire import MAX_MESSAGE, NEWEST_HANDSHAKE, Broken, Refused, RpcError, encode
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -29,9 +29,16 @@ Key = tuple[str, bytes]
 class Connections:
     """`main` is met first and lists everything; others are opened when a caller needs one."""
 
-    def __init__(self, settings: ServerSettings, pool: Pool, memory: Memory, notice: Notice) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        pool: Pool,
+        memory: Memory,
+        notice: Notice,
+        limit: int = MAX_MESSAGE,
+    ) -> None:
         self.settings = settings
-        self.dialer = Dialer(settings, pool)
+        self.dialer = Dialer(settings, pool, limit)
         self.memory = memory
         self.notice = notice
         self.main: Session | None = None

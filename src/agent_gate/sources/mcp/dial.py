@@ -15,7 +15,7 @@ from agent_gate.sources.mcp.link import Link
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.sse import SseLink
 from agent_gate.sources.mcp.stdio import StdioLink
-from agent_gate.sources.mcp.wire import NEWEST_HANDSHAKE, Broken, Refused, RpcError, is_modern
+from agent_gate.sources.mcp.wire import MAX_MESSAGE, NEWEST_HANDSHAKE, Broken, Refused, RpcError, is_modern
 
 CONNECT_SECONDS = 30.0
 
@@ -40,9 +40,10 @@ def credentials(settings: ServerSettings) -> dict[str, str]:
 class Dialer:
     """Knows how to reach one server; each `open` is a session of its own."""
 
-    def __init__(self, settings: ServerSettings, pool: Pool) -> None:
+    def __init__(self, settings: ServerSettings, pool: Pool, limit: int = MAX_MESSAGE) -> None:
         self.settings = settings
         self.pool = pool
+        self.limit = limit
         self.transport: str = "stdio" if settings.command else settings.transport
         self.missing = ""
         self.argv = self.resolve() if settings.command else []
@@ -107,11 +108,11 @@ class Dialer:
         if self.missing:
             raise Broken(self.missing, sent=False)
         if transport == "stdio":
-            stdio = StdioLink()
+            stdio = StdioLink(self.limit)
             await stdio.start(settings.key, self.argv, environment(settings), settings.cwd)
             return stdio
         if transport == "sse":
             sse = SseLink(self.pool, settings.url, credentials(settings))
             await sse.start(deadline)
             return sse
-        return HttpLink(self.pool, settings.url, credentials(settings))
+        return HttpLink(self.pool, settings.url, credentials(settings), self.limit)

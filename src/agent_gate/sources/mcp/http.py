@@ -93,8 +93,11 @@ class Place:
 class HttpLink:
     """Requests to one URL over the shared pool. A session is a header value, not a connection."""
 
-    def __init__(self, pool: Pool, url: str, credentials: Mapping[str, str]) -> None:
+    def __init__(
+        self, pool: Pool, url: str, credentials: Mapping[str, str], limit: int = MAX_MESSAGE
+    ) -> None:
         self.pool = pool
+        self.limit = limit
         self.target, self.path = split_url(url)
         self.fixed = (*ACCEPT, *header_pairs(credentials))
         self.head: tuple[Header, ...] = self.fixed
@@ -148,7 +151,7 @@ class HttpLink:
                 self.set_era("", reply.header(b"mcp-session-id") or b"")
             if media_type(reply) == b"text/event-stream":
                 return result_of(await self.read_stream(reply, order, number))
-            return result_of(answer_in(await reply.read(MAX_MESSAGE), number))
+            return result_of(answer_in(await reply.read(self.limit), number))
         except NotSent as error:
             raise Broken(error.message, sent=False) from None
         except Lost as error:
@@ -243,7 +246,7 @@ class HttpLink:
 
     async def follow(self, reply: StreamReply, order: Order, number: int, place: "Place") -> Message | None:
         """Read one stream until the answer; None where it ends before."""
-        parser = EventParser()
+        parser = EventParser(self.limit)
         try:
             async for chunk in reply:
                 for event in parser.feed(chunk):

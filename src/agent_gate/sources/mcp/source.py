@@ -55,7 +55,7 @@ class McpSource:
         self.title = settings.title
         self.announce = toolbox.announce
         self.clock = toolbox.clock
-        self.connections = Connections(settings, toolbox.pool, toolbox.memory, self.hear)
+        self.connections = Connections(settings, toolbox.pool, toolbox.memory, self.hear, toolbox.max_bytes)
         self.bridge = Bridge()
         self.bucket = Bucket(settings.rate_limit.max_requests_per_minute, toolbox.clock, self.title)
         self.watcher = Watcher(self.connections, self.refresh, self.key)
