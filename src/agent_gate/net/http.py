@@ -6,7 +6,7 @@ stay bytes and are looked at only when asked for.
 
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
@@ -28,17 +28,21 @@ encode_json = msgspec.json.encode
 
 
 class Request:
-    """One request. Names in `headers` are lower case; `target` is what stood in the request line."""
+    """One request. Names in `headers` are lower case; `target` is what stood in the request line.
+
+    `notes`, where there are any, are shared by all requests with the same head: what was read from it once.
+    """
 
     __slots__ = (
         "_callbacks",
-        "_fields",
         "_params",
         "body",
         "connected",
+        "fields",
         "headers",
         "keep_alive",
         "method",
+        "notes",
         "opener",
         "peer",
         "secure",
@@ -69,7 +73,8 @@ class Request:
         self.connected = True
         self.version = "1.1"
         self.keep_alive = True
-        self._fields = dict(headers) if fields is None else fields
+        self.fields = dict(headers) if fields is None else fields
+        self.notes: dict[Hashable, Any] | None = None
         self.opener: Callable[[StreamResponse], None] | None = None
         self._callbacks: list[Callable[[], object]] | None = None
         self._params: dict[str, str] | None = None
@@ -88,7 +93,7 @@ class Request:
 
     def header(self, name: bytes) -> bytes | None:
         """One header's value by its lower-case name; repeated list headers come joined by commas."""
-        value = self._fields.get(name)
+        value = self.fields.get(name)
         return None if value is None else value.rstrip(b" \t")
 
     def params(self) -> dict[str, str]:

@@ -70,6 +70,7 @@ class RequestReader(asyncio.Protocol):
         "target",
         "transport",
         "uid",
+        "unread",
     )
 
     def __init__(self, server: "Server") -> None:
@@ -80,7 +81,7 @@ class RequestReader(asyncio.Protocol):
         self.parser = httptools.HttpRequestParser(self)
         self.reading = Reading.HEAD
         self.since = server.now
-        self.target = b""
+        self.target = self.unread = b""
         self.headers: list[Header] = []
         self.chunks: list[bytes] = []
         self.feeding = self.started = self.received = self.size = self.mark = self.raw_left = 0
@@ -98,6 +99,17 @@ class RequestReader(asyncio.Protocol):
     def _open_websocket(self, request: Request, rest: bytes) -> None: ...
 
     def _feed(self, data: bytes) -> None:
+        if self.reading is Reading.BETWEEN:
+            request = self.server.known.find(data, self.server.guard)
+            if request is not None:
+                request.peer, request.uid, request.secure = self.peer, self.uid, self.server.secure
+                self._take(request)
+                return
+            self.unread = data
+        self._parse(data)
+        self.unread = b""
+
+    def _parse(self, data: bytes) -> None:
         while data and self.reading is not Reading.ENDED:
             if self.raw_left:
                 data = self._take_raw(data)
@@ -176,6 +188,8 @@ class RequestReader(asyncio.Protocol):
         self.request = None
         self.owes_continue = False
         self.reading = Reading.BETWEEN
+        if self.unread:
+            self.server.known.learn(self.unread, request, self.server.guard)
         self._take(request)
 
     def _continue(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.connection import Connection
+from agent_gate.net.heads import KnownHeads
 from agent_gate.net.http import Handler, Heads, Request, Response
 from agent_gate.net.limits import Limits
 from agent_gate.net.unixpath import reachable
@@ -48,6 +49,7 @@ class Server:
         self.ssl = ssl
         self.secure = ssl is not None
         self.heads = Heads()
+        self.known = KnownHeads()
         self.connections: set[Connection | WebSocket] = set()
         self.draining = False
         self.now = 0.0
