@@ -10,8 +10,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Self, cast
 
 import httptools
+import msgspec
 
 from agent_gate.errors import OutcomeUnknown, UpstreamError
+from agent_gate.net.heads import END, LONGEST, MOST
 from agent_gate.net.http import Header
 
 if TYPE_CHECKING:
@@ -164,12 +166,21 @@ class StreamReply:
             waiter.set_result(None)
 
 
+class KnownReply(msgspec.Struct):
+    """What replies with the same head have in common."""
+
+    status: int
+    headers: list[Header]
+    length: int
+
+
 class Wire(asyncio.Protocol):
     """The client's end of one connection."""
 
     __slots__ = (
         "chunks",
         "deadline",
+        "fresh",
         "head_done",
         "head_only",
         "headers",
@@ -199,6 +210,7 @@ class Wire(asyncio.Protocol):
         self.stream: StreamReply | None = None
         self.headers: list[Header] = []
         self.chunks: list[bytes] = []
+        self.fresh = b""
         self.idle_since = 0.0
         self.deadline = math.inf
         self.max_bytes = self.received = self.size = self.status = self.whole = 0
@@ -273,6 +285,8 @@ class Wire(asyncio.Protocol):
             self.abort()
             return
         self.received += len(data)
+        if self.received == len(data) and self._known(data):
+            return
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -281,6 +295,33 @@ class Wire(asyncio.Protocol):
             self.abort()
         if not self.head_done and self.received > HEAD_BYTES and self.busy:
             self.fail(TooLarge(f"the reply's head from {self.target.origin} is over {HEAD_BYTES} bytes"))
+
+    def _known(self, data: bytes) -> bool:
+        """Take a whole short reply whose head was parsed before, byte for byte."""
+        at = data.find(END)
+        known = self.pool.replies.get(data[:at])
+        if known is None or len(data) - at - 4 != known.length or not self._waits_for(known.length):
+            self.fresh = data
+            return False
+        self.status, self.headers, self.chunks = known.status, known.headers, [data[at + 4 :]]
+        self._finish(reusable=True)
+        return True
+
+    def _waits_for(self, length: int) -> bool:
+        """Whether a body of that length is handed over whole."""
+        return length <= (self.whole if self.streaming else self.max_bytes) and not self.head_only
+
+    def _learn(self, body: bytes) -> None:
+        """Remember the head of a reply that came in one piece and left the connection open."""
+        data, self.fresh = self.fresh, b""
+        at, replies = data.find(END), self.pool.replies
+        fields = dict(self.headers)
+        if at + 4 + len(body) != len(data) or at > LONGEST or b"content-length" not in fields:
+            return
+        if EVENTS not in fields.get(b"content-type", b"") and self.status >= 200:
+            if len(replies) >= MOST:
+                replies.clear()
+            replies[data[:at]] = KnownReply(self.status, self.headers, len(body))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
@@ -363,6 +404,8 @@ class Wire(asyncio.Protocol):
         chunks = self.chunks
         if waiter is not None and not waiter.done():
             body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            if self.fresh and reusable:
+                self._learn(body)
             reply = StreamReply.whole if self.streaming else Reply
             waiter.set_result(reply(self.status, self.headers, body))
         if stream is not None:

@@ -39,6 +39,7 @@ class Request:
         "body",
         "connected",
         "fields",
+        "header",
         "headers",
         "keep_alive",
         "method",
@@ -74,6 +75,8 @@ class Request:
         self.version = "1.1"
         self.keep_alive = True
         self.fields = dict(headers) if fields is None else fields
+        # One header's value by its lower-case name; repeated list headers come joined by commas.
+        self.header: Callable[[bytes], bytes | None] = self.fields.get
         self.notes: dict[Hashable, Any] | None = None
         self.opener: Callable[[StreamResponse], None] | None = None
         self._callbacks: list[Callable[[], object]] | None = None
@@ -90,11 +93,6 @@ class Request:
     def query(self) -> str:
         """What followed the first `?`, undecoded."""
         return self.target.partition(b"?")[2].decode("ascii")
-
-    def header(self, name: bytes) -> bytes | None:
-        """One header's value by its lower-case name; repeated list headers come joined by commas."""
-        value = self.fields.get(name)
-        return None if value is None else value.rstrip(b" \t")
 
     def params(self) -> dict[str, str]:
         """The query decoded strictly; a bad escape, bad UTF-8 or a repeated name is refused."""

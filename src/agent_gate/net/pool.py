@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agent_gate.errors import ConfigError, DependencyUnavailable
-from agent_gate.net.exchange import BadReply, Lost, Reply, StreamReply, TooLarge, Wire
+from agent_gate.net.exchange import BadReply, KnownReply, Lost, Reply, StreamReply, TooLarge, Wire
 from agent_gate.net.http import Header, header_lines
 from agent_gate.net.tls import check_fingerprint, client_context
 
@@ -110,6 +110,7 @@ class Pool:
         self._idle: dict[str, list[Wire]] = {}
         self._wires: set[Wire] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self.replies: dict[bytes, KnownReply] = {}
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:

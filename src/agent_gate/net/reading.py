@@ -140,7 +140,7 @@ class RequestReader(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.reading is Reading.BODY:
             raise bad("trailers after a chunked body are not accepted")
-        self.headers.append((name.lower(), value))
+        self.headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         server, parser, headers, target = self.server, self.parser, self.headers, self.target

@@ -29,14 +29,12 @@ STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-acce
 class HttpVisit(Visit):
     """A request over HTTP. The first message before its answer opens the event stream."""
 
-    __slots__ = ("can_stream", "request_in", "stream")
+    __slots__ = ("request_in", "stream")
 
     def __init__(
         self, request: Request, caller: Caller, era: str, mode: str, session: Session | None, number: bytes
     ) -> None:
         super().__init__(caller, era, mode, session, number)
-        accept = request.header(b"accept")
-        self.can_stream = accept is None or EVENT_STREAM in accept or b"*/*" in accept
         self.request_in = request
         self.stream: Stream | None = None
         if session is None:
@@ -47,7 +45,8 @@ class HttpVisit(Visit):
 
     def emit(self, message: bytes) -> None:
         if self.stream is None:
-            if not self.can_stream:
+            accept = self.request_in.header(b"accept")
+            if accept is not None and EVENT_STREAM not in accept and b"*/*" not in accept:
                 return
             self.stream = self.session.open_stream() if self.session is not None else Stream()
             self.request_in.begin(StreamResponse(200, self.stream.chunks(), STREAM_HEADERS))
