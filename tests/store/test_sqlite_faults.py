@@ -1,6 +1,7 @@
 """What the SQLite store does when its disk or its file lets it down: real mounts, locks and failing fsyncs."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -141,7 +142,7 @@ def test_a_full_disk_refuses_keeps_what_was_posted_and_heals(small_disk: Path, t
             assert (await verify(store, ensure_key(tmp_path / "key"))).ok
 
     asyncio.run(story())
-    with sqlite3.connect(small_disk / "gate.db") as check:
+    with contextlib.closing(sqlite3.connect(small_disk / "gate.db")) as check:
         assert check.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     check.close()
 

@@ -6,7 +6,7 @@ happens after an answer is not its business.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from agent_gate.approval.rows import APPROVAL_COLUMNS, approval_of, insert_approval, resolve_approval
@@ -27,6 +27,7 @@ class Inbox:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._open: dict[str, Approval] = {}
+        self._writing: dict[str, Approval] = {}
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -35,21 +36,25 @@ class Inbox:
         return lambda: self._listeners.remove(listener)
 
     def open(self) -> list[Approval]:
+        """The questions that are kept and wait for an answer."""
         return sorted(self._open.values(), key=lambda approval: approval.asked_at)
+
+    def _all(self) -> Iterator[Approval]:
+        """Those and the ones that are being written, whose place is taken already."""
+        yield from self._open.values()
+        yield from self._writing.values()
+
+    def of_call(self, call_id: str, caller: str) -> Approval | None:
+        """The question that this call of this caller waits for."""
+        return next((a for a in self._all() if a.call_id == call_id and a.caller.name == caller), None)
 
     def same(self, caller: str, tool_id: str, arguments_hash: str) -> Approval | None:
         """The open question that asks exactly this for this caller."""
-        for approval in self._open.values():
-            if (approval.caller.name, approval.tool_id, approval.arguments_hash) == (
-                caller,
-                tool_id,
-                arguments_hash,
-            ):
-                return approval
-        return None
+        wanted = (caller, tool_id, arguments_hash)
+        return next((a for a in self._all() if (a.caller.name, a.tool_id, a.arguments_hash) == wanted), None)
 
     def check_room(self, caller: str, most: int) -> None:
-        if most and sum(1 for a in self._open.values() if a.caller.name == caller) >= most:
+        if most and sum(1 for a in self._all() if a.caller.name == caller) >= most:
             raise RateLimited(f"Too many pending approvals: {most} wait for a person already", retry_after=30)
 
     async def load(self) -> list[Approval]:
@@ -89,16 +94,17 @@ class Inbox:
 
         Its place is taken before the write, so that a burst can neither ask twice nor ask too much.
         """
-        self._open[approval.id] = approval
+        self._writing[approval.id] = approval
         writing = asyncio.ensure_future(self._store.write(insert_approval(approval), *also))
         writing.add_done_callback(lambda done: self._written(approval, done))
         await asyncio.shield(writing)
 
     def _written(self, approval: Approval, done: "asyncio.Future[list[int]]") -> None:
         """Show a question that is kept, also when its caller left while it was written; forget one that is not."""
+        del self._writing[approval.id]
         if done.cancelled() or done.exception() is not None:
-            self._open.pop(approval.id, None)
             return
+        self._open[approval.id] = approval
         failpoint.reach("after_pending_commit")
         self.announce(approval)
 

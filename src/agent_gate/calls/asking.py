@@ -17,7 +17,13 @@ from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.signature import PLACEHOLDER
 from agent_gate.core.tool import Tool
-from agent_gate.errors import ApprovalDenied, ApprovalTimeout, GatewayError, InvalidArgs
+from agent_gate.errors import (
+    ApprovalDenied,
+    ApprovalTimeout,
+    DependencyUnavailable,
+    GatewayError,
+    InvalidArgs,
+)
 from agent_gate.observe import failpoint
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.trace import trace_of
@@ -109,14 +115,17 @@ class Asking:
         return approval
 
     async def _put(self, approval: Approval, also: list[Statement]) -> None:
+        """Keep the question; whoever joined one that cannot be kept is told so."""
         try:
             await self._inbox.put(approval, *also)
-        except Conflict:
+        except (Conflict, GatewayError) as error:
             self.forget(approval.call_id)
-            raise
-        except GatewayError as error:
-            self.forget(approval.call_id)
-            self._ended(Outcome(call_id=approval.call_id, state=State.REFUSED, error=error))
+            told = (
+                error
+                if isinstance(error, GatewayError)
+                else DependencyUnavailable("The question could not be kept. Try again")
+            )
+            self._ended(Outcome(call_id=approval.call_id, state=State.REFUSED, error=told))
             raise
 
     def _approval(self, case: Case) -> Approval:

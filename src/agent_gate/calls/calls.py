@@ -174,9 +174,7 @@ class Calls:
 
     async def outcome(self, call_id: str, caller: Caller, *, wait: float | None = 0) -> Outcome | Pending:
         """What became of a call, for the caller who made it; waits up to `wait` seconds (None: to the end)."""
-        pending = next(
-            (a for a in self.inbox.open() if a.call_id == call_id and a.caller.name == caller.name), None
-        )
+        pending = self.inbox.of_call(call_id, caller.name)
         if pending is not None or self._under_way(call_id, caller):
             told = await self._waiting.outcome(call_id, wait)
             if told is not None:
