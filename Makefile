@@ -10,7 +10,7 @@ run: $(VENV)/.run ## Install and start the gateway with something real to try
 	@$(BIN)/agent-gate demo --folder home
 
 test: $(VENV)/.dev ## Install what the tests need, and run them
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.dev ## Lint, types, layers, docs against the code
 	@$(BIN)/ruff check .
