@@ -7,7 +7,7 @@ wire name and `key=value` pairs in key order, encoded so that no value can fake 
 import re
 import unicodedata
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 
 from agent_gate.core.call import encode
@@ -84,16 +84,17 @@ def pairs(name: str, arguments: Mapping[str, Json], longest: float = LONGEST_VAL
     """`git__push(branch=main, remote=origin)`; without arguments, the bare name."""
     if not arguments:
         return name
-    shown = (
-        f"{safe(key, longest)}={safe(written(value), longest)}" for key, value in sorted(arguments.items())
-    )
+    shown = [
+        f"{safe(key, longest)}={safe(value if type(value) is str else written(value), longest)}"
+        for key, value in sorted(arguments.items())
+    ]
     return f"{name}({', '.join(shown)})"
 
 
 def compile_signer(wire: str, definition: Definition) -> Signer:
     if definition.template is not None:
         return compile_template(wire, definition.template)
-    return lambda arguments: pairs(wire, arguments)
+    return partial(pairs, wire)
 
 
 def undeclared(name: str, arguments: Mapping[str, Json]) -> str:

@@ -33,7 +33,10 @@ class Counter:
 
     def add(self, *labels: str, by: float = 1) -> None:
         values = self.values
-        if labels not in values and len(values) >= MOST_SERIES:
+        if labels in values:
+            values[labels] += by
+            return
+        if len(values) >= MOST_SERIES:
             labels = (OTHER,) * len(self.labels)
         values[labels] = values.get(labels, 0) + by
 

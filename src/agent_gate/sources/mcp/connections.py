@@ -96,7 +96,9 @@ class Connections:
 
     def at_hand(self, ask: Ask) -> Session | None:
         """The session for this request, where it is open already."""
-        main = self.current()
+        main = self.main
+        if main is None or main.link.lost.done():
+            return None
         key = self.kept_apart(ask, main)
         if key is None:
             return main
@@ -172,7 +174,7 @@ class Connections:
 
 
 def alive(task: "asyncio.Task[Session]") -> bool:
-    return not task.cancelled() and failure(task) is None and task.result().usable
+    return not task.cancelled() and task.exception() is None and not task.result().link.lost.done()
 
 
 def failure(task: "asyncio.Task[Session]") -> BaseException | None:

@@ -139,7 +139,8 @@ class HttpLink:
             raise
         finally:
             del self.running[number]
-            order.end()
+            if order.questions:
+                order.end()
 
     async def exchange(self, order: Order, number: int, body: bytes) -> bytes:
         used, reply = self.session_id, None

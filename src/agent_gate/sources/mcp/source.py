@@ -117,7 +117,7 @@ class McpSource:
 
     async def answer(self, job: Job) -> Result:
         call, tool = job.case.call, job.case.tool
-        route = self.tools.routes.get(tool.upstream)
+        route = self.tools.routes.get(tool.definition.name)
         if route is None:
             raise ToolNotFound(f"{self.title} no longer has the tool {tool.upstream}")
         ask = Ask(
@@ -126,7 +126,7 @@ class McpSource:
             deadline=job.deadline,
             caller=call.caller.name,
             conversation=call.conversation,
-            meta=traced(call),
+            meta=call.meta if call.trace is None else traced(call),
             headers=param_headers(route.headers, call.arguments) if route.headers else None,
             idempotent=route.idempotent,
         )

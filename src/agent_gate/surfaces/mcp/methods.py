@@ -84,8 +84,10 @@ class Methods:
 
     def quick(self, visit: Visit, method: str, params: Params) -> bytes | None:
         """The result of a method that needs nothing but memory; None if the method is another."""
+        if isinstance(params, CallParams):
+            return None
         handler = self._quick[visit.modern].get(method)
-        return handler(visit, params) if handler is not None and isinstance(params, dict) else None
+        return handler(visit, params) if handler is not None else None
 
     async def slow(self, visit: Visit, method: str, params: Params) -> tuple[int, bytes]:
         """The answer to any other request: zero or the error's code, and the whole response."""

@@ -60,6 +60,7 @@ RESOURCE_UPDATED = "notifications/resources/updated"
 SERVER = {"name": "agent-gate", "title": "agent-gate", "version": __version__}
 MAX_DEPTH = 64
 LONGEST_ID = 256
+STARTS_ID = b'"-0123456789'
 NOTHING = Raw(b"")
 NOT_JSON = "Parse error: the body is not one JSON value in UTF-8"
 
@@ -120,8 +121,9 @@ def read_message(body: bytes) -> Message:
         raise no_message(body) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RpcError(PARSE_ERROR, NOT_JSON) from None
-    if message.id:
-        check_id(message)
+    raw = bytes(message.id)
+    if raw and (len(raw) > LONGEST_ID or raw[0] not in STARTS_ID):
+        raise RpcError(INVALID_REQUEST, "Invalid request: the id must be a short string or a number")
     return message
 
 
@@ -134,13 +136,6 @@ def no_message(body: bytes) -> RpcError:
     if body.lstrip()[:1] == b"[":
         return RpcError(INVALID_REQUEST, "Batches are not accepted; send each message by itself")
     return RpcError(INVALID_REQUEST, "Invalid request: the body is not a JSON-RPC message")
-
-
-def check_id(message: Message) -> None:
-    raw = bytes(message.id)
-    if len(raw) > LONGEST_ID or raw[0] not in b'"-0123456789':
-        message.id = NOTHING
-        raise RpcError(INVALID_REQUEST, "Invalid request: the id must be a short string or a number")
 
 
 def read_params(method: str, raw: Raw) -> tuple[Params, Mapping[str, Json]]:
