@@ -43,7 +43,9 @@ def small(title: str, found: Mapping[str, Any]) -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("only", nargs="*", help="calls, lists, start, many, large, endurance; all by default")
+    parser.add_argument(
+        "only", nargs="*", help="calls, lists, start, many, large, endurance, parts; all by default"
+    )
     parser.add_argument("--connections", default="1,16,64", help="numbers of connections, with commas")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
     parser.add_argument("--rounds", type=int, default=3, help="medians are of this many rounds")
@@ -63,6 +65,7 @@ def main() -> None:
         "many": lambda: scenarios.many(wanted.seconds),
         "large": scenarios.large,
         "endurance": lambda: scenarios.endurance(wanted.endurance),
+        "parts": scenarios.parts,
     }
     unknown = set(wanted.only) - parts.keys()
     if unknown:
@@ -81,7 +84,9 @@ def main() -> None:
     if "calls" in found:
         print(table(found["calls"], found.get("peers", {})))
     for name, values in found.items():
-        if name not in ("calls", "peers"):
+        if name == "parts":
+            print(*values.values(), sep="\n")
+        elif name not in ("calls", "peers"):
             print(small(name, values))
 
 

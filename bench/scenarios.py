@@ -3,6 +3,7 @@
 import os
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from bench.load import (
     outcome,
     post,
 )
-from bench.machine import LOADED, cpu_us, memory_mib
+from bench.machine import HERE, LOADED, cpu_us, memory_mib
 from bench.subjects import OTHERS, RAW, SDK, Peer, Subject, call_servers, gateway, remote, upstream_server
 
 Found = dict[str, Any]
@@ -157,7 +158,7 @@ def many(seconds: float) -> Found:
 
 def worst(subject: Subject, good: Sequence[Ask], seconds: float) -> float:
     loads = [drive(subject.port, ask, 4, seconds) for ask in good]
-    return max(outcome(load)["p99_ms"] for load in loads)
+    return max(float(outcome(load)["p99_ms"]) for load in loads)
 
 
 def large() -> Found:
@@ -199,6 +200,15 @@ def endurance(seconds: float, rate: float = 1000.0) -> Found:
             "files_before": files,
             "files_after": open_files(subject.pid),
         }
+
+
+def parts() -> Found:
+    """The listener, the pool and the store by themselves."""
+    found = {}
+    for script in ("net_echo.py", "store_rows.py"):
+        command = [sys.executable, str(HERE / script)]
+        found[script] = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return found
 
 
 def open_files(pid: int) -> int:

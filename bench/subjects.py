@@ -44,7 +44,7 @@ def stdio(**more: Any) -> dict[str, Any]:
 
 def call_servers(upstream: int) -> dict[str, Any]:
     """The servers of the calls that are compared: over HTTP, over stdio, and with the record written behind."""
-    behind = {"record": "behind", "traits": {"read_only": True}}
+    behind: dict[str, Any] = {"record": "behind", "traits": {"read_only": True}}
     return {
         "http": remote(upstream),
         "child": stdio(),
