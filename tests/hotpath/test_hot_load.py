@@ -21,6 +21,7 @@ from tests.hotpath.hot_gate import (
 
 from agent_gate.app import Gateway
 from agent_gate.core.call import State
+from agent_gate.store import durable
 
 RULES = "rules: [{pattern: 'up__wipe(*)', action: deny}, {pattern: 'up__*', action: allow}]\n"
 KINDS = {"up__echo": "ok", "up__wipe": "FORBIDDEN", "up__nothing": "-32602"}
@@ -152,5 +153,19 @@ def test_a_trusted_read_only_call_may_answer_before_its_row_is_durable(tmp_path:
             assert writes == []
             del gateway.store.write
             assert [state for state, _ in await rows(gateway)] == [State.DISPATCHING, State.COMPLETED]
+
+    asyncio.run(story())
+
+
+def test_read_only_calls_wait_for_their_rows_while_too_many_are_unwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        server = {"record": "behind", "traits": {"read_only": True}}
+        async with running(tmp_path, RULES, **server) as (gateway, _, port), connected(port) as wire:
+            monkeypatch.setattr(durable, "CROWD", 0)
+            written = gateway.store.head.seq
+            assert code_of((await wire.ask(post("up__echo", {"text": "x"})))[1]) == "ok"
+            assert gateway.store.head.seq > written
 
     asyncio.run(story())

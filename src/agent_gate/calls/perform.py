@@ -82,6 +82,7 @@ class Claim:
             and case.tool.traits.read_only
             and not performance.asked
             and not key
+            and not self._store.crowded
         ):
             self._store.post(statement)
         else:

@@ -10,6 +10,7 @@ from agent_gate.store.statement import Head, Param, Record, Statement
 from agent_gate.store.writer import RETRY_AFTER, Unit, Writer, refusal
 
 READERS = 2
+CROWD = 2048
 
 
 class DurableStore:
@@ -32,6 +33,10 @@ class DurableStore:
     @property
     def healthy(self) -> bool:
         return self._writer.fault is None
+
+    @property
+    def crowded(self) -> bool:
+        return self._writer.backlog >= CROWD
 
     def write(self, *statements: Statement) -> Awaitable[list[int]]:
         writer = self._writer

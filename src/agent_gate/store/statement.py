@@ -66,6 +66,11 @@ class Store(Protocol):
     @property
     def healthy(self) -> bool: ...
 
+    @property
+    def crowded(self) -> bool:
+        """Whether so much waits to be written that nobody should post more without need."""
+        ...
+
     def write(self, *statements: Statement) -> Awaitable[list[int]]:
         """One atomic unit, queued at once; the row counts when it is durable.
 

@@ -108,6 +108,11 @@ class Writer:
             self._asleep = False
             self._wake.put(None)
 
+    @property
+    def backlog(self) -> int:
+        """How many units wait to be taken."""
+        return len(self._queue)
+
     def stop(self) -> None:
         """Write what is queued, once, then end the thread; blocks until that is done."""
         self._closing = self._urgent = True
