@@ -162,6 +162,18 @@ def test_an_idle_connection_is_not_trusted_with_a_request_that_must_not_repeat(r
     run(main())
 
 
+def test_connections_that_are_not_trusted_any_more_make_room_for_fresh_ones(run: Run) -> None:
+    async def main() -> None:
+        async with scripted(trust_seconds=0.05, max_idle=3) as (upstream, pool, target):
+            await asyncio.gather(*(call(pool, target) for _ in range(3)))
+            await asyncio.sleep(0.1)
+            for _ in range(4):
+                await call(pool, target, "POST", body=b"{}")
+            assert upstream.connections == 4
+
+    run(main())
+
+
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_a_reused_connection_closed_before_the_reply_is_retried_only_if_that_is_safe(
     run: Run, idempotent: bool

@@ -242,11 +242,10 @@ class Pool:
         return self._context
 
     def release(self, wire: Wire) -> None:
-        """An exchange ended well: keep its connection for the next one."""
+        """An exchange ended well: keep its connection for the next one, rather than one unused for longer."""
         idle = self._idle.setdefault(wire.target.origin, [])
         if len(idle) >= self.max_idle:
-            wire.abort()
-            return
+            idle.pop(0).abort()
         wire.deadline = math.inf
         wire.idle_since = now = self.loop.time()
         idle.append(wire)
