@@ -116,6 +116,16 @@ def test_check_names_a_rule_that_matches_nothing(gateway):
     assert "matches no tool" in said
 
 
+def test_check_names_the_line_of_a_pattern_that_no_call_can_match(gateway):
+    (gateway.folder / "unfit.yaml").write_text(
+        'rules:\n  - {pattern: "read*", action: allow}\n  - {pattern: "write(a, b)", action: deny}\n'
+    )
+    said = agent_gate(gateway, "check", "--permissions", "unfit.yaml", code=8)
+    assert "unfit.yaml:3" in said
+    assert "can never match" in said
+    assert "unfit.yaml:2" not in said
+
+
 def test_check_runs_the_files_own_policy_tests(gateway):
     rules = gateway.folder / "other.yaml"
     rules.write_text(

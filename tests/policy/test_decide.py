@@ -231,7 +231,7 @@ def test_a_rule_may_name_a_tool_by_its_namespace_and_name(pattern):
     called = {} if pattern == "git:push" else {"branch": "main"}
     assert decide(policy, tool, called).effect == "deny"
     assert decide(policy, upstream("pull"), called).effect == ("deny" if pattern == "git:*" else "allow")
-    assert policy.hides(tool, "pi") == (pattern in ("git:push*", "git:push(*)", "git:*"))
+    assert policy.hides(tool, "pi") == (pattern in ("git:push*", "git:push(*)", "git:*", "*:push*"))
 
 
 @pytest.mark.parametrize(

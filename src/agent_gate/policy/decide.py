@@ -8,9 +8,9 @@ from typing import Any
 from agent_gate.core.call import Decision
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Json, Tool
+from agent_gate.policy.globs import compile_glob
 from agent_gate.policy.match import (
-    compile_glob,
-    covers_every_call,
+    cover_every_call,
     names_alias,
     static_mismatch,
     undeclared,
@@ -113,14 +113,13 @@ class Policy:
         return replace(decision, considered=tuple(self._trail(tool, arguments, signature, caller)))
 
     def hides(self, tool: Tool, caller: str) -> bool:
-        """Whether a deny rule covers every call of this tool by this caller, so that it leaves the listings."""
-        return any(
-            compiled.rule.action == "deny"
-            and not compiled.rule.default
-            and not compiled.rule.when
-            and covers_every_call(compiled.rule.pattern, tool)
+        """Whether deny rules cover every call of this tool by this caller, so that it leaves the listings."""
+        denied = [
+            compiled.rule.pattern
             for compiled in self._applicable(tool, caller)
-        )
+            if compiled.rule.action == "deny" and not compiled.rule.default and not compiled.rule.when
+        ]
+        return bool(denied) and cover_every_call(denied, tool)
 
     def visible(self, tools: Sequence[Tool], caller: str) -> list[Tool]:
         return [tool for tool in tools if not self.hides(tool, caller)]

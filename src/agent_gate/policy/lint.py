@@ -7,7 +7,14 @@ from fnmatch import fnmatchcase
 from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.tool import Tool
 from agent_gate.policy.decide import ORDER
-from agent_gate.policy.match import compile_glob, may_match
+from agent_gate.policy.globs import compile_glob
+from agent_gate.policy.match import may_match
+from agent_gate.policy.possible import fits_pairs, fits_tool
+
+FORM = (
+    "A signature is name(key=value, key=value) with the keys in alphabetical order, or the tool's own template. "
+    "In values write %3D for =, %2C for a comma, %28 and %29 for parentheses"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +64,33 @@ def shadowed_defaults(defaults: Sequence[Rule]) -> Iterable[Finding]:
                 break
 
 
-def dead(rules: Sequence[Rule], tools: Sequence[Tool]) -> Iterable[Finding]:
-    """Rules that fit no tool there is. With no tools known, nothing can be said."""
-    for rule in rules if tools else ():
-        if not any(
-            fnmatchcase(tool.namespace, rule.namespace or "*") and may_match(rule.pattern, tool)
+def dead(rules: Sequence[Rule], tools: Sequence[Tool], *, all_known: bool) -> Iterable[Finding]:
+    """Rules that fit no tool there is, or no signature that a call can have. With no tools, nothing can be said.
+
+    Where other tools than `tools` may turn up, only what no signature can look like is dead.
+    """
+    for rule in rules if tools or not all_known else ():
+        named = [
+            tool
             for tool in tools
-        ):
+            if fnmatchcase(tool.namespace, rule.namespace or "*") and may_match(rule.pattern, tool)
+        ]
+        if all_known and not named:
             yield Finding(
                 rule.where, f"{rule.label()!r} matches no tool; tools are named like {tools[0].wire}"
             )
+        elif not any(fits_tool(rule.pattern, tool) for tool in named) and (
+            all_known or not fits_pairs(rule.pattern)
+        ):
+            yield Finding(rule.where, f"{rule.label()!r} can never match. {FORM}")
 
 
-def lint(rules: Sequence[Rule], defaults: Sequence[Rule], tools: Sequence[Tool]) -> list[Finding]:
-    return [*dead([*rules, *defaults], tools), *shadowed(rules), *shadowed_defaults(defaults)]
+def lint(
+    rules: Sequence[Rule], defaults: Sequence[Rule], tools: Sequence[Tool], *, all_known: bool = True
+) -> list[Finding]:
+    """Faults in the rules. `all_known` says that there are no tools but these."""
+    return [
+        *dead([*rules, *defaults], tools, all_known=all_known),
+        *shadowed(rules),
+        *shadowed_defaults(defaults),
+    ]

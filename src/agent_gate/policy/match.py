@@ -3,24 +3,20 @@
 import fnmatch
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_gate.core.rule import TRAIT_NAMES, Rule
-from agent_gate.core.signature import CUT, pairs
+from agent_gate.core.signature import CUT, PLACEHOLDER, pairs
 from agent_gate.core.tool import Json, Tool
+from agent_gate.policy.globs import GAP, Family, compile_glob, cover, glob
 
-GLOB = re.compile(r"[*?\[]")
-
-
-def compile_glob(pattern: str) -> Callable[[str], Any]:
-    """A case-sensitive glob over the whole text, on every platform."""
-    return re.compile(fnmatch.translate(pattern)).match
+WILD = re.compile(r"[*?\[]")
 
 
 def head(pattern: str) -> str:
     """The literal text before the first wildcard."""
-    return GLOB.split(pattern, maxsplit=1)[0]
+    return WILD.split(pattern, maxsplit=1)[0]
 
 
 def bare_possible(tool: Tool) -> bool:
@@ -40,18 +36,44 @@ def names(pattern: str, tool: Tool) -> tuple[str, ...]:
     return (tool.wire, tool.alias) if names_alias(pattern) else (tool.wire,)
 
 
-def covers_every_call(pattern: str, tool: Tool) -> bool:
-    """Whether `pattern` matches whatever this tool is called with."""
-    return any(covers_name(pattern, name, tool) for name in names(pattern, tool))
+def takes_arguments(tool: Tool) -> bool:
+    schema = tool.input_schema
+    some = ("properties", "patternProperties", "required")
+    return schema.get("additionalProperties") is not False or any(schema.get(name) for name in some)
 
 
-def covers_name(pattern: str, name: str, tool: Tool) -> bool:
-    if tool.definition.template == "":
-        return compile_glob(pattern)(name) is not None
-    start, rest = head(pattern), pattern[len(head(pattern)) :]
-    if rest == "*" and f"{name}(".startswith(start):
-        return not bare_possible(tool) or name.startswith(start) or start == f"{name}("
-    return start == f"{name}(" and rest == "*)"
+def family_of(tool: Tool) -> Family | None:
+    """What follows a tool's name in the signatures of its calls with arguments; None where there are none."""
+    template = tool.definition.template
+    if template is None:
+        return ("(", GAP, "=", GAP, ")") if takes_arguments(tool) else None
+    pieces: list[str | None] = list(PLACEHOLDER.split(f"({template})"))
+    pieces[1::2] = [GAP] * (len(pieces) // 2)
+    return pieces if template else None
+
+
+def cover_every_call(patterns: Sequence[str], tool: Tool) -> bool:
+    """Whether one or another of `patterns` matches whatever this tool is called with."""
+    tests = [(pattern, name) for pattern in patterns for name in names(pattern, tool)]
+    if bare_possible(tool) and not some_match(tests, *bare_forms(tool)):
+        return False
+    family = family_of(tool)
+    if not tests or family is None:
+        return bool(tests)
+    # One example is cheap, and tells most patterns from those worth a closer look.
+    if not some_match(tests, "".join(part or "x" for part in family)):
+        return False
+    begun = [(glob(pattern), glob(pattern).run(name)) for pattern, name in tests]
+    return cover([(one, state) for one, state in begun if state], family)
+
+
+def some_match(tests: Sequence[tuple[str, str]], *endings: str) -> bool:
+    return any(compile_glob(pattern)(name + ending) for pattern, name in tests for ending in endings)
+
+
+def bare_forms(tool: Tool) -> tuple[str, ...]:
+    """What follows the name where there are no arguments; without a template, `name(*)` means that too."""
+    return ("", "()") if tool.definition.template is None else ("",)
 
 
 def may_match(pattern: str, tool: Tool) -> bool:

@@ -24,9 +24,9 @@ class Finding:
 
 
 def rule_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
-    """Dead and shadowed rules. Rules for tools of MCP servers cannot be judged from the files."""
-    tools = catalog.tools if not loaded.settings.servers else ()
-    return [Finding(found.where, found.message) for found in lint(policy.rules, policy.defaults, tools)]
+    """Dead and shadowed rules. The tools of MCP servers are not known from the files, but how calls of them look is."""
+    found = lint(policy.rules, policy.defaults, catalog.tools, all_known=not loaded.settings.servers)
+    return [Finding(one.where, one.message) for one in found]
 
 
 def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:

@@ -14,7 +14,7 @@ from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
 from agent_gate.policy import Policy
 from agent_gate.policy.decide import ORDER
-from agent_gate.policy.match import covers_every_call, static_mismatch
+from agent_gate.policy.match import cover_every_call, static_mismatch
 from agent_gate.results.data import content_of, data_of
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
@@ -30,7 +30,7 @@ def rules_for(policy: Policy, tool: Tool, caller: str) -> list[Rule]:
     for rule in (*ordered, *policy.defaults):
         if static_mismatch(rule, tool, caller) is None:
             found.append(rule)
-            if not rule.when and covers_every_call(rule.pattern, tool):
+            if not rule.when and cover_every_call((rule.pattern,), tool):
                 return found
     return [*found, Rule(action="ask", description="no rule matches, so a person is asked", default=True)]
 
