@@ -14,7 +14,12 @@ TOKEN = re.compile(r"\*+|\[!?\]?[^\]]*\]|.", re.DOTALL)
 GAP = None
 MOST_STATES = 400
 
-Family = Sequence[str | None]
+LOST: tuple[int, ...] = ()
+
+States = tuple[int, ...]
+"""A state of each of several globs."""
+
+Family = tuple[str | None, ...]
 """Literal texts, and `GAP` where any text may stand."""
 
 Moves = Callable[[int, str], Iterable[int]]
@@ -36,6 +41,7 @@ class Glob:
         self.end = 1 << len(tokens)
         self.stars = sum(1 << place for place, token in enumerate(tokens) if token[0] == "*")
         self.start = self._past_stars(1)
+        self.won = self.stars & self.end >> 1
         self._tokens = [(1 << place, compile_glob(token)) for place, token in enumerate(tokens)]
         self._fits: dict[str, int] = {}
 
@@ -69,39 +75,47 @@ def telling(pattern: str) -> frozenset[str]:
     return frozenset(chr(code) for code in codes | {0} if 0 <= code <= 0x10FFFF)
 
 
-def cover(begun: Sequence[tuple[Glob, int]], rest: Family) -> bool:
+@lru_cache(4096)
+def cover(begun: tuple[tuple[Glob, int], ...], rest: Family) -> bool:
     """Whether, from these states, some glob matches whatever of the family follows; false where it is hard to tell."""
     alphabet = frozenset[str]().union(*(telling(one.pattern) for one, _ in begun))
     globs = [one for one, _ in begun]
-    states = {tuple(state for _, state in begun)}
+    states = open_states(globs, {tuple(state for _, state in begun)})
     for part in rest:
         for character in part or ():
-            states = {stepped(globs, state, character) for state in states}
+            states = open_states(globs, {stepped(globs, state, character) for state in states})
         if part is GAP:
             states = anything(globs, states, alphabet)
-        if not states or any(not any(state) for state in states):
+        if LOST in states:
             return False
     return all(any(state & one.end for one, state in zip(globs, each, strict=True)) for each in states)
 
 
-def stepped(globs: Sequence[Glob], states: tuple[int, ...], character: str) -> tuple[int, ...]:
+def open_states(globs: Sequence[Glob], states: set[States]) -> set[States]:
+    """Those of the states that do not match whatever follows; `LOST` stands for all that nothing can match."""
+    return {
+        state if any(state) else LOST
+        for state in states
+        if not any(place & one.won for one, place in zip(globs, state, strict=True))
+    }
+
+
+def stepped(globs: Sequence[Glob], states: States, character: str) -> States:
+    if states == LOST:
+        return LOST
     return tuple(one.step(state, character) for one, state in zip(globs, states, strict=True))
 
 
-def anything(
-    globs: Sequence[Glob], states: set[tuple[int, ...]], alphabet: Iterable[str]
-) -> set[tuple[int, ...]]:
-    """Every state that some text leads to; none at all where they are too many, or a text leads nowhere."""
-    found, open_ = set(states), list(states)
-    while open_:
-        state = open_.pop()
-        for character in alphabet:
-            after = stepped(globs, state, character)
-            if not any(after) or len(found) > MOST_STATES:
-                return set()
-            if after not in found:
-                found.add(after)
-                open_.append(after)
+def anything(globs: Sequence[Glob], states: set[States], alphabet: Iterable[str]) -> set[States]:
+    """Every open state that some text leads to; `LOST` where a text leads nowhere, or there are too many."""
+    found, waiting = set(states), list(states)
+    while waiting:
+        state = waiting.pop()
+        after = open_states(globs, {stepped(globs, state, character) for character in alphabet}) - found
+        found |= after
+        waiting += after
+        if LOST in after or len(found) > MOST_STATES:
+            return {LOST}
     return found
 
 

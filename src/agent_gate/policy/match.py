@@ -49,7 +49,7 @@ def family_of(tool: Tool) -> Family | None:
         return ("(", GAP, "=", GAP, ")") if takes_arguments(tool) else None
     pieces: list[str | None] = list(PLACEHOLDER.split(f"({template})"))
     pieces[1::2] = [GAP] * (len(pieces) // 2)
-    return pieces if template else None
+    return tuple(pieces) if template else None
 
 
 def cover_every_call(patterns: Sequence[str], tool: Tool) -> bool:
@@ -64,7 +64,7 @@ def cover_every_call(patterns: Sequence[str], tool: Tool) -> bool:
     if not some_match(tests, "".join(part or "x" for part in family)):
         return False
     begun = [(glob(pattern), glob(pattern).run(name)) for pattern, name in tests]
-    return cover([(one, state) for one, state in begun if state], family)
+    return cover(tuple((one, state) for one, state in begun if state), family)
 
 
 def some_match(tests: Sequence[tuple[str, str]], *endings: str) -> bool:
