@@ -89,6 +89,15 @@ class Calls:
             return await self._asked_client(approval, call, wait)
         return await self.outcome(approval.call_id, call.caller, wait=wait)
 
+    def refuse(self, call: Call, error: GatewayError) -> Outcome:
+        """Put a call on record that its surface turned away; the quota, the first stage, holds for it too."""
+        draft = admit.Draft(call)
+        try:
+            self._admit[0](draft)
+        except GatewayError as refused:
+            error = refused
+        return self._refusals.refuse(draft, error)
+
     def _with_trace(self, call: Call) -> Call:
         """The call with a trace it can be found by: the caller's where it is one, else its own."""
         if call.trace is not None and well_formed(call.trace):

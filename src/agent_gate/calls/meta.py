@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -35,6 +35,8 @@ from agent_gate.results.reading import Reading, read_result
 from agent_gate.results.views import View, view
 
 Visible = Callable[[Caller], Sequence[Tool]]
+Held = Callable[[Callable[[float | None], Awaitable[Outcome | Pending]]], Awaitable[Outcome | Pending]]
+LOOKS = frozenset({"tool_browse", "tool_hydrate", "tool_view"})
 encode = msgspec.json.encode
 
 
@@ -111,13 +113,14 @@ class MetaTools:
         if kept is not None:
             kept.record(tool.id)
 
-    async def execute(self, call: Call, args: ExecuteArgs, *, wait: float | None) -> Outcome | Pending:
+    async def execute(self, call: Call, args: ExecuteArgs, held: Held) -> Outcome | Pending:
         """Run the tool that `args` names as `call`; handles among its arguments stand for what they hold."""
+        call = replace(call, tool=args.tool_id, arguments=args.args)
         try:
-            call = replace(call, tool=args.tool_id, arguments=await self._filled(call.caller, args))
+            call = replace(call, arguments=await self._filled(call.caller, args))
         except GatewayError as error:
-            return Outcome(call_id=call.id, state=State.REFUSED, error=error)
-        outcome = await self._calls.run(call, wait=wait)
+            return self._calls.refuse(call, error)
+        outcome = await held(lambda seconds: self._calls.run(call, wait=seconds))
         tool = self._shelf.catalog.find(args.tool_id)
         if isinstance(outcome, Outcome) and tool is not None:
             if outcome.state is State.COMPLETED:
@@ -125,6 +128,10 @@ class MetaTools:
             elif isinstance(outcome.error, InvalidArgs):
                 return replace(outcome, error=with_usage(outcome.error, tool))
         return outcome
+
+    def refused(self, call: Call, error: GatewayError) -> GatewayError:
+        """What to answer to a call that came to nothing: it goes on record, unless it only wanted to look."""
+        return error if call.tool in LOOKS else self._calls.refuse(call, error).error or error
 
     async def _filled(self, caller: Caller, args: ExecuteArgs) -> Mapping[str, Json]:
         handles = find_handles(args.args)
@@ -137,7 +144,10 @@ class MetaTools:
         self, name: str, arguments: Mapping[str, Json], call: Call, *, wait: float | None
     ) -> bytes | Pending:
         """A meta-tool's answer as plain JSON, for surfaces without content blocks; errors are raised."""
-        args = parse(name, arguments)
+        try:
+            args = parse(name, arguments)
+        except GatewayError as error:
+            raise self.refused(call, error) from None
         if isinstance(args, BrowseArgs):
             page = self.browse(call.caller, args, call.session)
             return encode({"cards": page.cards, "text": page.text})
@@ -145,7 +155,7 @@ class MetaTools:
             return encode(self.hydrate(call.caller, args, call.session))
         if isinstance(args, ViewArgs):
             return encode(await self.view(call.caller, args, wait=wait or 0))
-        outcome = await self.execute(replace(call, mode="gateway"), args, wait=wait)
+        outcome = await self.execute(replace(call, mode="gateway"), args, lambda run: run(wait))
         if isinstance(outcome, Pending):
             return outcome
         if outcome.result is None or outcome.error is not None:

@@ -1,6 +1,7 @@
 """`tools/call`: from the request's parameters through `Calls` to a result, and what happens while a person is asked."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -15,7 +16,7 @@ from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 from agent_gate.surfaces.mcp import render
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
-from agent_gate.surfaces.mcp.modes import Mode
+from agent_gate.surfaces.mcp.modes import Mode, Wait
 from agent_gate.surfaces.mcp.sealing import Sealer, State, subject
 from agent_gate.surfaces.mcp.visit import Visit
 from agent_gate.surfaces.mcp.wire import (
@@ -35,7 +36,6 @@ LONGEST_KEY = 256
 APPROVAL = "approval"
 ROUND_MEMBERS = frozenset({"inputResponses", "requestState"})
 WAITS = "Waiting for a person to approve this call"
-Wait = Callable[[float], Awaitable[Outcome | Pending]]
 
 
 def check_responses(responses: Any) -> None:
@@ -106,7 +106,7 @@ class Calling:
         if resumes is None and wanted.name != GATE_RESULT:
             visit.call_id = call.id
         mode = self._modes.get(visit.mode)
-        reply = mode.call(call, resumes) if mode is not None else None
+        reply = mode.call(call, resumes, partial(self._held, visit)) if mode is not None else None
         if reply is not None:
             return self._render(visit, wanted, await reply)
         return self._render(visit, wanted, await self._catalog(visit, call, resumes))

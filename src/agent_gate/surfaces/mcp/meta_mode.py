@@ -21,7 +21,7 @@ from agent_gate.discovery.meta import (
 )
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
-from agent_gate.surfaces.mcp.modes import Reply
+from agent_gate.surfaces.mcp.modes import Held, Reply
 from agent_gate.surfaces.mcp.wire import decode, encode
 
 
@@ -59,10 +59,10 @@ class MetaMode:
     def list(self, caller: Caller, era: str) -> bytes | None:  # noqa: ARG002
         return encode(self._meta.listing(self._mode, caller))
 
-    def call(self, call: Call, resumes: str | None) -> Awaitable[Reply] | None:
-        return None if call.tool == GATE_RESULT else self._answer(call, resumes)
+    def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:
+        return None if call.tool == GATE_RESULT else self._answer(call, resumes, held)
 
-    async def _answer(self, call: Call, resumes: str | None) -> Reply:
+    async def _answer(self, call: Call, resumes: str | None, held: Held) -> Reply:
         name, arguments = call.tool, call.arguments
         path = str(arguments.get("path") or arguments.get("tool_id") or arguments.get("handle") or "")[:240]
         try:
@@ -70,11 +70,14 @@ class MetaMode:
                 raise InvalidArgs(
                     f"{name[:120]} is not called directly here. Use tool_execute with its tool_id"
                 )
-            return await self._run(parse(name, arguments), call, resumes, path)
+            args = parse(name, arguments)
+            if isinstance(args, ExecuteArgs):
+                return self._outcome(await self._execute(args, call, resumes, held), path)
+            return await self._look(args, call)
         except GatewayError as error:
-            return error_result(error, path)
+            return error_result(self._meta.refused(call, error), path)
 
-    async def _run(self, args: object, call: Call, resumes: str | None, path: str) -> Reply:
+    async def _look(self, args: BrowseArgs | HydrateArgs | ViewArgs, call: Call) -> Reply:
         caller, session = call.caller, call.session
         if isinstance(args, BrowseArgs):
             page = self._meta.browse(caller, args, session)
@@ -82,16 +85,15 @@ class MetaMode:
         if isinstance(args, HydrateArgs):
             found = self._meta.hydrate(caller, args, session)
             return text_result(encode(found).decode(), found)
-        if isinstance(args, ViewArgs):
-            seen = await self._meta.view(caller, args, wait=self._hold)
-            return text_result("\n".join(filter(None, [seen.text, seen.left])), msgspec.to_builtins(seen))
-        assert isinstance(args, ExecuteArgs)
-        return self._outcome(await self._execute(args, call, resumes), path)
+        seen = await self._meta.view(caller, args, wait=self._hold)
+        return text_result("\n".join(filter(None, [seen.text, seen.left])), msgspec.to_builtins(seen))
 
-    async def _execute(self, args: ExecuteArgs, call: Call, resumes: str | None) -> Outcome | Pending:
+    async def _execute(
+        self, args: ExecuteArgs, call: Call, resumes: str | None, held: Held
+    ) -> Outcome | Pending:
         if resumes is not None:
-            return await self._calls.outcome(resumes, call.caller, wait=self._hold)
-        return await self._meta.execute(replace(call, mode=self._mode), args, wait=self._hold)
+            return await held(lambda seconds: self._calls.outcome(resumes, call.caller, wait=seconds))
+        return await self._meta.execute(replace(call, mode=self._mode), args, held)
 
     def _outcome(self, outcome: Outcome | Pending, path: str) -> Reply:
         """A pending call is rendered by the surface; in gateway mode handshake clients read it with `tool_view`."""

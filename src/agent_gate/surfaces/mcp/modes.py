@@ -1,12 +1,18 @@
 """`Mode`: another way to show tools, such as a few meta-tools in place of the whole catalog."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from agent_gate.core.call import Call, Caller, Outcome, Pending
 
 Reply = bytes | Outcome | Pending
 """A raw MCP tool result, or what `Calls` said, which the surface then renders."""
+
+Wait = Callable[[float], Awaitable[Outcome | Pending]]
+"""Runs or rejoins a call, and waits so many seconds for a person."""
+
+Held = Callable[[Wait], Awaitable[Outcome | Pending]]
+"""Waits as long as the surface holds a request, with signs of life for its client."""
 
 
 class Mode(Protocol):
@@ -16,10 +22,11 @@ class Mode(Protocol):
         """The JSON array of this caller's tools; None shows the whole catalog."""
         ...
 
-    def call(self, call: Call, resumes: str | None) -> Awaitable[Reply] | None:
+    def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:
         """Answer a call of one of this mode's own tools; None lets the catalog answer.
 
         `call` is the request as it came: its `tool` and `arguments` are the meta-tool's own.
-        `resumes` is the id of the call that an earlier leg of this request left waiting for a person.
+        `resumes` is the id of the call that an earlier leg of this request left waiting for a person;
+        `held` waits for one.
         """
         ...

@@ -1,0 +1,105 @@
+"""Calls in `proxy` mode: what is refused is on record, and who waits for a person is told so."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_client import Run, client_of
+from mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
+
+from agent_gate.calls.meta import MetaTools
+from agent_gate.core.call import Caller
+from agent_gate.discovery.tokens import fits
+from agent_gate.results.artifacts import Artifacts
+from agent_gate.surfaces.mcp.meta_mode import MetaMode
+
+
+def lab() -> Cupboard:
+    source = Cupboard()
+    source.tool("get")
+    return source
+
+
+@asynccontextmanager
+async def proxy_gate(folder: Path, anna: Caller | None = None, **options: Any) -> AsyncIterator[SmallGate]:
+    callers = (anna or caller("anna", mode="proxy"), caller("bert"))
+    async with small_gate(folder, lab(), callers=callers, **options) as gate:
+        artifacts = Artifacts(gate.store, gate.clock, 3600)
+        meta = MetaTools(gate.calls, gate.shelf, gate.view.tools, artifacts, fits)
+        gate.surface.modes["proxy"] = MetaMode("proxy", meta, gate.calls, 20.0)
+        yield gate
+
+
+async def refusals(gate: SmallGate) -> list[tuple[str, str]]:
+    await gate.store.flush()
+    found = await gate.store.read(
+        "SELECT state, json_extract(body, '$.asked'), json_extract(body, '$.error.code') FROM record ORDER BY seq"
+    )
+    assert {row[0] for row in found} <= {"refused"}
+    return [(row[1], row[2]) for row in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "asked"),
+    [
+        ("lab__get", {"x": 1}, "lab__get"),
+        ("no_such_tool", {}, "no_such_tool"),
+        ("tool_execute", {"args": {}}, "tool_execute"),
+        ("tool_execute", {"tool_id": "lab__get", "args": {"x": "result:" + "0" * 32}}, "lab__get"),
+    ],
+)
+def test_a_call_that_is_refused_before_it_runs_leaves_a_row(
+    tmp_path: Path, run: Run, name: str, arguments: dict[str, Any], asked: str
+) -> None:
+    async def main() -> None:
+        async with proxy_gate(tmp_path) as gate, client_of(gate) as client:
+            assert (await client.call(name, **arguments)).result["isError"] is True
+            [(said, code)] = await refusals(gate)
+            assert said == asked
+            assert code in ("INVALID_ARGS", "VIEW_FAILED")
+
+    run(main())
+
+
+def test_a_look_that_fails_is_no_call_and_leaves_none(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with proxy_gate(tmp_path) as gate, client_of(gate) as client:
+            assert (await client.call("tool_hydrate", tool_id="nothing")).result["isError"] is True
+            assert await refusals(gate) == []
+
+    run(main())
+
+
+def test_refused_calls_count_against_the_quota(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        anna = Caller(name="anna", mode="proxy", calls_per_minute=2)
+        async with proxy_gate(tmp_path, anna) as gate, client_of(gate) as client:
+            codes = [(await client.call("lab__get")).result["structuredContent"]["error"] for _ in range(4)]
+            assert codes == ["ARGS_INVALID", "ARGS_INVALID", "RATE_LIMITED", "RATE_LIMITED"]
+            assert len(await refusals(gate)) == 2
+
+    run(main())
+
+
+def test_a_call_through_tool_execute_shows_signs_of_life_while_a_person_is_asked(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        async with (
+            proxy_gate(tmp_path, rules=ASK, hold=20.0, beat=0.02) as gate,
+            client_of(gate) as client,
+        ):
+            wanted = {"tool_id": "lab__get", "args": {"x": 1}}
+            asking = asyncio.create_task(client.call("tool_execute", {"progressToken": "t"}, **wanted))
+            await gate.approval()
+            reply = await asking
+            beats = [await reply.event() for _ in range(2)]
+            assert [beat["method"] for beat in beats] == ["notifications/progress"] * 2
+            assert beats[0]["params"]["progress"] < beats[1]["params"]["progress"]
+            await gate.approve()
+            assert "content" in (await reply.events())[-1]["result"]
+
+    run(main())
