@@ -4,7 +4,10 @@
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -34,6 +37,7 @@ from agent_gate.results.handles import find_handles, substitute
 from agent_gate.results.reading import Reading, read_result
 from agent_gate.results.views import View, view
 
+log = logging.getLogger("agent_gate.calls")
 Visible = Callable[[Caller], Sequence[Tool]]
 Held = Callable[[Callable[[float | None], Awaitable[Outcome | Pending]]], Awaitable[Outcome | Pending]]
 LOOKS = frozenset({"tool_browse", "tool_hydrate", "tool_view"})
@@ -64,18 +68,28 @@ class MetaTools:
         if known is None or known[0] is not tools:
             made = Browser(tools, self._shelf.catalog.titles(), known[1] if known else None)
             known = self._browsers[caller.name] = (tools, made)
-            self._calls.spawn(self._add_meaning(caller.name, tools, made))
+            # A thread of its own, because nobody waits for it, not even who stops the gateway.
+            loop = asyncio.get_running_loop()
+            Thread(target=self._add_meaning, args=(loop, caller.name, tools, made), daemon=True).start()
         return known[1]
 
-    async def _add_meaning(self, name: str, tools: Sequence[Tool], lexical: Browser) -> None:
-        """Rank by meaning too, once a thread has placed the tools; until then, by words alone."""
-        made = await asyncio.to_thread(self._meant, tools, lexical)
-        if made is not None and self._browsers[name][0] is tools:
-            self._browsers[name] = (tools, made)
+    def _add_meaning(
+        self, loop: asyncio.AbstractEventLoop, name: str, tools: Sequence[Tool], lexical: Browser
+    ) -> None:
+        """Rank by meaning too, once the tools are placed; until then, by words alone."""
+        try:
+            semantic = self._semantic()
+            made = Browser(tools, lexical.titles, lexical, semantic) if semantic is not None else None
+        except Exception:  # the boundary of the thread
+            log.exception("Tools are ranked by their words alone")
+            return
+        if made is not None and not loop.is_closed():
+            with suppress(RuntimeError):  # the loop ended just now
+                loop.call_soon_threadsafe(self._take, name, tools, made)
 
-    def _meant(self, tools: Sequence[Tool], lexical: Browser) -> Browser | None:
-        semantic = self._semantic()
-        return Browser(tools, lexical.titles, lexical, semantic) if semantic is not None else None
+    def _take(self, name: str, tools: Sequence[Tool], made: Browser) -> None:
+        if self._browsers[name][0] is tools:
+            self._browsers[name] = (tools, made)
 
     def listing(self, mode: Mode, caller: Caller) -> list[Mapping[str, Any]]:
         """What `tools/list` shows in this mode."""

@@ -4,6 +4,7 @@ Nothing here needs more than the standard library. The `semantic` extra brings n
 installed package and is never downloaded.
 """
 
+import os
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
@@ -34,6 +35,8 @@ def load() -> Semantic | None:
     spec = find_spec(MODEL_PACKAGE)
     if spec is None or spec.origin is None or find_spec("numpy") is None:
         return None
+    # With threads of its own, the library below numpy can keep the process from ending.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     folder = Path(spec.origin).parent / "model"
     if not (folder / "model.safetensors").is_file():
         return None

@@ -1,9 +1,10 @@
 """Calls in `proxy` mode: what is refused is on record, and who waits for a person is told so."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Caller
+from agent_gate.discovery.semantic import Semantic, Space
 from agent_gate.discovery.tokens import fits
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.surfaces.mcp.meta_mode import MetaMode
+
+Load = Callable[[], Semantic | None]
 
 
 def lab() -> Cupboard:
@@ -24,11 +28,13 @@ def lab() -> Cupboard:
 
 
 @asynccontextmanager
-async def proxy_gate(folder: Path, anna: Caller | None = None, **options: Any) -> AsyncIterator[SmallGate]:
+async def proxy_gate(
+    folder: Path, anna: Caller | None = None, semantic: Load = lambda: None, **options: Any
+) -> AsyncIterator[SmallGate]:
     callers = (anna or caller("anna", mode="proxy"), caller("bert"))
     async with small_gate(folder, lab(), callers=callers, **options) as gate:
         artifacts = Artifacts(gate.store, gate.clock, 3600)
-        meta = MetaTools(gate.calls, gate.shelf, gate.view.tools, artifacts, fits)
+        meta = MetaTools(gate.calls, gate.shelf, gate.view.tools, artifacts, fits, semantic)
         gate.surface.modes["proxy"] = MetaMode("proxy", meta, gate.calls, 20.0)
         yield gate
 
@@ -103,3 +109,37 @@ def test_a_call_through_tool_execute_shows_signs_of_life_while_a_person_is_asked
             assert "content" in (await reply.events())[-1]["result"]
 
     run(main())
+
+
+class Nowhere:
+    def similarities(self, query: str) -> Sequence[float]:
+        return [0.0]
+
+
+class Slow:
+    """An encoder that is at work for as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.begun, self.goes_on = Event(), Event()
+
+    def place(self, texts: Sequence[str]) -> Space:
+        self.begun.set()
+        assert self.goes_on.wait(30)
+        return Nowhere()
+
+
+def test_nobody_waits_for_tools_to_be_placed_by_meaning(tmp_path: Path, run: Run) -> None:
+    slow = Slow()
+
+    async def main() -> None:
+        async with proxy_gate(tmp_path, semantic=lambda: slow) as gate, client_of(gate) as client:
+            listed = (await client.ask("tools/list")).result["tools"]
+            assert await asyncio.to_thread(slow.begun.wait, 10)
+            assert "lab__get" in [tool["name"] for tool in listed]
+            async with asyncio.timeout(5):
+                await gate.calls.drain(20)
+
+    try:
+        run(main())
+    finally:
+        slow.goes_on.set()
