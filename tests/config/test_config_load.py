@@ -254,6 +254,21 @@ def test_two_keys_that_fold_to_one_namespace_are_refused_naming_both(refused, te
     assert "are the same namespace" in message
 
 
+@pytest.mark.parametrize(("first", "second"), [("a", "a__b"), ("a__b", "a"), ("a", "a_"), ("_1", "1")])
+def test_two_servers_whose_tools_could_have_one_name_are_refused_naming_both(refused, first, second):
+    message = refused(f"servers:\n  '{first}': {{command: x}}\n  '{second}': {{command: x}}\n")
+    assert first in message
+    assert second in message
+    assert "config.yaml:2:3" in message
+    assert "config.yaml:3:3" in message
+    assert "could be a tool of either" in message
+
+
+def test_servers_without_a_prefix_and_names_that_never_meet_are_taken(load_text):
+    text = "servers:\n  a: {command: sh}\n  a_b: {command: sh}\n  a__b: {command: sh, prefix: false}\n"
+    assert set(load_text(text).settings.servers) == {"a", "a_b", "a__b"}
+
+
 def test_a_failed_load_leaves_nothing_behind(load_text, refused):
     before = load_text("gateway: {port: 1}").settings
     refused("gateway: {port: 1}\nrules: []")

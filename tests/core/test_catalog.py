@@ -47,6 +47,17 @@ def test_names_that_fold_together_end_in_different_digests():
     assert first.startswith("s__get_item_")
 
 
+def test_no_source_moves_the_tool_of_another_from_its_name():
+    with pytest.raises(CatalogError, match="a and a__b both have a tool named a__b__c"):
+        build([listing("a", "b__c"), listing("a__b", "c")])
+
+
+def test_a_name_that_looks_like_a_cut_one_is_refused():
+    [tool] = build([listing("s", "x" * 100)]).tools
+    with pytest.raises(CatalogError, match=tool.wire):
+        build([listing("s", "x" * 100, tool.wire.removeprefix("s__"))])
+
+
 def test_a_long_name_is_cut_to_what_every_client_takes():
     made = build([listing("server", "x" * 100, "x" * 101)])
     assert {len(tool.wire) for tool in made.tools} == {LONGEST_WIRE}

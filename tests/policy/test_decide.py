@@ -278,3 +278,21 @@ def test_one_number_has_one_meaning_in_rules(value):
         .effect
         == "ask"
     )
+
+
+@pytest.mark.parametrize("names", [("get_item", "get-item"), ("x" * 60,)])
+def test_a_rule_on_a_name_that_was_cut_or_made_unique_still_refuses_and_never_allows(names):
+    tools = build(
+        [Listing(key="s", namespace="s", definitions=[Definition(name=name) for name in names])]
+    ).tools
+    wanted = f"s__{names[0]}"
+    for tool in tools:
+        assert tool.wire != wanted
+        for called in ({}, {"n": 1}):
+            for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
+                policy = Policy(
+                    [Rule(pattern=wanted, action=action), Rule(pattern=f"{wanted}(*)", action=action)],
+                    [Rule(pattern="*", action="deny")],
+                )
+                assert decide(policy, tool, called).effect == effect
+        assert Policy([Rule(pattern=f"{wanted}(*)", action="deny")]).hides(tool, "pi")

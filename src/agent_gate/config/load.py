@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from agent_gate.config.settings import (
 )
 from agent_gate.config.variables import Variables
 from agent_gate.config.yamlfile import read_yaml
+from agent_gate.core.catalog import wire_part
 from agent_gate.core.ids import fold_namespace
 
 SHORT_TOKEN = 16
@@ -92,6 +94,7 @@ def read_settings(root: Node, reading: Reading) -> Settings:
     services = read_services(root.get("services") or empty(root.mark), reading)
     servers = all_servers(root, reading, strict=convert(strict, bool, "strict_supply_chain", reading))
     refuse_folded(root, services, servers)
+    refuse_nested(servers)
     settings = decode(
         root,
         Settings,
@@ -287,3 +290,12 @@ def refuse_folded(
         other, first = seen.setdefault(fold_namespace(key).replace("-", "_"), (key, where))
         if (other, first) != (key, where):
             fail(Mark(where), key, f'and "{other}" ({first}) are the same namespace; rename one of them')
+
+
+def refuse_nested(servers: Mapping[str, ServerSettings]) -> None:
+    """Where one server's prefix begins with another's, a tool of one could pass for a tool of the other."""
+    prefixes = [(f"{wire_part(key)}__", key, one.where) for key, one in servers.items() if one.prefix]
+    for (long, key, where), (short, other, first) in permutations(prefixes, 2):
+        if long.startswith(short):
+            either = f"{long}… could be a tool of either; rename one of them"
+            fail(Mark(where), key, f'and "{other}" ({first}) have names that meet: {either}')

@@ -81,18 +81,27 @@ def suffixed(wire: str, namespace: str, name: str) -> str:
 
 
 def wire_names(entries: Sequence[tuple[Listing, Definition]]) -> list[str]:
-    """One wire name per entry. Names that are cut, or that two tools want, end in a digest of where they come from."""
+    """One wire name per entry. Names that are cut, or that two tools want, end in a digest of where they come from.
+
+    Only tools of one source can want one name: no source may move a tool of another from under its rules.
+    """
     wanted = [wanted_wire(listing, definition) for listing, definition in entries]
-    counts = Counter(wanted)
+    counts, owners = Counter(wanted), dict[str, str]()
     out = []
     for (listing, definition), wire in zip(entries, wanted, strict=True):
         clash = counts[wire] > 1 or wire in META_TOOLS
         if clash and (definition.flat or not listing.prefix):
             raise CatalogError(f"Two tools are named {wire}; one is in {listing.key}. Rename one of them")
+        owner = owners.setdefault(wire, listing.key)
+        if owner != listing.key:
+            raise CatalogError(
+                f"{owner} and {listing.key} both have a tool named {wire}. Rename one of the two"
+            )
         cut = clash or len(wire) > LONGEST_WIRE
         out.append(
             suffixed(wire, listing.namespace, definition.name) if cut and not definition.flat else wire
         )
+    check_unique(out, "name on the wire")
     return out
 
 
@@ -119,6 +128,7 @@ def lookup(tools: Sequence[Tool]) -> dict[str, Tool]:
 def make_tool(listing: Listing, definition: Definition, wire: str) -> Tool:
     ident = tool_id(listing.namespace, definition)
     name = parse_tool_id(ident).name
+    wanted = wanted_wire(listing, definition)
     return Tool(
         id=ident,
         namespace=listing.namespace,
@@ -132,6 +142,7 @@ def make_tool(listing: Listing, definition: Definition, wire: str) -> Tool:
         sign=compile_signer(wire, definition),
         available=listing.available,
         defaults=defaults(definition),
+        full_wire=wanted if wanted != wire else "",
     )
 
 
@@ -152,11 +163,10 @@ def reuse(tool: Tool | None, listing: Listing, definition: Definition, wire: str
     return tool if tool.available == listing.available else replace(tool, available=listing.available)
 
 
-def check_ids(tools: Sequence[Tool]) -> None:
-    counts = Counter(tool.id for tool in tools)
-    for ident, count in counts.items():
+def check_unique(names: Iterable[str], kind: str) -> None:
+    for name, count in Counter(names).items():
         if count > 1:
-            raise CatalogError(f"{count} tools resolve to the id {ident}; the catalog keeps what it had")
+            raise CatalogError(f"{count} tools resolve to the {kind} {name}; the catalog keeps what it had")
 
 
 def digest(tools: Sequence[Tool]) -> str:
@@ -179,7 +189,7 @@ def build(listings: Iterable[Listing], previous: Catalog | None = None) -> Catal
         except CatalogError as error:
             excluded.append(Excluded(listing.key, definition.name, error.message))
     tools.sort(key=lambda tool: tool.id)
-    check_ids(tools)
+    check_unique((tool.id for tool in tools), "id")
     return Catalog(
         generation=before.generation + 1,
         digest=digest(tools),

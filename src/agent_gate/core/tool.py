@@ -75,7 +75,10 @@ Signer = Callable[[Mapping[str, Json]], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tool:
-    """A callable thing in the catalog. `id` is the only internal key; `wire` and `alias` are renderings of it."""
+    """A callable thing in the catalog. `id` is the only internal key; `wire` and `alias` are renderings of it.
+
+    `full_wire` is the name on the wire before it was cut, or made unique by a digest; empty where nothing was done to it.
+    """
 
     id: str
     namespace: str
@@ -88,6 +91,7 @@ class Tool:
     validate: Validator
     sign: Signer
     available: bool = True
+    full_wire: str = ""
     defaults: Mapping[str, Json] = field(default_factory=dict)
 
     @property

@@ -11,6 +11,7 @@ from agent_gate.core.tool import Json, Tool
 from agent_gate.policy.globs import compile_glob
 from agent_gate.policy.match import (
     cover_every_call,
+    names,
     names_alias,
     static_mismatch,
     undeclared,
@@ -69,8 +70,10 @@ def signature_matches(compiled: Compiled, tool: Tool, signature: str, uncut: str
         forms.append(uncut)
     if tool.definition.template is None and signature == tool.wire:
         forms.append(f"{signature}()")
-    if compiled.by_alias:
-        forms += [tool.alias + form[len(tool.wire) :] for form in forms]
+    if compiled.by_alias or tool.full_wire:
+        allows = compiled.rule.action == "allow"
+        others = names(compiled.rule.pattern, tool, allows=allows)[1:]
+        forms += [name + form[len(tool.wire) :] for form in forms for name in others]
     return any(map(compiled.matches, forms[1:]))
 
 

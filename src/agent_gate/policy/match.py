@@ -31,9 +31,10 @@ def names_alias(pattern: str) -> bool:
     return ":" in pattern.partition("(")[0]
 
 
-def names(pattern: str, tool: Tool) -> tuple[str, ...]:
-    """The names of a tool that a pattern can mean."""
-    return (tool.wire, tool.alias) if names_alias(pattern) else (tool.wire,)
+def names(pattern: str, tool: Tool, *, allows: bool = False) -> tuple[str, ...]:
+    """The names of a tool that a pattern can mean. A name that was cut or made unique still refuses, but never allows."""
+    found = (tool.wire, tool.full_wire) if tool.full_wire and not allows else (tool.wire,)
+    return (*found, tool.alias) if names_alias(pattern) else found
 
 
 def takes_arguments(tool: Tool) -> bool:
@@ -76,12 +77,12 @@ def bare_forms(tool: Tool) -> tuple[str, ...]:
     return ("", "()") if tool.definition.template is None else ("",)
 
 
-def may_match(pattern: str, tool: Tool) -> bool:
+def may_match(pattern: str, tool: Tool, *, allows: bool = False) -> bool:
     """Whether some call of this tool could match; false only when the name alone rules it out."""
-    start = head(pattern)
+    start, meant = head(pattern), names(pattern, tool, allows=allows)
     if start == pattern:
-        return any(pattern == name or pattern.startswith(f"{name}(") for name in names(pattern, tool))
-    return any(f"{name}(".startswith(start) or start.startswith(f"{name}(") for name in names(pattern, tool))
+        return any(pattern == name or pattern.startswith(f"{name}(") for name in meant)
+    return any(f"{name}(".startswith(start) or start.startswith(f"{name}(") for name in meant)
 
 
 def whole(tool: Tool, arguments: Mapping[str, Json], signature: str) -> str:
@@ -119,7 +120,7 @@ def static_mismatch(rule: Rule, tool: Tool, caller: str) -> str | None:
         return f"namespace is {tool.namespace}"
     if rule.callers and not any(fnmatch.fnmatchcase(caller, pattern) for pattern in rule.callers):
         return f"caller is {caller}"
-    if not may_match(rule.pattern, tool):
+    if not may_match(rule.pattern, tool, allows=rule.action == "allow"):
         return "pattern names another tool"
     return trait_mismatch(rule, tool)
 
