@@ -19,8 +19,9 @@ from typing import NamedTuple
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.semantic import Semantic, Space
 from agent_gate.discovery.stemmer import stem
-from agent_gate.discovery.text import ACTIONS, FAINT, grams, terms, words
+from agent_gate.discovery.text import ACTIONS, FAINT, grams, prose, terms, words
 from agent_gate.discovery.thesaurus import thesaurus
+from agent_gate.discovery.verbs import asked, done, strangeness
 
 FIELDS: Mapping[str, tuple[float, float]] = {
     "name": (2.0, 3.0),
@@ -38,6 +39,7 @@ COMMON, FAINTNESS = 0.7, 0.5
 SYNONYM, PHRASE, FUZZY = 0.6, 0.6, 0.5
 FLOOR = 0.42
 COVERAGE, COVERED, NAME = 0.45, 1.3, 0.5
+OTHER_VERB = 0.4
 MEANING = 0.65
 PART = 0.9
 FAINT_ECHO = 0.2
@@ -67,6 +69,7 @@ class Document:
     terms: tuple[str, ...]
     impacts: bytes
     name: tuple[str, ...]
+    does: int
 
     @property
     def sentence(self) -> str:
@@ -85,7 +88,7 @@ def weigh(tool: Tool, title: str) -> Document:
         for each in found:
             weights[each] = weights.get(each, 0.0) + share
     impacts = bytes([int(255 * value / (SATURATION + value)) for value in weights.values()])
-    return Document(tool, title, tuple(weights), impacts, tuple(dict.fromkeys(terms(tool.name))))
+    return Document(tool, title, tuple(weights), impacts, tuple(dict.fromkeys(terms(tool.name))), done(tool))
 
 
 def _fields(tool: Tool, title: str) -> Iterable[tuple[str, Sequence[str]]]:
@@ -96,10 +99,10 @@ def _fields(tool: Tool, title: str) -> Iterable[tuple[str, Sequence[str]]]:
     said = " ".join(_described(list(arguments.values())[:40]))
     yield "name", [*terms(tool.name), *_joined(tool.name)]
     yield "namespace", _short_terms(tool.namespace)
-    yield "gist", terms(text[:cut])
-    yield "description", terms(text[cut : cut + 250])
+    yield "gist", prose(text[:cut])
+    yield "description", prose(text[cut : cut + 250])
     yield "arguments", terms(" ".join(list(map(str, arguments))[:40]))
-    yield "argument_texts", terms(said[:300])
+    yield "argument_texts", prose(said[:300])
     yield "server", _short_terms(title[:300])
 
 
@@ -110,7 +113,7 @@ def _arguments(tool: Tool) -> Mapping[str, object]:
 
 @lru_cache(maxsize=4096)
 def _short_terms(text: str) -> tuple[str, ...]:
-    return tuple(terms(text))
+    return tuple(prose(text))
 
 
 def _joined(name: str) -> list[str]:
@@ -203,11 +206,13 @@ class Index:
                 covered[place] = covered.get(place, 0.0) + min(slot.most, score * COVERED)
         bar = nlargest(SHORTLIST, totals.values())[-1] if len(totals) > SHORTLIST else 0.0
         mass = sum(slot.most for slot in slots)
-        said = _strongest(slots)
+        said, wanted = _strongest(slots), asked(query)
+        fits = [1 - OTHER_VERB * strangeness(wanted, does) for does in range(16)]
         return {
             place: score
             * (1 - COVERAGE + COVERAGE * covered[place] / mass)
             * (1 + NAME * self._share(place, said))
+            * fits[self.documents[place].does]
             for place, score in totals.items()
             if score >= bar
         }
@@ -231,7 +236,7 @@ class Index:
         return spoken / sum(self.rarities[each] for each in name) if spoken else 0.0
 
     def _slots(self, query: str) -> list[Slot]:
-        own = list(dict.fromkeys(terms(query)))[:LONGEST_QUERY]
+        own = list(dict.fromkeys(prose(query)))[:LONGEST_QUERY]
         extra = thesaurus().meanings([stem(word) for word in words(query)[: 4 * LONGEST_QUERY]])
         slots = [self._slot(each, 1.0, self._variants(each)) for each in own]
         return slots + [self._slot(each, PHRASE, {each: 1.0}) for each in extra if each not in own]

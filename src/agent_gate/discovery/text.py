@@ -77,9 +77,20 @@ def _terms_of(run: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in _words_of(run) if word not in STOP)
 
 
+@lru_cache(maxsize=65536)
+def _prose_of(run: str) -> tuple[str, ...]:
+    whole = (stem(run.lower()),) if run.isascii() and len(_words_of(run)) > 1 else ()
+    return _terms_of(run) + whole
+
+
 def terms(text: str) -> list[str]:
     """The words that carry meaning, stemmed."""
     return [each for run in _WORD.findall(text) for each in _terms_of(run)]
+
+
+def prose(text: str) -> list[str]:
+    """The terms of running text, in which `BibTeX` is one word as well as three."""
+    return [each for run in _WORD.findall(text) for each in _prose_of(run)]
 
 
 @lru_cache(maxsize=65536)
