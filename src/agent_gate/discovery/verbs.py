@@ -28,9 +28,11 @@ _CLASSES = {
         delete remove drop clear erase archive wipe discard trash destroy cancel unsubscribe uninstall stop close end
     """,
 }
-_ASKING = frozenset("which what who whose when where why is are did does was were".split())
-_MEASURES = frozenset("many much long far big fast old often large".split())
-_ARTICLES = frozenset("a an me some new one us another it".split())
+_ASKING = frozenset(
+    ["which", "what", "who", "whose", "when", "where", "why", "is", "are", "did", "does", "was", "were"]
+)
+_MEASURES = frozenset(["many", "much", "long", "far", "big", "fast", "old", "often", "large"])
+_ARTICLES = frozenset(["a", "an", "me", "some", "new", "one", "us", "another", "it"])
 _PAIRS = {
     ("give", "me"): READ,
     ("tell", "me"): READ,
@@ -53,7 +55,7 @@ _BY_ROOT: Final = {stem(word): kind for word, kind in KINDS.items()}
 def asked(query: str) -> int:
     """The kinds that a request may ask for, as bits; 0 when it does not say."""
     said = words(query[:200])
-    if said and said[0] in _ASKING or said[:1] == ["how"] and not _MEASURES.isdisjoint(said[1:2]):
+    if (said and said[0] in _ASKING) or (said[:1] == ["how"] and not _MEASURES.isdisjoint(said[1:2])):
         return READ
     if said and said[0] in ("new", "another"):
         return CREATE
