@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from pathlib import Path
 from ssl import SSLContext
@@ -48,6 +48,7 @@ from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.guard import HostGuard
+from agent_gate.net.http import Answer as Answered
 from agent_gate.net.http import Request, Response, StreamResponse, error_response, refusal
 from agent_gate.net.limits import Limits
 from agent_gate.net.pool import Pool
@@ -84,6 +85,8 @@ from agent_gate.surfaces.websocket.undelivered import Undelivered
 log = logging.getLogger("agent_gate.app")
 OPERATOR = "operator"
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
+MCP_PATHS = (b"/mcp", b"/.well-known/")
+REST_PATHS = (b"/api/", b"/openapi.json")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -420,13 +423,14 @@ class Gateway:
             return CertificateFiles(tls.cert, tls.key, fingerprint(tls.cert.read_text()))
         return ensure_certificate(self.folder / "tls", [gateway.host, *tls.names])
 
-    async def handle(self, request: Request) -> Response | StreamResponse:
+    def handle(self, request: Request) -> Answered | Awaitable[Answered]:
         """Where each public path goes. Everything but health asks for a token in its own surface."""
+        target = request.target
+        if target.startswith(MCP_PATHS):
+            return self.mcp.handle(request)
+        if target.startswith(REST_PATHS):
+            return self.rest.handle(request)
         path = request.path
-        if path.startswith(("/mcp", "/.well-known/")):
-            return await self.mcp.handle(request)
-        if path.startswith("/api/") or path == "/openapi.json":
-            return await self.rest.handle(request)
         if path == "/health":
             return self.health.health()
         if path == "/ready":
@@ -434,7 +438,7 @@ class Gateway:
         if path == "/status":
             return self._status(request)
         if path == TYPESCRIPT_PATH:
-            return await self.typescript.handle(request)
+            return self.typescript.handle(request)
         return refusal(404, "INVALID_ARGS", "There is nothing here. MCP is at /mcp, tools are at /api/tools")
 
     def _status(self, request: Request) -> Response:

@@ -14,7 +14,7 @@ def check(host: bytes | None, origin: bytes | None = None) -> int:
     headers = [] if host is None else [(b"host", host)]
     if origin is not None:
         headers.append((b"origin", origin))
-    refused = GUARD.check(Request("GET", b"/", headers))
+    refused = GUARD.check(Request("GET", b"/", dict(headers)))
     return 200 if refused is None else refused.status
 
 
@@ -73,7 +73,7 @@ def test_only_no_origin_or_an_own_one_is_answered(origin: bytes | None, status: 
 
 
 def test_a_refusal_says_what_to_configure_and_shows_no_control_characters() -> None:
-    refused = GUARD.check(Request("GET", b"/", [(b"host", b"my-box.lan")]))
+    refused = GUARD.check(Request("GET", b"/", {b"host": b"my-box.lan"}))
     assert refused is not None
     error = json.loads(refused.body)["error"]
     assert error["code"] == "FORBIDDEN"

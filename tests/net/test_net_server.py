@@ -49,7 +49,7 @@ def test_a_request_reaches_the_handler_with_its_raw_target_headers_and_body(run:
 @pytest.mark.parametrize("query", ["a=%", "a=%zz", "a=%ff", "a=1&a=2"])
 def test_a_query_that_can_be_read_in_two_ways_is_refused(query: str) -> None:
     with pytest.raises(InvalidArgs):
-        Request("GET", f"/?{query}".encode(), []).params()
+        Request("GET", f"/?{query}".encode(), {}).params()
 
 
 def test_requests_on_one_connection_are_answered_in_order_one_at_a_time(run: Run) -> None:

@@ -22,7 +22,7 @@ AUTHORIZATION = (b"authorization", f"Bearer {TOKEN}".encode())
 
 
 def ask(gateway, target, headers=(AUTHORIZATION,), method="GET"):
-    request = Request(method, target.encode(), list(headers))
+    request = Request(method, target.encode(), dict(headers))
     return asyncio.run(gateway.surface.handle(request))
 
 
@@ -142,7 +142,7 @@ def test_a_caller_sees_only_its_own_namespaces():
     surface = TypeScriptSurface(
         lambda _: caller, lambda: whole, lambda who: [one for one in whole.tools if who.sees(one.namespace)]
     )
-    response = asyncio.run(surface.handle(Request("GET", b"/runtime/tools.ts", [])))
+    response = asyncio.run(surface.handle(Request("GET", b"/runtime/tools.ts", {})))
     text = response.body.decode()
     assert "createIssue" in text
     assert "123server" not in text

@@ -1,4 +1,4 @@
-"""One client's connection: bytes to requests, one task per request, responses back in order.
+"""One client's connection: bytes to requests, one task that answers them, responses back in order.
 
 Reading and answering go on side by side, so that a lost client is noticed while its request is worked
 on; requests that arrive meanwhile wait in `queue`. Nothing here sets a timer: `sweep` is called for
@@ -14,6 +14,7 @@ from agent_gate.errors import GatewayError
 from agent_gate.net.head import bad, refuse
 from agent_gate.net.http import (
     BODILESS,
+    Answer,
     Request,
     Response,
     StreamResponse,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("agent_gate.net")
 
 SLICE = 64 * 1024
+ANSWERS = (Response, StreamResponse)
 INTERNAL = refusal(500, "INTERNAL", "the gateway failed on this request; its log has the details")
 
 
@@ -47,6 +49,7 @@ class Connection(RequestReader):
         "stalled_size",
         "stream",
         "task",
+        "wanted",
     )
 
     def __init__(self, server: "Server") -> None:
@@ -58,6 +61,7 @@ class Connection(RequestReader):
         self.stream: StreamResponse | None = None
         self.early: asyncio.Task[bool] | None = None
         self.drained: asyncio.Future[None] | None = None
+        self.wanted: asyncio.Future[Request | None] | None = None
         self.stalled = 0.0
         self.stalled_size = 0
 
@@ -82,15 +86,21 @@ class Connection(RequestReader):
 
     def _leave_task(self) -> None:
         """The client is gone: its request runs on, a stream that need not run on is cancelled."""
+        self._stop_serving()
         task, self.task = self.task, None
         active, self.active = self.active, None
-        if task is None or task.done():
+        if task is None or task.done() or active is None:
             return
         self.server.keep(task)
         if self.stream is not None and not self.stream.run_on:
             (self.early or task).cancel()
-        if active is not None:
-            active.lost()
+        active.lost()
+
+    def _stop_serving(self) -> None:
+        """End the task that waits for the next request."""
+        wanted, self.wanted = self.wanted, None
+        if wanted is not None and not wanted.done():
+            wanted.set_result(None)
 
     def pause_writing(self) -> None:
         if self.drained is None and self.transport is not None:
@@ -140,6 +150,7 @@ class Connection(RequestReader):
         self.reading = Reading.ENDED
         self.server.connections.discard(self)
         self.transport = None
+        self._stop_serving()
 
     # -- answering
 
@@ -179,22 +190,48 @@ class Connection(RequestReader):
     def _start(self, request: Request) -> None:
         self.active = request
         request.opener = self._begin
-        self.task = self.server.loop.create_task(self._answer(request))
+        wanted, self.wanted = self.wanted, None
+        if wanted is None:
+            self.task = self.server.loop.create_task(self._serve(request))
+        else:
+            wanted.set_result(request)
 
-    async def _answer(self, request: Request) -> None:
-        try:
-            response = await self.server.handler(request)
-        except GatewayError as error:
-            response = error_response(error)
-        except Exception:  # the boundary: a handler's fault is logged and becomes a 500
-            log.exception("the handler failed on %s %s", request.method, request.path)
-            response = INTERNAL
+    async def _serve(self, request: Request | None) -> None:
+        """Answer one request after the other: a task for each would cost more than many an answer."""
+        while request is not None:
+            try:
+                found = self.server.handler(request)
+                response = found if isinstance(found, ANSWERS) else await found
+            except GatewayError as error:
+                response = error_response(error)
+            except Exception:  # the boundary: a handler's fault is logged and becomes a 500
+                log.exception("the handler failed on %s %s", request.method, request.path)
+                response = INTERNAL
+            if self.early is None and isinstance(response, Response):
+                self._send(request, response)
+            elif not await self._streamed(request, response):
+                return
+            request = self.active or await self._following()
+
+    async def _streamed(self, request: Request, response: Answer) -> bool:
+        """Whether a whole stream went out: the one that the handler began, or else the one it returned."""
         if self.early is not None:
-            await self._end_early(request, self.early)
-        elif isinstance(response, Response):
-            self._send(request, response)
-        elif await self._send_stream(request, response):
+            early = self.early
+            await asyncio.wait((early,))
+            self.early = None
+            whole = not early.cancelled() and early.result()
+        else:
+            whole = not isinstance(response, Response) and await self._send_stream(request, response)
+        if whole:
             self._answered(keep_alive=request.keep_alive and not self.server.draining)
+        return whole
+
+    async def _following(self) -> Request | None:
+        """The next request on this connection; None when there will be none."""
+        if self.transport is None or self.reading is Reading.ENDED:
+            return None
+        self.wanted = self.server.loop.create_future()
+        return await self.wanted
 
     def _begin(self, response: StreamResponse) -> None:
         """The handler has something to say before its answer: stream it while the handler goes on."""
@@ -202,16 +239,10 @@ class Connection(RequestReader):
             self.early = self.server.loop.create_task(self._send_stream(self.active, response))
             self.server.keep(self.early)
 
-    async def _end_early(self, request: Request, early: "asyncio.Task[bool]") -> None:
-        """The handler is done; its stream goes on for as long as the client needs to read it."""
-        await asyncio.wait((early,))
-        self.early = None
-        if not early.cancelled() and early.result():
-            self._answered(keep_alive=request.keep_alive and not self.server.draining)
-
     def _send(self, request: Request, response: Response) -> None:
         transport = self.transport
         if transport is None:
+            self.active = None
             return
         server = self.server
         keep_alive = request.keep_alive and not server.draining
@@ -231,7 +262,7 @@ class Connection(RequestReader):
 
     def _answered(self, *, keep_alive: bool) -> None:
         """One response is out: go on with the next request, or end the connection."""
-        self.active = self.task = None
+        self.active = None
         if not keep_alive:
             self.queue.clear()
             self._linger(unread=self.reading is not Reading.BETWEEN)
@@ -249,7 +280,8 @@ class Connection(RequestReader):
             self._write_last(item)
             return
         self.queued_bytes -= len(item.body)
-        self._start(item)
+        self.active = item
+        item.opener = self._begin
         if self.backlog:
             self._work_backlog()
         transport = self.transport

@@ -21,6 +21,10 @@ ONCE = frozenset(
         b"origin",
         b"expect",
         b"upgrade",
+        b"idempotency-key",
+        b"agent-session",
+        b"mcp-session-id",
+        b"mcp-protocol-version",
     }
 )
 

@@ -1,11 +1,10 @@
 """Heads seen before: a client that repeats one, byte for byte, is not parsed and checked again."""
 
-from collections.abc import Hashable
 from typing import Any
 
 import msgspec
 
-from agent_gate.net.http import Header, Request
+from agent_gate.net.http import Request
 
 MOST = 1024
 LONGEST = 2048
@@ -14,24 +13,15 @@ AMBIGUOUS = (b"transfer-encoding", b"expect", b"upgrade")
 
 
 class KnownHead(msgspec.Struct):
-    """What all requests with the same head share. `notes` is for handlers, who may keep there what they read."""
+    """What all requests with the same head share, and where that head was accepted."""
 
     method: str
     target: bytes
-    headers: list[Header]
     fields: dict[bytes, bytes]
     version: str
     keep_alive: bool
     length: int
     guard: Any
-    notes: dict[Hashable, Any]
-
-    def request(self, body: bytes) -> Request:
-        request = Request(self.method, self.target, self.headers, self.fields, body=body)
-        request.version = self.version
-        request.keep_alive = self.keep_alive
-        request.notes = self.notes
-        return request
 
 
 class KnownHeads:
@@ -46,7 +36,9 @@ class KnownHeads:
         known = self._known.get(data[:at]) if 0 < at <= LONGEST else None
         if known is None or len(data) != at + 4 + known.length or known.guard is not guard:
             return None
-        return known.request(data[at + 4 :])
+        return Request(
+            known.method, known.target, known.fields, data[at + 4 :], known.keep_alive, known.version
+        )
 
     def learn(self, data: bytes, request: Request, guard: Any) -> None:
         """Remember the head of `request`, if `data` is that request and nothing else."""
@@ -60,11 +52,9 @@ class KnownHeads:
         self._known[data[:at]] = KnownHead(
             request.method,
             request.target,
-            request.headers,
             fields,
             request.version,
             request.keep_alive,
             len(request.body),
             guard,
-            {},
         )

@@ -6,7 +6,7 @@ stay bytes and are looked at only when asked for.
 
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
@@ -27,60 +27,28 @@ BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 encode_json = msgspec.json.encode
 
 
-class Request:
-    """One request. Names in `headers` are lower case; `target` is what stood in the request line.
-
-    `notes`, where there are any, are shared by all requests with the same head: what was read from it once.
+class Request(msgspec.Struct, eq=False):
+    """One request. Names in `fields` are lower case, repeated list headers joined by commas; `target` is what
+    stood in the request line.
     """
 
-    __slots__ = (
-        "_callbacks",
-        "_params",
-        "body",
-        "connected",
-        "fields",
-        "header",
-        "headers",
-        "keep_alive",
-        "method",
-        "notes",
-        "opener",
-        "peer",
-        "secure",
-        "target",
-        "uid",
-        "version",
-    )
+    method: str
+    target: bytes
+    fields: dict[bytes, bytes]
+    body: bytes = b""
+    keep_alive: bool = True
+    version: str = "1.1"
+    peer: str = ""
+    secure: bool = False
+    uid: int | None = None
+    connected: bool = True
+    opener: "Callable[[StreamResponse], None] | None" = None
+    callbacks: list[Callable[[], object]] | None = None
+    decoded: dict[str, str] | None = None
 
-    def __init__(
-        self,
-        method: str,
-        target: bytes,
-        headers: list[Header],
-        fields: dict[bytes, bytes] | None = None,
-        *,
-        body: bytes = b"",
-        peer: str = "",
-        secure: bool = False,
-        uid: int | None = None,
-    ) -> None:
-        self.method = method
-        self.target = target
-        self.headers = headers
-        self.body = body
-        self.peer = peer
-        self.secure = secure
-        self.uid = uid
-        self.connected = True
-        self.version = "1.1"
-        self.keep_alive = True
-        self.fields = dict(headers) if fields is None else fields
-        # One header's value by its lower-case name; repeated list headers come joined by commas.
-        self.header: Callable[[bytes], bytes | None] = self.fields.get
-        self.notes: dict[Hashable, Any] | None = None
-        self.opener: Callable[[StreamResponse], None] | None = None
-        self._callbacks: list[Callable[[], object]] | None = None
-        self._params: dict[str, str] | None = None
+    def header(self, name: bytes) -> bytes | None:
+        """One header's value by its lower-case name."""
+        return self.fields.get(name)
 
     @property
     def path(self) -> str:
@@ -96,18 +64,18 @@ class Request:
 
     def params(self) -> dict[str, str]:
         """The query decoded strictly; a bad escape, bad UTF-8 or a repeated name is refused."""
-        if self._params is None:
-            self._params = parse_query(self.query)
-        return self._params
+        if self.decoded is None:
+            self.decoded = parse_query(self.query)
+        return self.decoded
 
     def on_disconnect(self, callback: Callable[[], object]) -> None:
         """Call back once if the client's connection is lost before the response ended."""
         if not self.connected:
             callback()
-        elif self._callbacks is None:
-            self._callbacks = [callback]
+        elif self.callbacks is None:
+            self.callbacks = [callback]
         else:
-            self._callbacks.append(callback)
+            self.callbacks.append(callback)
 
     def begin(self, response: "StreamResponse") -> None:
         """Start to answer with a stream while the handler still runs; what it returns is then dropped."""
@@ -117,7 +85,7 @@ class Request:
     def lost(self) -> None:
         """The client is gone: tell everyone who asked."""
         self.connected = False
-        callbacks, self._callbacks = self._callbacks, None
+        callbacks, self.callbacks = self.callbacks, None
         for callback in callbacks or ():
             try:
                 callback()
@@ -146,22 +114,13 @@ def _unquote(text: str) -> str:
         raise InvalidArgs("the query is not UTF-8 after percent-decoding") from None
 
 
-class Response:
+class Response(msgspec.Struct, eq=False):
     """A whole answer. `headers` must not repeat Content-Type, Content-Length or Connection."""
 
-    __slots__ = ("body", "content_type", "headers", "status")
-
-    def __init__(
-        self,
-        status: int,
-        body: bytes = b"",
-        headers: Sequence[Header] = (),
-        content_type: bytes = JSON,
-    ) -> None:
-        self.status = status
-        self.body = body
-        self.headers = headers
-        self.content_type = content_type
+    status: int
+    body: bytes = b""
+    headers: Sequence[Header] = ()
+    content_type: bytes = JSON
 
 
 class StreamResponse:
@@ -190,7 +149,9 @@ class StreamResponse:
         self.run_on = run_on
 
 
-Handler = Callable[[Request], Awaitable[Response | StreamResponse]]
+Answer = Response | StreamResponse
+Handler = Callable[[Request], Answer | Awaitable[Answer]]
+"""Answers a request, at once where nothing has to be waited for."""
 
 
 def json_response(status: int, value: Any, headers: Sequence[Header] = ()) -> Response:

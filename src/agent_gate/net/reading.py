@@ -156,9 +156,9 @@ class RequestReader(asyncio.Protocol):
         version = parser.get_http_version()
         check_version(version, fields)
         check_body(fields, server.limits.body_bytes)
-        request = Request(method, target, headers, fields, peer=self.peer, secure=server.secure, uid=self.uid)
-        request.version = version
+        request = Request(method, target, fields, version=version)
         request.keep_alive = version == "1.1" and parser.should_keep_alive()
+        request.peer, request.secure, request.uid = self.peer, server.secure, self.uid
         if server.guard is not None:
             refused = server.guard.check(request)
             if refused is not None:

@@ -31,7 +31,7 @@ class Guard(Protocol):
 
 
 class Server:
-    """Serves one handler on one listener. `handler` is awaited once per request, in its own task."""
+    """Serves one handler on one listener. `handler` is asked once per request; each connection has its own task."""
 
     def __init__(
         self,

@@ -267,7 +267,7 @@ def open_websocket(
 
 def _handshake(request: Request) -> Handshake:
     headers = Headers()
-    for name, value in request.headers:
+    for name, value in request.fields.items():
         headers[name.decode("ascii")] = value.decode("latin-1").strip()
     path, protocol = request.target.decode("ascii"), f"HTTP/{request.version}"
     return Handshake(path=path, headers=headers, method=request.method, protocol=protocol)

@@ -19,7 +19,7 @@ def gateway(tmp_path_factory):
 
 def get(path, page=None, **headers):
     given = [(name.encode(), value.encode()) for name, value in headers.items()]
-    return (page or Page(folder())).serve(Request("GET", path.encode(), given), welcome=True)
+    return (page or Page(folder())).serve(Request("GET", path.encode(), dict(given)), welcome=True)
 
 
 def test_a_stranger_is_told_how_to_log_in_and_a_person_gets_the_page(gateway):

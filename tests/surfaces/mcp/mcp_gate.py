@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 from agent_gate.app import Gateway
 from agent_gate.config.options import Options
 from agent_gate.net.guard import HostGuard
-from agent_gate.net.http import Request, Response, StreamResponse
+from agent_gate.net.http import Answer, Request
 from agent_gate.net.server import Server
 
 TOKEN = "a-token-for-tests-0123456789"
@@ -51,12 +51,12 @@ class Gate:
         await self.open_server.start("127.0.0.1", 0)
         self.open_server.guard = HostGuard(["127.0.0.1"], self.open_server.port)
 
-    async def _with_token(self, request: Request) -> Response | StreamResponse:
-        headers = [*request.headers, (b"authorization", f"Bearer {TOKEN}".encode())]
-        inner = Request(request.method, request.target, headers, body=request.body, peer=request.peer)
+    def _with_token(self, request: Request) -> Answer | Awaitable[Answer]:
+        fields = {**request.fields, b"authorization": f"Bearer {TOKEN}".encode()}
+        inner = Request(request.method, request.target, fields, body=request.body, peer=request.peer)
         inner.opener = request.opener
         request.on_disconnect(inner.lost)
-        return await self.gateway.mcp.handle(inner)
+        return self.gateway.mcp.handle(inner)
 
     @property
     def url(self) -> str:

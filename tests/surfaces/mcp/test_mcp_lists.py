@@ -14,6 +14,7 @@ from agent_gate.core.call import Call, Caller
 from agent_gate.core.tool import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
 from agent_gate.surfaces.mcp import Reply, lists
+from agent_gate.surfaces.mcp.modes import Held
 from agent_gate.surfaces.mcp.templates import fits
 
 SCHEMA = {"type": "object", "$defs": {"z": {"const": 1}}, "properties": {"b": {}, "a": {"$ref": "#/$defs/z"}}}
@@ -243,7 +244,7 @@ class Meta:
     def list(self, caller: Caller, era: str) -> bytes | None:
         return encode([{"name": "run", "inputSchema": {"type": "object"}, "era": era}])
 
-    def call(self, call: Call, resumes: str | None) -> Awaitable[Reply] | None:
+    def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:  # noqa: ARG002
         if call.tool != "run":
             return None
         if resumes is not None:
