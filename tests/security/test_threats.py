@@ -84,6 +84,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             REST + "test_hostile_json_gets_an_error_and_the_next_call_is_served",
             SOCKET + "test_json_that_two_parsers_could_read_differently_is_a_parse_error",
             MCP + "hostile.py::test_arguments_nested_too_deep_are_refused_before_anybody_walks_them",
+            MCP + "repeats.py::test_a_request_that_gives_a_key_twice_is_a_parse_error_and_runs_nothing",
         ),
     ),
     "T09": (

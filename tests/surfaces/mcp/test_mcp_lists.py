@@ -244,7 +244,7 @@ class Meta:
     def list(self, caller: Caller, era: str) -> bytes | None:
         return encode([{"name": "run", "inputSchema": {"type": "object"}, "era": era}])
 
-    def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:  # noqa: ARG002
+    def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:
         if call.tool != "run":
             return None
         if resumes is not None:

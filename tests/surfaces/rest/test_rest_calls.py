@@ -1,8 +1,10 @@
 """One complete way through the gate: an agent over REST, a YAML tool, policy, a person, an HTTP API, the record."""
 
 import json
+import socket
 import threading
 import time
+from urllib.parse import urlsplit
 
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, running
@@ -360,6 +362,20 @@ def test_an_idempotency_key_runs_once_and_other_arguments_are_refused(gateway, a
     assert len(api.requests) == 1
     other = gateway.call("get_state", {"entity_id": "else"}, headers=key)
     assert (other.status, len(api.requests)) == (400, 1)
+
+
+def test_two_idempotency_keys_in_one_request_are_refused(gateway, api):
+    head = (
+        b"POST /api/tools/get_state HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %b\r\n"
+        b"idempotency-key: k-a\r\nidempotency-key: k-b\r\nconnection: close\r\ncontent-length: 17\r\n\r\n"
+    )
+    address = urlsplit(gateway.url)
+    with socket.create_connection((address.hostname, address.port), 10) as raw:
+        raw.sendall(head % TOKEN.encode() + b'{"entity_id":"k"}')
+        reply = b"".join(iter(lambda: raw.recv(65536), b""))
+    assert reply.startswith(b"HTTP/1.1 400 ")
+    assert b"idempotency-key is given twice" in reply
+    assert not api.requests
 
 
 def test_calls_over_the_limit_are_refused_with_when_to_come_back(gateway):

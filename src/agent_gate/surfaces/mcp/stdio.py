@@ -8,6 +8,7 @@ from typing import Protocol
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Json
 from agent_gate.surfaces.mcp.posting import check_version
+from agent_gate.surfaces.mcp.repeats import refuse_repeats
 from agent_gate.surfaces.mcp.sessions import Session
 from agent_gate.surfaces.mcp.subscriptions import Listen
 from agent_gate.surfaces.mcp.surface import McpSurface
@@ -99,18 +100,19 @@ class StdioServer:
                 raise RpcError(PARSE_ERROR, f"A message may have at most {LONGEST_LINE} bytes")
             message = read_message(line)
             if message.id and message.method:
-                self._request(message)
+                self._request(line, message)
             else:
                 await self._without_answer(message)
         except RpcError as error:
             self.send(error_response(bytes(message.id), error))
 
-    def _request(self, message: Message) -> None:
+    def _request(self, line: bytes, message: Message) -> None:
         number, method = bytes(message.id), message.method
         if method == "initialize":
             self._initialize(message)
             return
         params, meta = read_params(method, message.params)
+        refuse_repeats(line, message, params)
         modern = META_VERSION in meta
         if modern:
             check_version(str(meta[META_VERSION]).encode(), meta)

@@ -24,6 +24,7 @@ from agent_gate.surfaces.mcp.methods import Methods
 from agent_gate.surfaces.mcp.modes import Mode
 from agent_gate.surfaces.mcp.notices import Notices
 from agent_gate.surfaces.mcp.posting import STREAM_HEADERS, HttpVisit, ModernChecks, check_version
+from agent_gate.surfaces.mcp.repeats import refuse_repeats
 from agent_gate.surfaces.mcp.sealing import Sealer
 from agent_gate.surfaces.mcp.sessions import Session, Sessions
 from agent_gate.surfaces.mcp.streams import Stream
@@ -138,6 +139,7 @@ class McpSurface:
         if not message.id or not message.method:
             return self._modern_notification(message, version)
         params, meta = read_params(message.method, message.params)
+        refuse_repeats(request.body, message, params)
         self._checks.check(request, caller, version, message.method, params, meta)
         visit = HttpVisit(request, caller, MODERN, mode, None, bytes(message.id))
         visit.meta = meta
@@ -200,6 +202,7 @@ class McpSurface:
             self._without_answer(session, message)
             return ACCEPTED
         params, meta = read_params(message.method, message.params)
+        refuse_repeats(request.body, message, params)
         era = session.era if session is not None else HANDSHAKE_HEADERS.get(version or b"", UNSAID_ERA)
         if version is None and session is None and META_VERSION in meta:
             raise mismatch("MCP-Protocol-Version", "is missing")

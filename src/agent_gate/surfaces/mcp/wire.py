@@ -76,6 +76,7 @@ class Message(msgspec.Struct, gc=False):
     params: Raw = NOTHING
     result: Raw = NOTHING
     error: Raw = NOTHING
+    jsonrpc: Any = None
 
 
 class CallParams(msgspec.Struct, gc=False):

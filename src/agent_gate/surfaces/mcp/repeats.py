@@ -1,0 +1,59 @@
+"""Messages that give a key twice in one object are refused: two programs could read them differently.
+
+Every key is followed by a colon, so a text has more of them than what was parsed has keys where one was repeated.
+Counting is all that most messages cost; only what colons inside strings make doubtful is taken apart.
+"""
+
+from agent_gate.core.strict import STRING
+from agent_gate.core.tool import Json
+from agent_gate.surfaces.mcp.wire import PARSE_ERROR, CallParams, Message, Params, RpcError, decode
+
+CONTAINERS = frozenset({dict, list})
+BLANK = bytes.maketrans(b"\t\n\r", b"   ")
+
+
+def refuse_repeats(body: bytes, message: Message, params: Params) -> None:
+    """Raise where an object of the request in `body`, read as `message` and `params`, gives a key twice."""
+    keys = 2 if message.jsonrpc is None else 3
+    if type(params) is CallParams:
+        keys += 2
+        given, meta = params.given, params.meta
+        if given is not None:
+            keys += 1 + keys_in(given)
+        if meta:
+            keys += 1 + keys_in(meta)
+    elif message.params and isinstance(params, dict):
+        keys += 1 + keys_in(params)
+    if body.count(b":") != keys:
+        look_closer(body, keys)
+
+
+def keys_in(value: dict[str, Json]) -> int:
+    """The keys of this object and of all inside it; never deeper than what was let in."""
+    count = len(value)
+    for item in value.values():
+        kind = type(item)
+        if kind in CONTAINERS and item:
+            count += keys_in(item) if kind is dict else keys_in_items(item)
+    return count
+
+
+def keys_in_items(items: list[Json]) -> int:
+    return sum(
+        keys_in(item) if type(item) is dict else keys_in_items(item)
+        for item in items
+        if type(item) in CONTAINERS
+    )
+
+
+def look_closer(body: bytes, keys: int) -> None:
+    """Leave out colons that are text, as far as counting can tell; what is unclear then is read as a whole."""
+    after_quotes = body.count(b'":')
+    if after_quotes != keys:
+        # An escaped quote ends no key, unless it is the backslash before it that is escaped.
+        after_quotes -= body.count(b'\\":') if b'\\\\"' not in body else 0
+    apart = body.translate(BLANK).find(b" :") >= 0
+    if after_quotes == keys and not apart:
+        return
+    if STRING.sub("", body.decode()).count(":") != keys_in(decode(body)):
+        raise RpcError(PARSE_ERROR, "Parse error: a key is given twice in one object")
