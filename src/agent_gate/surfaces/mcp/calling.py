@@ -1,6 +1,6 @@
 """`tools/call`: from the request's parameters through `Calls` to a result, and what happens while a person is asked."""
 
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agent_gate.calls import Calls
-from agent_gate.core.call import Call, Outcome, Pending, new_id
+from agent_gate.core.call import Call, Outcome, Pending
 from agent_gate.core.call import State as CallState
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
@@ -67,10 +67,8 @@ def passed_meta(wanted: CallParams, state: State | None) -> Mapping[str, Json]:
     return meta
 
 
-def round_key(wanted: CallParams, state: State | None) -> str | None:
+def round_key(wanted: CallParams) -> str:
     """A further round runs once, whatever key its client names: the same state finds what its first use ended in."""
-    if state is None:
-        return None
     return "round:" + sha256(str(wanted.request_state).encode()).hexdigest()
 
 
@@ -93,35 +91,39 @@ class Calling:
 
     async def answer(self, visit: Visit, wanted: CallParams) -> bytes:
         """The result object of one call; `RpcError` where the protocol wants an error."""
-        if wanted.input_responses is not msgspec.UNSET:
-            check_responses(wanted.input_responses)
         state = None
-        if wanted.request_state is not msgspec.UNSET:
-            about = subject("tools/call", wanted.name, wanted.arguments)
-            state = self._sealer.open(wanted.request_state, visit.caller.name, about)
+        if wanted.request_state is not msgspec.UNSET or wanted.input_responses is not msgspec.UNSET:
+            state = await self._earlier_round(visit, wanted)
         resumes = state.value if state is not None and state.kind == "call" else None
-        if resumes is not None:
-            await self._take_answer(visit, wanted, resumes)
         call = self._call(visit, wanted, state)
-        if resumes is None and wanted.name != GATE_RESULT:
-            visit.call_id = call.id
         mode = self._modes.get(visit.mode)
         reply = mode.call(call, resumes, partial(self._held, visit)) if mode is not None else None
-        if reply is not None:
-            return self._render(visit, wanted, await reply)
-        return self._render(visit, wanted, await self._catalog(visit, call, resumes))
+        if resumes is None and wanted.name != GATE_RESULT:
+            visit.call_id = call.id
+            if reply is None:
+                return self._render(visit, wanted, await self._run(visit, call))
+        return self._render(visit, wanted, await (reply or self._looked_up(visit, call.arguments, resumes)))
 
-    async def _take_answer(self, visit: Visit, wanted: CallParams, call_id: str) -> None:
-        """What the person behind the client said to an approval that was put to them."""
-        if wanted.input_responses is not msgspec.UNSET and APPROVAL in wanted.input_responses:
-            await self._calls.client_answered(call_id, visit.caller, wanted.input_responses[APPROVAL])
+    async def _earlier_round(self, visit: Visit, wanted: CallParams) -> State | None:
+        """What an earlier round of this call left behind, and what the person behind the client said since."""
+        responses = wanted.input_responses
+        if responses is not msgspec.UNSET:
+            check_responses(responses)
+        if wanted.request_state is msgspec.UNSET:
+            return None
+        about = subject("tools/call", wanted.name, wanted.arguments)
+        state = self._sealer.open(wanted.request_state, visit.caller.name, about)
+        if state.kind == "call" and responses is not msgspec.UNSET and APPROVAL in responses:
+            await self._calls.client_answered(state.value, visit.caller, responses[APPROVAL])
+        return state
 
-    def _catalog(self, visit: Visit, call: Call, resumes: str | None) -> Awaitable[Outcome | Pending]:
-        if resumes is not None:
-            return self._resumed(visit, resumes)
-        if call.tool == GATE_RESULT:
-            return self._looked_up(visit, call.arguments)
-        return self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
+    async def _run(self, visit: Visit, call: Call) -> Outcome | Pending:
+        """Run a call of the catalog; only one that has to wait for a person is held."""
+        began, patient = self._clock.monotonic(), "progressToken" not in visit.meta
+        reply = await self._calls.run(call, wait=self._hold if patient else min(self._beat, self._hold))
+        if patient or not isinstance(reply, Pending):
+            return reply
+        return await self._on_hold(visit, reply, began)
 
     def _call(self, visit: Visit, wanted: CallParams, state: State | None) -> Call:
         meta = wanted.meta
@@ -130,28 +132,26 @@ class Calling:
             tool=wanted.name,
             arguments=wanted.arguments,
             caller=visit.caller,
-            id=new_id(),
             surface="mcp",
             session=visit.agent_session,
             client_id=decode(visit.id),
-            idempotency_key=round_key(wanted, state) or idempotency_key(meta),
+            idempotency_key=idempotency_key(meta) if state is None else round_key(wanted),
             trace=trace if isinstance(trace, str) else visit.trace,
             continues=state is not None,
             meta=passed_meta(wanted, state),
             conversation=visit,
         )
 
-    async def _looked_up(self, visit: Visit, arguments: Mapping[str, Json]) -> Outcome | Pending:
-        ident = arguments.get("id")
-        if not isinstance(ident, str) or len(arguments) != 1:
+    async def _looked_up(
+        self, visit: Visit, arguments: Mapping[str, Json], resumes: str | None
+    ) -> Outcome | Pending:
+        """The outcome of a call that was made before; it never runs again."""
+        ident = resumes if resumes is not None else arguments.get("id")
+        if not isinstance(ident, str) or (resumes is None and len(arguments) != 1):
             error = InvalidArgs(f"{GATE_RESULT} takes one argument: id, the id of the call that waits")
             return Outcome(call_id="", state=CallState.REFUSED, error=error)
-        return await self._resumed(visit, ident[:64])
-
-    async def _resumed(self, visit: Visit, call_id: str) -> Outcome | Pending:
-        """The outcome of a call that was made before; it never runs again."""
         return await self._held(
-            visit, lambda seconds: self._calls.outcome(call_id, visit.caller, wait=seconds)
+            visit, lambda seconds: self._calls.outcome(ident[:64], visit.caller, wait=seconds)
         )
 
     async def _held(self, visit: Visit, first: Wait) -> Outcome | Pending:
@@ -159,7 +159,9 @@ class Calling:
         if visit.progress_token is None:
             return await first(self._hold)
         began = self._clock.monotonic()
-        reply = await first(min(self._beat, self._hold))
+        return await self._on_hold(visit, await first(min(self._beat, self._hold)), began)
+
+    async def _on_hold(self, visit: Visit, reply: Outcome | Pending, began: float) -> Outcome | Pending:
         while isinstance(reply, Pending) and reply.question is None:
             waited = self._clock.monotonic() - began
             if waited >= self._hold:

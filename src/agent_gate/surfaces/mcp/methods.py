@@ -25,8 +25,6 @@ from agent_gate.surfaces.mcp.wire import (
     Params,
     RpcError,
     encode,
-    error_response,
-    response,
 )
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
@@ -39,7 +37,7 @@ CAPABILITIES: dict[str, Json] = {
     "completions": {},
     "logging": {},
 }
-FAULT = "Something went wrong inside the gateway; its log says what"
+FAULT = RpcError(INTERNAL_ERROR, "Something went wrong inside the gateway; its log says what")
 Quick = Callable[[Visit, dict[str, Any]], bytes]
 Slow = Callable[[Visit, dict[str, Any]], Awaitable[bytes]]
 
@@ -89,17 +87,8 @@ class Methods:
         handler = self._quick[visit.modern].get(method)
         return handler(visit, params) if handler is not None else None
 
-    async def slow(self, visit: Visit, method: str, params: Params) -> tuple[int, bytes]:
-        """The answer to any other request: zero or the error's code, and the whole response."""
-        try:
-            return 0, response(visit.id, await self._result(visit, method, params))
-        except RpcError as error:
-            return error.code, error_response(visit.id, error)
-        except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own
-            log.exception("%s failed", method[:64])
-            return INTERNAL_ERROR, error_response(visit.id, RpcError(INTERNAL_ERROR, FAULT))
-
-    def _result(self, visit: Visit, method: str, params: Params) -> Awaitable[bytes]:
+    def slow(self, visit: Visit, method: str, params: Params) -> Awaitable[bytes]:
+        """The result of any other request; `RpcError` is for the client, anything else a `FAULT`."""
         if isinstance(params, CallParams):
             return self._calling.answer(visit, params)
         handler = self._slow[visit.modern].get(method)

@@ -23,25 +23,15 @@ from agent_gate.surfaces.mcp.wire import (
 
 EVENT_STREAM = b"text/event-stream"
 MODERN_HEADER = MODERN.encode()
+NOTHING_DECLARED: Mapping[str, Json] = {}
 STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 
 
-class HttpVisit(Visit):
+class HttpVisit(Visit, kw_only=True, eq=False):
     """A request over HTTP. The first message before its answer opens the event stream."""
 
-    __slots__ = ("request_in", "stream")
-
-    def __init__(
-        self, request: Request, caller: Caller, era: str, mode: str, session: Session | None, number: bytes
-    ) -> None:
-        super().__init__(caller, era, mode, session, number)
-        self.request_in = request
-        self.stream: Stream | None = None
-        if session is None:
-            said = request.header(b"agent-session")
-            self.agent_session = said.decode("ascii", "replace")[:128] if said else None
-        trace = request.header(b"traceparent")
-        self.trace = trace.decode("ascii", "replace")[:128] if trace else None
+    request_in: Request
+    stream: Stream | None = None
 
     def emit(self, message: bytes) -> None:
         if self.stream is None:
@@ -58,6 +48,43 @@ class HttpVisit(Visit):
             if answer:
                 self.stream.put(answer)
             self.stream.end()
+
+
+def modern_visit(
+    request: Request, caller: Caller, mode: str, number: bytes, meta: Mapping[str, Json]
+) -> HttpVisit:
+    """A request of the revision in which each says everything for itself."""
+    fields, capabilities = request.fields, meta[META_CAPABILITIES]
+    session, trace = short(fields.get(b"agent-session")), short(fields.get(b"traceparent"))
+    return HttpVisit(
+        caller, MODERN, True, mode, None, number, meta, capabilities, session, trace, request_in=request
+    )
+
+
+def handshake_visit(
+    request: Request,
+    caller: Caller,
+    era: str,
+    mode: str,
+    session: Session | None,
+    number: bytes,
+    meta: Mapping[str, Json],
+) -> HttpVisit:
+    """A request of a revision with a handshake; not every client keeps the session that it was given."""
+    fields, capabilities = request.fields, NOTHING_DECLARED
+    named: str | None
+    if session is not None:
+        named, capabilities = session.id, session.capabilities
+    else:
+        named = short(fields.get(b"agent-session"))
+    trace = short(fields.get(b"traceparent"))
+    return HttpVisit(
+        caller, era, False, mode, session, number, meta, capabilities, named, trace, request_in=request
+    )
+
+
+def short(header: bytes | None) -> str | None:
+    return header.decode("ascii", "replace")[:128] if header else None
 
 
 class ModernChecks:

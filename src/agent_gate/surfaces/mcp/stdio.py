@@ -1,12 +1,14 @@
 """`StdioServer`: the same surface for one client over stdin and stdout, one message a line."""
 
 import asyncio
+import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Json
+from agent_gate.surfaces.mcp.methods import FAULT
 from agent_gate.surfaces.mcp.posting import check_version
 from agent_gate.surfaces.mcp.repeats import refuse_repeats
 from agent_gate.surfaces.mcp.sessions import Session
@@ -32,6 +34,8 @@ from agent_gate.surfaces.mcp.wire import (
     response,
 )
 
+log = logging.getLogger("agent_gate.surfaces.mcp")
+
 LONGEST_LINE = 4 * 1024 * 1024
 
 
@@ -40,17 +44,13 @@ class Writer(Protocol):
     async def drain(self) -> None: ...
 
 
-class StdioVisit(Visit):
+class StdioVisit(Visit, kw_only=True, eq=False):
     """A request of the one client; everything goes out on the same pipe."""
 
-    __slots__ = ("_send",)
-
-    def __init__(self, server: "StdioServer", era: str, number: bytes) -> None:
-        super().__init__(server.caller, era, server.mode, server.session, number)
-        self._send = server.send
+    send: Callable[[bytes], None]
 
     def emit(self, message: bytes) -> None:
-        self._send(message)
+        self.send(message)
 
 
 class StdioSession(Session):
@@ -116,11 +116,7 @@ class StdioServer:
         modern = META_VERSION in meta
         if modern:
             check_version(str(meta[META_VERSION]).encode(), meta)
-        era = MODERN if modern else (self.session.era if self.session is not None else UNSAID_ERA)
-        visit = StdioVisit(self, era, number)
-        visit.meta = meta
-        if modern:
-            visit.capabilities, visit.session = meta[META_CAPABILITIES], None
+        visit = self._visit(number, meta, modern=modern)
         result = self.surface.methods.quick(visit, method, params)
         if result is not None:
             self.send(response(number, result))
@@ -130,6 +126,18 @@ class StdioServer:
             task = asyncio.get_running_loop().create_task(self._answer(visit, method, params))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _visit(self, number: bytes, meta: Mapping[str, Json], *, modern: bool) -> StdioVisit:
+        session, named = self.session, self.session.id if self.session is not None else None
+        if modern:
+            era, capabilities, session = MODERN, meta[META_CAPABILITIES], None
+        elif session is not None:
+            era, capabilities = session.era, session.capabilities
+        else:
+            era, capabilities = UNSAID_ERA, {}
+        return StdioVisit(
+            self.caller, era, modern, self.mode, session, number, meta, capabilities, named, send=self.send
+        )
 
     def _initialize(self, message: Message) -> None:
         if self.session is not None:
@@ -150,8 +158,12 @@ class StdioServer:
     async def _answer(self, visit: Visit, method: str, params: Params) -> None:
         self._visits.setdefault(visit.id, visit)
         try:
-            _, body = await self.surface.methods.slow(visit, method, params)
-            self.send(body)
+            self.send(response(visit.id, await self.surface.methods.slow(visit, method, params)))
+        except RpcError as error:
+            self.send(error_response(visit.id, error))
+        except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own
+            log.exception("%s failed", method[:64])
+            self.send(error_response(visit.id, FAULT))
         finally:
             self._visits.pop(visit.id, None)
 

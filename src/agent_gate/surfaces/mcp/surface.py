@@ -5,6 +5,7 @@ turns into an event stream.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from typing import Any
 
@@ -14,16 +15,23 @@ from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, SystemClock
 from agent_gate.errors import GatewayError
-from agent_gate.net.http import Request, Response, StreamResponse, refusal
+from agent_gate.net.http import Answer, Request, Response, StreamResponse, refusal
 from agent_gate.surfaces.mcp.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
 from agent_gate.surfaces.mcp.challenge import WELL_KNOWN, metadata, turned_away
 from agent_gate.surfaces.mcp.contexts import Contexts, Sources
 from agent_gate.surfaces.mcp.headers import mismatch
 from agent_gate.surfaces.mcp.lists import ToolLists, Visible
-from agent_gate.surfaces.mcp.methods import Methods
+from agent_gate.surfaces.mcp.methods import FAULT, Methods
 from agent_gate.surfaces.mcp.modes import Mode
 from agent_gate.surfaces.mcp.notices import Notices
-from agent_gate.surfaces.mcp.posting import STREAM_HEADERS, HttpVisit, ModernChecks, check_version
+from agent_gate.surfaces.mcp.posting import (
+    STREAM_HEADERS,
+    HttpVisit,
+    ModernChecks,
+    check_version,
+    handshake_visit,
+    modern_visit,
+)
 from agent_gate.surfaces.mcp.repeats import refuse_repeats
 from agent_gate.surfaces.mcp.sealing import Sealer
 from agent_gate.surfaces.mcp.sessions import Session, Sessions
@@ -34,7 +42,6 @@ from agent_gate.surfaces.mcp.wire import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    META_CAPABILITIES,
     META_VERSION,
     MODERN,
     PARSE_ERROR,
@@ -51,14 +58,16 @@ from agent_gate.surfaces.mcp.wire import (
     response,
 )
 
+log = logging.getLogger("agent_gate.surfaces.mcp")
+
 HANDSHAKE_HEADERS = {era.encode(): era for era in HANDSHAKE_ERAS}
 PATHS = {b"/mcp": "", b"/mcp/full": "full", b"/mcp/proxy": "proxy", b"/mcp/gateway": "gateway"}
 ACCEPTED = Response(202)
 MOST_LISTENS = 64
 HANDSHAKE_STATUSES = {code: STATUSES[code] for code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH)}
 
-Answer = Response | StreamResponse
-ANSWERS = (Response, StreamResponse)
+NO_MESSAGE = Message()
+DRAIN_LOOK = 0.02
 
 
 class UnknownSession(RpcError):
@@ -86,7 +95,7 @@ class McpSurface:
         beat: float = BEAT_SECONDS,
         instructions: str = "",
     ) -> None:
-        clock = clock or SystemClock()
+        self._clock = clock = clock or SystemClock()
         sealer = Sealer(seal_key, clock)
         self.modes = dict(modes or {})
         self.door = door
@@ -100,8 +109,9 @@ class McpSurface:
         self._checks = ModernChecks(shelf)
         self._listens: dict[Listen, Stream] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._under_way: set[HttpVisit] = set()
 
-    async def handle(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> Answer | Awaitable[Answer]:
         mode = PATHS.get(request.target)
         if mode is None:
             if request.path.startswith(WELL_KNOWN):
@@ -113,14 +123,12 @@ class McpSurface:
             caller = self.door.enter(request)
         except GatewayError as error:
             return turned_away(request, error)
-        mode = mode or caller.mode
         if request.method == "POST":
-            found = self._post(request, caller, mode)
-            return found if isinstance(found, ANSWERS) else await found
+            return self._post(request, caller, mode or caller.mode)
         return self._get_or_delete(request, caller)
 
     def _post(self, request: Request, caller: Caller, mode: str) -> Answer | Awaitable[Answer]:
-        message, version = Message(), request.header(b"mcp-protocol-version")
+        message, version = NO_MESSAGE, request.fields.get(b"mcp-protocol-version")
         modern = version is not None and version not in HANDSHAKE_HEADERS
         try:
             message = read_message(request.body)
@@ -141,9 +149,7 @@ class McpSurface:
         params, meta = read_params(message.method, message.params)
         refuse_repeats(request.body, message, params)
         self._checks.check(request, caller, version, message.method, params, meta)
-        visit = HttpVisit(request, caller, MODERN, mode, None, bytes(message.id))
-        visit.meta = meta
-        visit.capabilities = meta[META_CAPABILITIES]
+        visit = modern_visit(request, caller, mode, bytes(message.id), meta)
         result = self.methods.quick(visit, message.method, params)
         if result is not None:
             return Response(200, response(visit.id, result))
@@ -206,8 +212,7 @@ class McpSurface:
         era = session.era if session is not None else HANDSHAKE_HEADERS.get(version or b"", UNSAID_ERA)
         if version is None and session is None and META_VERSION in meta:
             raise mismatch("MCP-Protocol-Version", "is missing")
-        visit = HttpVisit(request, caller, era, mode, session, bytes(message.id))
-        visit.meta = meta
+        visit = handshake_visit(request, caller, era, mode, session, bytes(message.id), meta)
         result = self.methods.quick(visit, message.method, params)
         if result is not None:
             return Response(200, response(visit.id, result))
@@ -250,18 +255,23 @@ class McpSurface:
 
     async def _run(self, visit: HttpVisit, method: str, params: Params) -> Answer:
         """Answer as JSON, or on the stream that was opened meanwhile. A call goes on when its client has gone."""
-        session, task, body = visit.session, asyncio.current_task(), b""
-        assert task is not None
-        self._tasks.add(task)
+        session, code, body = visit.session, 0, b""
+        self._under_way.add(visit)
         if session is not None:
             session.visits.setdefault(visit.id, visit)
         try:
-            code, body = await self.methods.slow(visit, method, params)
+            body = response(visit.id, await self.methods.slow(visit, method, params))
+        except RpcError as error:
+            code, body = error.code, error_response(visit.id, error)
+        except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own
+            log.exception("%s failed", method[:64])
+            code, body = FAULT.code, error_response(visit.id, FAULT)
         finally:
             if session is not None and session.visits.get(visit.id) is visit:
                 del session.visits[visit.id]
-            visit.finish(body)
-            self._tasks.discard(task)
+            if visit.stream is not None:
+                visit.finish(body)
+            self._under_way.discard(visit)
         return Response(STATUSES.get(code, 200) if code and visit.modern else 200, body)
 
     def _get_or_delete(self, request: Request, caller: Caller) -> Answer:
@@ -307,8 +317,11 @@ class McpSurface:
         for listen, stream in list(self._listens.items()):
             stream.put(listen.goodbye())
             self._unlisten(listen)
+        deadline = self._clock.monotonic() + seconds
+        while self._under_way and self._clock.monotonic() < deadline:
+            await asyncio.sleep(DRAIN_LOOK)
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            _, late = await asyncio.wait(self._tasks, timeout=max(0.1, deadline - self._clock.monotonic()))
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)

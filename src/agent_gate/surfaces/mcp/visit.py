@@ -1,7 +1,8 @@
 """`Visit`: one request of a client while it is answered, and the way back to that client meanwhile."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
+
+import msgspec
 
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Json
@@ -11,7 +12,6 @@ from agent_gate.surfaces.mcp.wire import (
     ELICITED,
     LOG,
     META_LOG_LEVEL,
-    MODERN,
     PROGRESS,
     notification,
     request,
@@ -22,39 +22,24 @@ RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 NO_BACK = "This client cannot be asked anything while its request runs"
 
 
-class Visit(ABC):
+class Visit(msgspec.Struct, eq=False):
     """The `Conversation` of a call. Each transport says how a message gets out."""
 
-    __slots__ = (
-        "agent_session",
-        "call_id",
-        "caller",
-        "capabilities",
-        "era",
-        "id",
-        "meta",
-        "mode",
-        "modern",
-        "session",
-        "trace",
-    )
+    caller: Caller
+    era: str
+    modern: bool
+    mode: str
+    session: Session | None
+    id: bytes
+    meta: Mapping[str, Json]
+    capabilities: Mapping[str, Json]
+    agent_session: str | None = None
+    trace: str | None = None
+    call_id: str = ""
 
-    def __init__(self, caller: Caller, era: str, mode: str, session: Session | None, number: bytes) -> None:
-        self.caller = caller
-        self.era = era
-        self.modern = era == MODERN
-        self.mode = mode
-        self.session = session
-        self.id = number
-        self.capabilities: Mapping[str, Json] = session.capabilities if session is not None else {}
-        self.meta: Mapping[str, Json] = {}
-        self.call_id = ""
-        self.agent_session: str | None = session.id if session is not None else None
-        self.trace: str | None = None
-
-    @abstractmethod
     def emit(self, message: bytes) -> None:
         """Send one message to the client before the answer."""
+        raise NotImplementedError
 
     @property
     def progress_token(self) -> Json:
