@@ -40,15 +40,12 @@ class TooLarge(BadReply):
     """The reply is larger than the caller allows."""
 
 
-class Reply:
+class Reply(msgspec.Struct, eq=False, gc=False):
     """A whole reply. Header names are lower case; nothing in the body was decoded."""
 
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self, status: int, headers: list[Header], body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
+    status: int
+    headers: list[Header]
+    body: bytes
 
     def header(self, name: bytes) -> bytes | None:
         """The first header of that lower-case name."""
@@ -70,24 +67,15 @@ class StreamReply:
 
     __slots__ = ("_buffer", "_buffered", "_error", "_over", "_waiter", "_wire", "headers", "status")
 
-    def __init__(self, wire: "Wire | None", status: int, headers: list[Header]) -> None:
+    def __init__(self, wire: "Wire", status: int, headers: list[Header]) -> None:
         self.status = status
         self.headers = headers
-        self._wire = wire
+        self._wire: Wire | None = wire
         self._buffer: deque[bytes] = deque()
         self._buffered = 0
         self._over = False
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
-
-    @classmethod
-    def whole(cls, status: int, headers: list[Header], body: bytes) -> Self:
-        """A reply so short that it was waited for."""
-        reply = cls(None, status, headers)
-        reply._over = True
-        reply._buffer.append(body)
-        reply._buffered = len(body)
-        return reply
 
     @property
     def deadline(self) -> float:
@@ -236,14 +224,15 @@ class Wire(asyncio.Protocol):
         self.whole = sending.whole
         self.head_done = self.until_close = False
         self.received = self.size = 0
-        self.set_deadline(sending.deadline)
+        self.deadline = sending.deadline
+        if sending.deadline < self.pool.sweep_at:
+            self.pool.sweep_by(sending.deadline)
         self.transport.write(sending.data)
         return waiter
 
     def set_deadline(self, when: float) -> None:
         self.deadline = when
-        if when < self.pool.sweep_at:
-            self.pool.sweep_by(when)
+        self.pool.sweep_by(when)
 
     def expire(self) -> None:
         self.fail(Lost(f"no reply from {self.target.origin} before the deadline", timed_out=True))
@@ -406,11 +395,11 @@ class Wire(asyncio.Protocol):
             body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
             if self.fresh and reusable:
                 self._learn(body)
-            reply = StreamReply.whole if self.streaming else Reply
-            waiter.set_result(reply(self.status, self.headers, body))
+            waiter.set_result(Reply(self.status, self.headers, body))
         if stream is not None:
             stream.finish(None)
-        self.resume()
+        if self.paused:
+            self.resume()
         self.chunks = []
         if reusable and self.usable:
             self.pool.release(self)

@@ -8,11 +8,14 @@ import asyncio
 import math
 import re
 import ssl
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.net.exchange import BadReply, KnownReply, Lost, Reply, StreamReply, TooLarge, Wire
@@ -72,7 +75,7 @@ class Target:
         return cls(parts.scheme, host, port or PORTS[parts.scheme], base, origin, tail)
 
 
-class Sending(NamedTuple):
+class Sending(msgspec.Struct, gc=False):
     """One request on its way."""
 
     data: bytes
@@ -80,9 +83,9 @@ class Sending(NamedTuple):
     deadline: float
     max_bytes: int
     idempotent: bool
-    head_only: bool
-    streaming: bool
-    whole: int = 0
+    head_only: bool = False
+    streaming: bool = False
+    whole: int = -1
 
 
 class Pool:
@@ -144,15 +147,23 @@ class Pool:
         deadline: float,
         max_bytes: int,
         idempotent: bool = False,
-        whole: int = 0,
     ) -> Coroutine[Any, Any, StreamReply]:
-        """As `request`, but it returns with the head and the body follows as it comes.
-
-        A body that announces at most `whole` bytes, and is no stream of events, is waited for.
-        """
+        """As `request`, but it returns with the head and the body follows as it comes."""
         data = encode_request(method, target, path, headers, body)
-        sending = Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", True, whole)
-        return self._exchange(sending)
+        return self._exchange(
+            Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", streaming=True)
+        )
+
+    def send(
+        self, target: Target, head: bytes, body: bytes, deadline: float, whole: int, *, idempotent: bool
+    ) -> Coroutine[Any, Any, Reply | StreamReply]:
+        """A request whose `head` was encoded before, by `request_head`.
+
+        A reply that announces at most `whole` bytes, and is no stream of events, is waited for; any other comes
+        as a stream without a limit.
+        """
+        data = b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
+        return self._exchange(Sending(data, target, deadline, sys.maxsize, idempotent, False, True, whole))
 
     async def _exchange(self, sending: Sending) -> Any:
         """Send on the connection used last or on a fresh one; after a reused one broke, once more if safe."""
@@ -265,6 +276,8 @@ class Pool:
 
     def sweep_by(self, when: float) -> None:
         """Have the one timer fire no later than `when`."""
+        if when >= self.sweep_at:
+            return
         if self._timer is not None:
             self._timer.cancel()
         self.sweep_at = when
@@ -284,8 +297,7 @@ class Pool:
                 wire.expire()
             else:
                 wire.abort()
-        if following < self.sweep_at:
-            self.sweep_by(following)
+        self.sweep_by(following)
 
     async def aclose(self) -> None:
         """Close every connection; requests still in flight end in `Lost`."""

@@ -8,13 +8,13 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from itertools import count
 from time import monotonic
 from urllib.parse import urljoin, urlsplit
 
 from agent_gate.core.tool import Json
-from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply, Target
+from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Reply, StreamReply, Target, request_head
 from agent_gate.sources.mcp.events import Event, EventParser, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
 from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
@@ -43,6 +43,7 @@ log = logging.getLogger("agent_gate.sources.mcp")
 
 Header = tuple[bytes, bytes]
 JSON = b"application/json"
+EVENTS = b"text/event-stream"
 ACCEPT = (
     (b"accept", b"application/json, text/event-stream"),
     (b"content-type", JSON),
@@ -55,6 +56,7 @@ DRAIN_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 DEFAULT_AFTER = 5.0
 MAX_RESUMES = 5
+MOST_HEADS = 1024
 
 
 def split_url(url: str) -> tuple[Target, bytes]:
@@ -68,12 +70,16 @@ def header_pairs(headers: Mapping[str, str]) -> tuple[Header, ...]:
     return tuple((name.encode(), value.encode()) for name, value in headers.items())
 
 
-def media_type(reply: StreamReply) -> bytes:
+def media_type(reply: Reply | StreamReply) -> bytes:
     value = reply.header(b"content-type") or b""
     return value if value == JSON else value.partition(b";")[0].strip().lower()
 
 
-def retry_after(reply: StreamReply) -> float:
+async def whole(reply: Reply | StreamReply, limit: int) -> bytes:
+    return reply.body if isinstance(reply, Reply) else await reply.read(limit)
+
+
+def retry_after(reply: Reply | StreamReply) -> float:
     value = (reply.header(b"retry-after") or b"").strip()
     return float(value) if value.isdigit() and len(value) < 6 else DEFAULT_AFTER
 
@@ -105,6 +111,7 @@ class HttpLink:
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
         self.session_id = b""
+        self.heads: dict[tuple[str, str | None], bytes] = {}
         self.running: dict[object, Order] = {}
         self.numbers = count(1)
         self.tasks: set[asyncio.Task[None]] = set()
@@ -125,89 +132,108 @@ class HttpLink:
         version = ((b"mcp-protocol-version", era.encode()),) if era else ()
         session = ((b"mcp-session-id", session_id),) if session_id else ()
         self.head = (*self.fixed, *version, *session)
+        self.heads.clear()
 
     async def request(self, order: Order) -> bytes:
-        number = next(self.numbers)
+        number, used = next(self.numbers), self.session_id
         body = encode_request(number, order.method, order.numbered(number))
         self.running[number] = order
+        reply: Reply | StreamReply | None = None
         try:
-            return await self.exchange(order, number, body)
-        except (asyncio.CancelledError, TimeoutError):
-            if not is_modern(self.revision) and order.method != "initialize":
-                gone = {"requestId": number, "reason": "not awaited"}
-                spawn(self.tasks, self.notify("notifications/cancelled", gone))
+            reply = await self.post(body, order)
+            if type(reply) is Reply and reply.status == 200 and order.method != "initialize":
+                return result_of(answer_in(reply.body, number))
+            return await self.received(reply, used, body, order, number)
+        except NotSent as error:
+            raise Broken(error.message, sent=False) from None
+        except Lost as error:
+            if error.timed_out:
+                self.give_up(order, number)
+                raise TimeoutError from None
+            raise Broken(error.message, sent=True) from None
+        except BadReply as error:
+            raise RpcError(INTERNAL_ERROR, error.message) from None
+        except asyncio.CancelledError:
+            self.give_up(order, number)
+            if isinstance(reply, StreamReply):
+                await reply.aclose()
             raise
         finally:
             del self.running[number]
             if order.questions:
                 order.end()
 
-    async def exchange(self, order: Order, number: int, body: bytes) -> bytes:
-        used, reply = self.session_id, None
-        try:
-            reply = await self.post(body, self.headers_for(order), order)
-            if reply.status != 200:
-                reply = await self.accepted(reply, used, body, order)
-            if order.method == "initialize":
-                self.set_era("", reply.header(b"mcp-session-id") or b"")
-            if media_type(reply) == b"text/event-stream":
-                return result_of(await self.read_stream(reply, order, number))
-            return result_of(answer_in(await reply.read(self.limit), number))
-        except NotSent as error:
-            raise Broken(error.message, sent=False) from None
-        except Lost as error:
-            raise lost(error) from None
-        except BadReply as error:
-            raise RpcError(INTERNAL_ERROR, error.message) from None
-        except asyncio.CancelledError:
-            if reply is not None:
-                await reply.aclose()
-            raise
+    def give_up(self, order: Order, number: int) -> None:
+        """Tell the server that nobody waits any more."""
+        if not is_modern(self.revision) and order.method != "initialize":
+            gone = {"requestId": number, "reason": "not awaited"}
+            spawn(self.tasks, self.notify("notifications/cancelled", gone))
 
-    def headers_for(self, order: Order) -> Sequence[Header]:
+    async def received(
+        self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order, number: int
+    ) -> bytes:
+        """The result in a reply that is not simply a short body with status 200."""
+        if reply.status != 200:
+            reply = await self.accepted(reply, used, body, order)
+        if order.method == "initialize":
+            self.set_era("", reply.header(b"mcp-session-id") or b"")
+        if isinstance(reply, StreamReply) and media_type(reply) == EVENTS:
+            return result_of(await self.read_stream(reply, order, number))
+        return result_of(answer_in(await whole(reply, self.limit), number))
+
+    def post(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
+        idempotent = order.idempotent or order.talk is None
+        head = self.head_for(order)
+        return self.pool.send(self.target, head, body, order.deadline, SMALL_REPLY, idempotent=idempotent)
+
+    def head_for(self, order: Order) -> bytes:
+        """The encoded head of a request; those that say the same are encoded once."""
+        named: str | None = None
+        if self.revision == MODERN and (member := NAMED_BY.get(order.method)) is not None:
+            named = str(order.params.get(member, ""))
+        key = (order.method, named)
+        head = self.heads.get(key) if order.headers is None else None
+        if head is None:
+            head = request_head(
+                "POST", self.target.base + self.path, self.target.tail, self.fields(order, named)
+            )
+            if order.headers is None and len(self.heads) < MOST_HEADS:
+                self.heads[key] = head
+        return head
+
+    def fields(self, order: Order, named: str | None) -> tuple[Header, ...]:
         if self.revision != MODERN:
             return self.head
-        repeated = [(b"mcp-method", order.method.encode())]
-        if (member := NAMED_BY.get(order.method)) is not None:
-            repeated.append((b"mcp-name", header_value(str(order.params.get(member, ""))).encode()))
-        return (*self.head, *repeated, *header_pairs(order.headers or {}))
+        name = ((b"mcp-name", header_value(named).encode()),) if named is not None else ()
+        return (*self.head, (b"mcp-method", order.method.encode()), *name, *header_pairs(order.headers or {}))
 
-    def post(self, body: bytes, headers: Sequence[Header], order: Order) -> Awaitable[StreamReply]:
-        return self.pool.stream(
-            "POST",
-            self.target,
-            self.path,
-            headers,
-            body,
-            deadline=order.deadline,
-            max_bytes=sys.maxsize,
-            idempotent=order.idempotent or order.talk is None,
-            whole=SMALL_REPLY,
-        )
-
-    async def accepted(self, reply: StreamReply, used: bytes, body: bytes, order: Order) -> StreamReply:
+    async def accepted(
+        self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
+    ) -> Reply | StreamReply:
         """A reply that was not a plain 200: another success, a redirect on this origin, or the error it means."""
         if 200 < reply.status < 300 and media_type(reply):
             return reply
         if reply.status in (307, 308) and (path := self.moved(reply)) is not None:
-            await reply.aclose()
+            if isinstance(reply, StreamReply):
+                await reply.aclose()
             self.path = path
-            return await self.post(body, self.headers_for(order), order)
+            self.heads.clear()
+            return await self.post(body, order)
         raise await self.refusal(reply, used)
 
-    def moved(self, reply: StreamReply) -> bytes | None:
+    def moved(self, reply: Reply | StreamReply) -> bytes | None:
         location = (reply.header(b"location") or b"").decode("ascii", errors="replace")
         url = urljoin(self.target.origin + self.path.decode(), location)
         path = url.removeprefix(self.target.origin)
         return path.encode() if location and path != url and path.startswith("/") else None
 
-    async def refusal(self, reply: StreamReply, used: bytes) -> Exception:
+    async def refusal(self, reply: Reply | StreamReply, used: bytes) -> Exception:
         """What a status says about the request: who refused it, and whether it can have run.
 
         Many servers answer 400 where the protocol has 404 for a session they do not know.
         """
         try:
-            text = await reply.read(MAX_ERROR)
+            text = await whole(reply, MAX_ERROR)
         except (Lost, BadReply):
             text = b""
         status = reply.status
@@ -332,7 +358,7 @@ class HttpLink:
         while failures < MAX_RESUMES:
             try:
                 reply = await self.get(place.last, math.inf)
-                if reply.status != 200 or media_type(reply) != b"text/event-stream":
+                if reply.status != 200 or media_type(reply) != EVENTS:
                     await reply.aclose()
                     return
                 if await self.hear_one(reply, place):
@@ -401,12 +427,14 @@ class HttpLink:
             log.debug("the session was not ended: %s", error)
 
 
-def lost(error: Lost) -> Exception:
-    return TimeoutError() if error.timed_out else Broken(error.message, sent=True)
-
-
 def answer_in(body: bytes, number: int) -> Message:
     """The response with our number in a JSON body."""
+    try:
+        message = decode_message(body)
+        if message.id == number and not message.method:
+            return message
+    except UNREADABLE:
+        pass
     for message in messages_in(body):
         if not message.method and message.id == number:
             return message

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agent_gate.config.servers import ServerSettings
 from agent_gate.config.settings import Settings
 from agent_gate.core.ports import Plan, Toolbox
+from agent_gate.sources.mcp.reads import reads
 from agent_gate.sources.mcp.source import McpSource
 
 
@@ -21,6 +22,7 @@ def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
     return Plan(
         source=McpSource(server, toolbox),
         settings=server,
+        reads=reads(trusted=server.trust_annotations, timeout=server.timeout),
         enabled=server.enabled,
         on_demand=server.connect == "on-demand",
         prefix=server.prefix,

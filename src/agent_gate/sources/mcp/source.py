@@ -117,6 +117,11 @@ class McpSource:
 
     async def answer(self, job: Job) -> Result:
         call, tool = job.case.call, job.case.tool
+        if tool.definition.method:
+            params = {**call.arguments, "_meta": call.meta}
+            return Result(
+                await self.forward(tool.definition.method, params, call.conversation, job.deadline), "mcp"
+            )
         route = self.tools.routes.get(tool.definition.name)
         if route is None:
             raise ToolNotFound(f"{self.title} no longer has the tool {tool.upstream}")
