@@ -10,42 +10,30 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from heapq import nlargest
 from math import log
 from typing import NamedTuple
 
 from agent_gate.core.tool import Tool
+from agent_gate.discovery.document import Document, weigh
 from agent_gate.discovery.semantic import Semantic, Space
+from agent_gate.discovery.senses import MOST, Sense, lanes
 from agent_gate.discovery.stemmer import stem
 from agent_gate.discovery.text import ACTIONS, FAINT, grams, prose, terms, words
 from agent_gate.discovery.thesaurus import thesaurus
-from agent_gate.discovery.verbs import asked, done, strangeness
+from agent_gate.discovery.verbs import asked, strangeness
 
-FIELDS: Mapping[str, tuple[float, float]] = {
-    "name": (2.0, 3.0),
-    "namespace": (1.5, 1.0),
-    "gist": (1.5, 10.0),
-    "description": (1.0, 25.0),
-    "arguments": (0.8, 5.0),
-    "argument_texts": (0.4, 25.0),
-    "server": (0.25, 6.0),
-}
-"""For each field its weight and its usual length in terms."""
-
-SATURATION, LENGTH = 1.3, 0.6
 COMMON, FAINTNESS = 0.7, 0.5
 SYNONYM, PHRASE, FUZZY = 0.6, 0.6, 0.5
 FLOOR = 0.42
 COVERAGE, COVERED, NAME = 0.45, 1.3, 0.5
 OTHER_VERB = 0.4
-MEANING = 0.65
+MEANING, SENSE = 0.65, 0.5
 PART = 0.9
 FAINT_ECHO = 0.2
 SHORTLIST, ENOUGH, LONGEST_QUERY = 100, 400, 64
 
-_SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
 _JOINT = re.compile(
     r"\s*(?:;|,?\s+(?:and\s+)?then\b|,?\s+after(?:wards| that)\b,?|,\s*(?:and\s+)?|\s+and\s+)\s*",
     re.IGNORECASE,
@@ -58,74 +46,6 @@ class Hit(NamedTuple):
 
     tool: Tool
     score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A tool as the index sees it: its terms with an impact of 0 to 255 each, and the terms of its name."""
-
-    tool: Tool
-    title: str
-    terms: tuple[str, ...]
-    impacts: bytes
-    name: tuple[str, ...]
-    does: int
-
-    @property
-    def sentence(self) -> str:
-        """The tool's text for the encoder."""
-        tool = self.tool
-        arguments = ", ".join(" ".join(words(name)) for name in list(_arguments(tool))[:12])
-        return f"{tool.namespace} {' '.join(words(tool.name))}. {tool.description[:250]} {arguments}"
-
-
-def weigh(tool: Tool, title: str) -> Document:
-    """A tool's terms and what each says about it."""
-    weights: dict[str, float] = {}
-    for key, found in _fields(tool, title):
-        weight, usual = FIELDS[key]
-        share = weight / (1 - LENGTH + LENGTH * len(found) / usual)
-        for each in found:
-            weights[each] = weights.get(each, 0.0) + share
-    impacts = bytes([int(255 * value / (SATURATION + value)) for value in weights.values()])
-    return Document(tool, title, tuple(weights), impacts, tuple(dict.fromkeys(terms(tool.name))), done(tool))
-
-
-def _fields(tool: Tool, title: str) -> Iterable[tuple[str, Sequence[str]]]:
-    text = tool.description.lstrip()
-    end = _SENTENCE.search(text, 0, 400)
-    cut = end.end() if end else min(len(text), 400)
-    arguments = _arguments(tool)
-    said = " ".join(_described(list(arguments.values())[:40]))
-    yield "name", [*terms(tool.name), *_joined(tool.name)]
-    yield "namespace", _short_terms(tool.namespace)
-    yield "gist", prose(text[:cut])
-    yield "description", prose(text[cut : cut + 250])
-    yield "arguments", terms(" ".join(list(map(str, arguments))[:40]))
-    yield "argument_texts", prose(said[:300])
-    yield "server", _short_terms(title[:300])
-
-
-def _arguments(tool: Tool) -> Mapping[str, object]:
-    properties = tool.input_schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
-
-
-@lru_cache(maxsize=4096)
-def _short_terms(text: str) -> tuple[str, ...]:
-    return tuple(prose(text))
-
-
-def _joined(name: str) -> list[str]:
-    """`AusSurfReport` is also looked for as one word."""
-    return [stem(name.lower())] if name.isalnum() and not name.islower() else []
-
-
-def _described(schemas: Iterable[object]) -> Iterable[str]:
-    for schema in schemas:
-        said = schema.get("description") if isinstance(schema, dict) else None
-        if isinstance(said, str):
-            yield said[:200]
 
 
 class Posting(NamedTuple):
@@ -169,6 +89,7 @@ class Index:
         self._crowd = max(20, len(self.documents) // 50)
         self._grams: dict[str, list[str]] | None = None
         self._space = self._place(semantic)
+        self._senses: dict[int, Sense] = {}
 
     def _place(self, semantic: Semantic | None) -> Space | None:
         return semantic.place([document.sentence for document in self.documents]) if semantic else None
@@ -190,10 +111,24 @@ class Index:
 
     def _ranked(self, query: str) -> dict[int, float]:
         """Score by place in the index, the best at 1."""
-        scores = self._lexical(query)
-        top = max(scores.values(), default=1.0)
-        shares = {place: score / top for place, score in scores.items()}
-        return self._with_meaning(query, shares) if self._space else shares
+        shares = _scaled(self._lexical(query))
+        return self._with_meaning(query, shares) if self._space else self._with_sense(query, shares)
+
+    def _with_sense(self, query: str, shares: Mapping[int, float]) -> dict[int, float]:
+        """Tools whose words mean the like gain on those that only share words."""
+        asked_for = Sense(lanes(terms(query)[:MOST]))
+        return _scaled(
+            {
+                place: share + SENSE * max(0.0, self._sense(place).likeness(asked_for))
+                for place, share in shares.items()
+            }
+        )
+
+    def _sense(self, place: int) -> Sense:
+        sense = self._senses.get(place)
+        if sense is None:
+            sense = self._senses[place] = Sense(self.documents[place].lanes)
+        return sense
 
     def _lexical(self, query: str) -> dict[int, float]:
         """Sum over the words, the telling ones first; later words only rank the tools that were found by then."""
@@ -292,6 +227,11 @@ class Index:
             place: MEANING * (cosine - low) / spread + (1 - MEANING) * lexical.get(place, 0.0)
             for place, cosine in enumerate(cosines)
         }
+
+
+def _scaled(scores: Mapping[int, float]) -> dict[int, float]:
+    top = max(scores.values(), default=1.0)
+    return {place: score / top for place, score in scores.items()}
 
 
 def _strongest(slots: Iterable[Slot]) -> dict[str, float]:

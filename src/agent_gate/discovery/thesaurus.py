@@ -25,7 +25,7 @@ class Thesaurus:
         self._read(synonyms)
         size = int.from_bytes(related[:4], "little")
         self._words = related[4 : 4 + size].decode().split("\n")
-        self._places = {word: place for place, word in enumerate(self._words)}
+        self.places = {word: place for place, word in enumerate(self._words)}
         self._rows = list(_rows(related[4 + size :]))
 
     def _read(self, text: str) -> None:
@@ -41,7 +41,7 @@ class Thesaurus:
 
     def related(self, root: str) -> list[tuple[str, float]]:
         """Words of like meaning with their likeness, nearest first."""
-        place = self._places.get(root)
+        place = self.places.get(root)
         if place is None:
             return []
         return [
@@ -50,7 +50,7 @@ class Thesaurus:
 
     def rarity(self, root: str) -> float:
         """From 0 for the most common words to 1 for those that the list does not have."""
-        place = self._places.get(root, len(self._words))
+        place = self.places.get(root, len(self._words))
         return log(place + 2) / log(len(self._words) + 2)
 
     def meanings(self, roots: Sequence[str]) -> list[str]:

@@ -1,0 +1,106 @@
+"""Turns a tool into what the index keeps of it: weighed terms, the sense of its words, and what kind of doing it is.
+
+Each tool is weighed apart from any other, so a changed catalog costs only what changed.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
+
+from agent_gate.core.tool import Tool
+from agent_gate.discovery.senses import lanes
+from agent_gate.discovery.stemmer import stem
+from agent_gate.discovery.text import prose, terms, words
+from agent_gate.discovery.verbs import done
+
+FIELDS: Mapping[str, tuple[float, float]] = {
+    "name": (2.0, 3.0),
+    "namespace": (1.5, 1.0),
+    "gist": (1.5, 10.0),
+    "description": (1.0, 25.0),
+    "arguments": (0.8, 5.0),
+    "argument_texts": (0.4, 25.0),
+    "server": (0.25, 6.0),
+}
+"""For each field its weight and its usual length in terms."""
+
+SATURATION, LENGTH = 1.3, 0.6
+MEANT, SHORTEST = 30, 20
+
+_SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A tool as the index sees it: its terms with an impact of 0 to 255 each, the terms of its name, its verb and its sense."""
+
+    tool: Tool
+    title: str
+    terms: tuple[str, ...]
+    impacts: bytes
+    name: tuple[str, ...]
+    does: int
+    lanes: int
+
+    @property
+    def sentence(self) -> str:
+        """The tool's text for the encoder."""
+        tool = self.tool
+        arguments = ", ".join(" ".join(words(name)) for name in list(_arguments(tool))[:12])
+        return f"{tool.namespace} {' '.join(words(tool.name))}. {tool.description[:250]} {arguments}"
+
+
+def weigh(tool: Tool, title: str) -> Document:
+    """A tool's terms and what each says about it."""
+    weights: dict[str, float] = {}
+    fields = _fields(tool, title)
+    for key, found in fields.items():
+        weight, usual = FIELDS[key]
+        share = weight / (1 - LENGTH + LENGTH * len(found) / usual)
+        for each in found:
+            weights[each] = weights.get(each, 0.0) + share
+    impacts = bytes([int(255 * value / (SATURATION + value)) for value in weights.values()])
+    name = tuple(dict.fromkeys(terms(tool.name)))
+    meant = lanes(islice(chain(name, name, fields["gist"], fields["description"]), MEANT))
+    return Document(tool, title, tuple(weights), impacts, name, done(tool), meant)
+
+
+def _fields(tool: Tool, title: str) -> dict[str, Sequence[str]]:
+    text = tool.description.lstrip()
+    end = _SENTENCE.search(text, SHORTEST, 400)
+    cut = end.end() if end else min(len(text), 400)
+    arguments = _arguments(tool)
+    said = " ".join(_described(list(arguments.values())[:40]))
+    return {
+        "name": [*terms(tool.name), *_joined(tool.name)],
+        "namespace": _short_terms(tool.namespace),
+        "gist": prose(text[:cut]),
+        "description": prose(text[cut : cut + 250]),
+        "arguments": terms(" ".join(list(map(str, arguments))[:40])),
+        "argument_texts": prose(said[:300]),
+        "server": _short_terms(title[:300]),
+    }
+
+
+def _arguments(tool: Tool) -> Mapping[str, object]:
+    properties = tool.input_schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+@lru_cache(maxsize=4096)
+def _short_terms(text: str) -> tuple[str, ...]:
+    return tuple(prose(text))
+
+
+def _joined(name: str) -> list[str]:
+    """`AusSurfReport` is also looked for as one word."""
+    return [stem(name.lower())] if name.isalnum() and not name.islower() else []
+
+
+def _described(schemas: Iterable[object]) -> Iterable[str]:
+    for schema in schemas:
+        said = schema.get("description") if isinstance(schema, dict) else None
+        if isinstance(said, str):
+            yield said[:200]
