@@ -283,6 +283,7 @@ class Gateway:
             self._contexts,
             self.view.tools,
             seal_key=ensure_key(self.folder / "seal.key"),
+            denies=lambda read, arguments, caller: self.policy.denies(read, arguments, caller),
             modes={name: MetaMode(name, self.meta, self.calls, hold) for name in META_MODES},
             clock=self.clock,
             hold=hold,

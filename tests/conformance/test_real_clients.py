@@ -87,10 +87,10 @@ def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -
         await gate.gateway.calls.answer(gate.gateway.inbox.open()[0].id, answer)
 
     def watch(came_back: asyncio.Event, handle: Any) -> Any:
-        async def watched(request: Request) -> Any:
+        def watched(request: Request) -> Any:
             if b'"requestState"' in request.body:
                 came_back.set()
-            return await handle(request)
+            return handle(request)
 
         return watched
 
@@ -109,7 +109,10 @@ def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -
     async def main() -> None:
         installed("clients")
         config = config_text(fixture_over_stdio(), limits={"hold": 0.3})
-        asking = "defaults: [{pattern: '*', action: ask}]\nrules: []\n"
+        asking = (
+            "defaults: [{pattern: '*', action: ask}]\n"
+            "rules: [{pattern: '*__prompts/get(*)', action: allow}, {pattern: '*__resources/read(*)', action: allow}]\n"
+        )
         async with asyncio.timeout(60), running_gate(tmp_path, config, asking) as gate:
             handle = gate.gateway.mcp.handle
             for work in with_python, with_typescript:

@@ -40,7 +40,7 @@ class View:
 
     def find(self, caller: Caller, name: str) -> Tool | None:
         """The visible tool of that name."""
-        tool = self._shelf.catalog.find(name)
+        tool = self._shelf.catalog.names.get(name)
         if tool is None or not caller.sees(tool.namespace) or self.hides(tool, caller.name):
             return None
         return tool

@@ -57,7 +57,8 @@ def resolve(shelf: Shelf) -> Stage:
     """Find the one tool the caller means; unknown and out of sight answer the same."""
 
     def stage(draft: Draft) -> None:
-        tool = shelf.catalog.names.get(draft.call.tool)
+        catalog, name = shelf.catalog, draft.call.tool
+        tool = catalog.names.get(name) if not draft.call.reads else catalog.reads.get(name)
         if tool is None or not draft.call.caller.sees(tool.namespace):
             raise ToolNotFound(f"Unknown tool: {draft.call.tool[:120]}")
         draft.tool = tool

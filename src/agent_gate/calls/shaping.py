@@ -22,9 +22,14 @@ class Shaper:
         asked = [budget for budget in given if budget is not None]
         return min(asked, default=None if case.call.mode == "full" else DEFAULT_BUDGET)
 
+    def leaves(self, case: Case) -> bool:
+        return case.call.mode == "full" and self.budget(case) is None
+
     async def __call__(self, case: Case, result: Result) -> Result:
         budget, gateway = self.budget(case), case.call.mode == "gateway"
-        if budget is None or asks_back(result) or (result.is_error and not gateway):
+        if budget is None or case.tool.definition.method or asks_back(result):
+            return result
+        if result.is_error and not gateway:
             return result
         if within(result, budget, self._fits):
             return Result(whole(result).encode(), "json", result.is_error) if gateway else result

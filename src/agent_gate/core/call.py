@@ -104,6 +104,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The frozen request. `tool` is the name as asked; `arguments` is what is hashed and what runs.
 
     `continues` marks a further round of a call that was admitted before, proved by a state that only we can seal.
+    `reads` marks a call of a read, which no tool's name can reach.
     """
 
     tool: str
@@ -118,6 +119,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     trace: str | None = None
     continues: bool = False
+    reads: bool = False
     meta: Mapping[str, Json] = msgspec.field(default_factory=dict)
     conversation: "Conversation | None" = None
 

@@ -28,6 +28,7 @@ class Listing:
     description: str = ""
     kind: str = ""
     definitions: Sequence[Definition] = ()
+    reads: Sequence[Definition] = ()
     available: bool = True
     prefix: bool = True
 
@@ -43,7 +44,10 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Catalog:
-    """`find` takes a tool id, a wire name or an unambiguous alias. Clients see `digest`, never `generation`."""
+    """`find` takes a tool id, a wire name or an unambiguous alias. Clients see `digest`, never `generation`.
+
+    `reads` are the reads of the sources by id and by `server__method`, a name that no tool can have; they are never listed.
+    """
 
     generation: int = 0
     digest: str = ""
@@ -51,9 +55,10 @@ class Catalog:
     listings: Mapping[str, Listing] = field(default_factory=dict)
     excluded: tuple[Excluded, ...] = ()
     names: Mapping[str, Tool] = field(default_factory=dict)
+    reads: Mapping[str, Tool] = field(default_factory=dict)
 
     def find(self, name: str) -> Tool | None:
-        return self.names.get(name)
+        return self.names.get(name) or self.reads.get(name)
 
     def titles(self) -> dict[str, str]:
         return {entry.namespace: entry.description or entry.title for entry in self.listings.values()}
@@ -169,6 +174,21 @@ def check_unique(names: Iterable[str], kind: str) -> None:
             raise CatalogError(f"{count} tools resolve to the {kind} {name}; the catalog keeps what it had")
 
 
+def read_name(key: str, method: str) -> str:
+    return f"{wire_part(key)}__{method}"
+
+
+def lookup_reads(listings: Iterable[Listing], before: Catalog) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for listing in listings:
+        for definition in listing.reads:
+            wire = read_name(listing.key, definition.name)
+            tool = reuse(before.reads.get(wire), listing, definition, wire)
+            tool = tool or replace(make_tool(listing, definition, wire), full_wire="")
+            found[wire] = found[tool.id] = tool
+    return found
+
+
 def digest(tools: Sequence[Tool]) -> str:
     """A name for what clients can see; equal across restarts while nothing visible changed."""
     seen = [(tool.id, tool.wire, tool.pin) for tool in tools]
@@ -197,6 +217,7 @@ def build(listings: Iterable[Listing], previous: Catalog | None = None) -> Catal
         listings=ordered,
         excluded=tuple(excluded),
         names=lookup(tools),
+        reads=lookup_reads(ordered.values(), before),
     )
 
 

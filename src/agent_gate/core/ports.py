@@ -146,12 +146,14 @@ class SourceKind(Protocol):
 class Plan:
     """How the supervisor should keep one source. `settings` decides on reload whether it is still the same.
 
-    `known` are tools that need no connection to be known; `pinned` ones are remembered from the last run.
+    `known` are tools that need no connection to be known; `pinned` ones are remembered from the last run. `reads`
+    are what it can be asked for beside its tools.
     """
 
     source: Source
     settings: Any
     known: Sequence[Definition] | None = None
+    reads: Sequence[Definition] = ()
     enabled: bool = True
     on_demand: bool = False
     counts_for_ready: bool = True

@@ -31,7 +31,8 @@ class Definition:
     `template` is the signature template of a YAML tool (``""`` gives the bare name); None renders
     ``key=value`` pairs. `strict` refuses pattern characters in string arguments, as for all YAML tools.
     `declared` are the argument names an allow rule covers; None means all that the schema knows. `effect` is a
-    digest of what a call of a YAML tool sends, so that a yes to one request is none to another.
+    digest of what a call of a YAML tool sends, so that a yes to one request is none to another. `method` names what
+    a read asks of its MCP server (`resources/read`, `prompts/get`); tools have none.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Definition:
     budget: int | None = None
     record: Literal["await", "behind"] = "await"
     effect: str = ""
+    method: str = ""
 
     def pin(self) -> str:
         """SHA-256 over what is known of this tool; a change means the tool is not the one that was seen."""

@@ -124,6 +124,17 @@ class Policy:
         ]
         return bool(denied) and cover_every_call(denied, tool)
 
+    def denies(self, tool: Tool, arguments: Mapping[str, Json], caller: str) -> bool:
+        """Whether a deny rule, and not only a default, covers this very call, so that it is not worth offering."""
+        signature = tool.sign(arguments)
+        uncut = whole(tool, arguments, signature)
+        return any(
+            compiled.rule.action == "deny"
+            and not compiled.rule.default
+            and mismatch(compiled, tool, arguments, signature, uncut) is None
+            for compiled in self._applicable(tool, caller)
+        )
+
     def visible(self, tools: Sequence[Tool], caller: str) -> list[Tool]:
         return [tool for tool in tools if not self.hides(tool, caller)]
 

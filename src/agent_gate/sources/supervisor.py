@@ -69,6 +69,7 @@ class Supervisor:
             description=plan.description,
             kind=source.kind,
             definitions=known if shown and known else (),
+            reads=plan.reads if plan.enabled else (),
             available=plan.on_demand,
             prefix=plan.prefix,
         )

@@ -32,6 +32,7 @@ from agent_gate.net.server import Server
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.policy import Policy
+from agent_gate.sources.mcp.reads import reads
 from agent_gate.store import StoreSettings, open_store
 from agent_gate.surfaces.mcp import McpSurface
 
@@ -71,6 +72,9 @@ class Cupboard:
 
     async def answer(self, job: Job) -> Result:
         self.jobs.append(job)
+        if method := job.case.tool.definition.method:
+            params = {**job.arguments, "_meta": job.case.call.meta}
+            return Result(await self.forward(method, params, job.case.call.conversation, job.deadline), "mcp")
         result = await self.works[job.case.tool.upstream](job)
         return result if isinstance(result, Result) else Result(msgspec.json.encode(result))
 
@@ -145,6 +149,7 @@ class SmallGate:
             lambda: self.sources.by_key,
             self.view.tools,
             seal_key=b"seal" * 8,
+            denies=self.policy.denies,
             clock=self.clock,
             **options,
         )
@@ -192,6 +197,7 @@ class SmallGate:
                 key=source.key,
                 namespace=source.namespace,
                 definitions=tuple(source.definitions.values()),
+                reads=reads(),
                 available=source.available,
                 prefix=source.prefix,
             )

@@ -54,7 +54,8 @@ class PolicyRoutes:
 
     async def _file(self, _ask: Ask) -> Reply:
         policy, path = self._admin.policy(), self._admin.permissions()
-        found = lint(policy.rules, policy.defaults, self._admin.shelf.catalog.tools)
+        catalog = self._admin.shelf.catalog
+        found = lint(policy.rules, policy.defaults, (*catalog.tools, *catalog.reads.values()))
         faults: dict[str, list[str]] = {}
         for finding in found:
             faults.setdefault(finding.where, []).append(finding.message)

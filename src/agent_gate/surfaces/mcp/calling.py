@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_gate.calls import Calls
 from agent_gate.core.call import Call, Outcome, Pending
@@ -13,7 +14,7 @@ from agent_gate.core.call import State as CallState
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
-from agent_gate.errors import InvalidArgs
+from agent_gate.errors import GatewayError, InvalidArgs
 from agent_gate.surfaces.mcp import render
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.modes import Mode, Wait
@@ -104,6 +105,20 @@ class Calling:
                 return self._render(visit, wanted, await self._run(visit, call))
         return self._render(visit, wanted, await (reply or self._looked_up(visit, call.arguments, resumes)))
 
+    async def read(self, visit: Visit, wanted: CallParams) -> Outcome | Pending:
+        """Ask a source for a resource or a prompt: a call like any other, of what no tool's name can reach."""
+        state = None
+        if wanted.request_state is not msgspec.UNSET or wanted.input_responses is not msgspec.UNSET:
+            state = await self._earlier_round(visit, wanted)
+        if state is not None and state.kind == "call":
+            return await self._looked_up(visit, {}, state.value)
+        call = replace(self._call(visit, wanted, state), reads=True)
+        visit.call_id = call.id
+        return await self._run(visit, call)
+
+    def refuse(self, visit: Visit, wanted: CallParams, error: GatewayError) -> None:
+        self._calls.refuse(self._call(visit, wanted, None), error)
+
     async def _earlier_round(self, visit: Visit, wanted: CallParams) -> State | None:
         """What an earlier round of this call left behind, and what the person behind the client said since."""
         responses = wanted.input_responses
@@ -173,7 +188,7 @@ class Calling:
 
     def _render(self, visit: Visit, wanted: CallParams, reply: bytes | Outcome | Pending) -> bytes:
         if isinstance(reply, Pending):
-            return self._waiting(visit, wanted, reply)
+            return self.waiting(visit, wanted, reply)
         if isinstance(reply, Outcome):
             tool = self._shelf.catalog.names.get(wanted.name)
             body = render.outcome_result(reply, tool.source if tool else "", modern=visit.modern)
@@ -183,12 +198,12 @@ class Calling:
             return body
         asking = render.shape_of(body)
         if asking is not None and asking.request_state is not None:
-            body = render.with_state(body, self._seal(visit, wanted, "source", asking.request_state))
+            body = render.with_state(body, self.seal(visit, wanted, "source", asking.request_state))
         return render.completed(body)
 
-    def _waiting(self, visit: Visit, wanted: CallParams, pending: Pending) -> bytes:
+    def waiting(self, visit: Visit, wanted: CallParams, pending: Pending) -> bytes:
         if visit.modern:
-            state = self._seal(visit, wanted, "call", pending.call_id)
+            state = self.seal(visit, wanted, "call", pending.call_id)
             asks = {APPROVAL: {"method": "elicitation/create", "params": pending.question}}
             more = {"inputRequests": asks} if pending.question is not None else {}
             return render.completed(encode({"resultType": "input_required", "requestState": state, **more}))
@@ -196,7 +211,7 @@ class Calling:
         promised = tool is not None and tool.definition.output_schema is not None
         return render.waiting_result(pending, is_error=promised)
 
-    def _seal(self, visit: Visit, wanted: CallParams, kind: Any, value: str) -> str:
+    def seal(self, visit: Visit, wanted: CallParams, kind: Any, value: str) -> str:
         about = subject("tools/call", wanted.name, wanted.arguments)
         return self._sealer.seal(visit.caller.name, about, kind, value)
 

@@ -10,7 +10,7 @@ from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, UpstreamError
 from agent_gate.surfaces.mcp import render
 from agent_gate.surfaces.mcp.lists import listed
-from agent_gate.surfaces.mcp.sealing import Sealer, subject
+from agent_gate.surfaces.mcp.reading import Reading
 from agent_gate.surfaces.mcp.templates import fits
 from agent_gate.surfaces.mcp.visit import Visit
 from agent_gate.surfaces.mcp.wire import (
@@ -53,8 +53,8 @@ def named(source: ContextSource, listing: Listing | None, name: str) -> str:
 class Contexts:
     """Reads the sources' own lists each time; they are small and already in memory."""
 
-    def __init__(self, sources: Sources, shelf: Shelf, sealer: Sealer, clock: Clock) -> None:
-        self._sources, self._shelf, self._sealer, self._clock = sources, shelf, sealer, clock
+    def __init__(self, sources: Sources, shelf: Shelf, reading: Reading, clock: Clock) -> None:
+        self._sources, self._shelf, self._reading, self._clock = sources, shelf, reading, clock
 
     def seen(self, caller: Caller) -> list[ContextSource]:
         """The sources a caller may know of, by key."""
@@ -77,7 +77,11 @@ class Contexts:
                 yield Prompt(name, entry, source)
 
     def list_prompts(self, caller: Caller, *, modern: bool) -> bytes:
-        entries = [shown(prompt.entry, name=prompt.name) for prompt in self.prompts(caller)]
+        entries = [
+            shown(prompt.entry, name=prompt.name)
+            for prompt in self.prompts(caller)
+            if not self._reading.hidden(caller, prompt.source, "prompts/get", {"name": prompt.entry["name"]})
+        ]
         return listed(b"prompts", encode(entries), modern=modern)
 
     def list_resources(self, caller: Caller, *, modern: bool) -> bytes:
@@ -91,7 +95,9 @@ class Contexts:
         found: dict[str, dict[str, Json]] = {}
         for source in self.seen(caller):
             for entry in source.offers(kind):
-                found.setdefault(str(entry.get(key)), shown(entry))
+                uri = str(entry.get(key))
+                if not self._reading.hidden(caller, source, "resources/read", {"uri": uri}):
+                    found.setdefault(uri, shown(entry))
         return list(found.values())
 
     def prompt(self, caller: Caller, name: Json) -> Prompt:
@@ -118,13 +124,19 @@ class Contexts:
         source = self.owner(visit.caller, uri)
         if source is None:
             code = INVALID_PARAMS if visit.modern else RESOURCE_NOT_FOUND
-            raise RpcError(code, f"Resource not found: {str(uri)[:200]}", {"uri": uri})
-        return await self._round(visit, source, "resources/read", params, str(uri))
+            missing = f"Resource not found: {str(uri)[:200]}"
+            self._reading.unknown(visit, "resources/read", params, missing)
+            raise RpcError(code, missing, {"uri": uri})
+        return await self._reading.read(visit, source, "resources/read", params)
 
     async def get_prompt(self, visit: Visit, params: dict[str, Any]) -> bytes:
-        prompt = self.prompt(visit.caller, params.get("name"))
+        try:
+            prompt = self.prompt(visit.caller, params.get("name"))
+        except RpcError as error:
+            self._reading.unknown(visit, "prompts/get", params, error.message)
+            raise
         params = {**params, "name": prompt.entry["name"]}
-        return await self._round(visit, prompt.source, "prompts/get", params, prompt.name)
+        return await self._reading.read(visit, prompt.source, "prompts/get", params)
 
     async def complete(self, visit: Visit, params: dict[str, Any]) -> bytes:
         ref = params.get("ref")
@@ -140,22 +152,6 @@ class Contexts:
             raise RpcError(INVALID_PARAMS, f"Unknown resource template: {str(ref.get('uri'))[:200]}")
         body = await self.forward(visit, source, "completion/complete", params)
         return render.cleaned(body, modern=visit.modern)
-
-    async def _round(
-        self, visit: Visit, source: ContextSource, method: str, params: dict[str, Any], name: str
-    ) -> bytes:
-        """One round of a request whose source may ask for input; its state travels sealed."""
-        about = subject(method, name, params.get("arguments") or {})
-        if "requestState" in params:
-            state = self._sealer.open(params["requestState"], visit.caller.name, about)
-            params = {**params, "requestState": state.value}
-        body = await self.forward(visit, source, method, params)
-        asking = render.shape_of(body)
-        if asking is not None and asking.request_state is not None:
-            sealed = self._sealer.seal(visit.caller.name, about, "source", asking.request_state)
-            body = render.with_state(body, sealed)
-        reads = method == "resources/read" and asking is None
-        return render.cleaned(body, modern=visit.modern, ttl=reads)
 
     async def forward(
         self, visit: Visit, source: ContextSource, method: str, params: Mapping[str, Json]

@@ -32,6 +32,7 @@ from agent_gate.surfaces.mcp.posting import (
     handshake_visit,
     modern_visit,
 )
+from agent_gate.surfaces.mcp.reading import Denies, Reading, nothing_denied
 from agent_gate.surfaces.mcp.repeats import refuse_repeats
 from agent_gate.surfaces.mcp.sealing import Sealer
 from agent_gate.surfaces.mcp.sessions import Session, Sessions
@@ -89,6 +90,7 @@ class McpSurface:
         visible: Visible,
         *,
         seal_key: bytes,
+        denies: Denies = nothing_denied,
         modes: Mapping[str, Mode] | None = None,
         clock: Clock | None = None,
         hold: float = HOLD_SECONDS,
@@ -99,9 +101,9 @@ class McpSurface:
         sealer = Sealer(seal_key, clock)
         self.modes = dict(modes or {})
         self.door = door
-        self.contexts = Contexts(contexts, shelf, sealer, clock)
         self.lists = ToolLists(visible, self.modes)
         self.calling = Calling(calls, shelf, sealer, clock, self.modes, hold=hold, beat=beat)
+        self.contexts = Contexts(contexts, shelf, Reading(self.calling, shelf, denies), clock)
         self.watches = Watches(self.contexts, clock)
         self.methods = Methods(self.calling, self.lists, self.contexts, self.watches, instructions)
         self.notices = Notices(self.lists, self.contexts, contexts, shelf, self._returned)

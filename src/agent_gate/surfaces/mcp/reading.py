@@ -1,0 +1,95 @@
+"""`resources/read` and `prompts/get`: reads of a source, which pass the same pipeline as calls of tools."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from agent_gate.core.call import Caller, Pending
+from agent_gate.core.catalog import Shelf, read_name
+from agent_gate.core.ports import ContextSource
+from agent_gate.core.tool import Json, Tool
+from agent_gate.errors import (
+    DependencyUnavailable,
+    GatewayError,
+    Internal,
+    InvalidArgs,
+    ToolNotFound,
+    UpstreamError,
+)
+from agent_gate.surfaces.mcp import render
+from agent_gate.surfaces.mcp.calling import Calling
+from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.wire import INTERNAL_ERROR, INVALID_PARAMS, CallParams, RpcError
+
+AROUND = ("_meta", "inputResponses", "requestState")
+RETRY_AFTER = 10.0
+WAITS = "A person is being asked whether this may be read. Read it again in a while"
+
+Denies = Callable[[Tool, Mapping[str, Json], str], bool]
+"""Whether a rule denies a caller to call this with these arguments."""
+
+
+def nothing_denied(_read: Tool, _arguments: Mapping[str, Json], _caller: str) -> bool:
+    return False
+
+
+class Reading:
+    """Turns a read into a call of its source, and the outcome into the result its method promises."""
+
+    def __init__(self, calling: Calling, shelf: Shelf, denies: Denies) -> None:
+        self._calling, self._shelf, self._denies = calling, shelf, denies
+
+    def hidden(self, caller: Caller, source: ContextSource, method: str, about: Mapping[str, Json]) -> bool:
+        """Whether what cannot be read leaves the caller's lists."""
+        read = self._shelf.catalog.reads.get(read_name(source.key, method))
+        return read is not None and self._denies(read, about, caller.name)
+
+    async def read(
+        self, visit: Visit, source: ContextSource, method: str, params: Mapping[str, Json]
+    ) -> bytes:
+        wanted = self._wanted(source.key, method, params)
+        reply = await self._calling.read(visit, wanted)
+        if isinstance(reply, Pending):
+            if visit.modern:
+                return self._calling.waiting(visit, wanted, reply)
+            raise protocol_error(DependencyUnavailable(WAITS, retry_after=RETRY_AFTER), modern=False)
+        if reply.result is None:
+            raise protocol_error(
+                reply.error or Internal("The read ended without an answer"), modern=visit.modern
+            )
+        body = reply.result.body
+        asking = render.shape_of(body)
+        if asking is not None and asking.request_state is not None:
+            sealed = self._calling.seal(visit, wanted, "source", asking.request_state)
+            body = render.with_state(body, sealed)
+        fresh = method == "resources/read" and asking is None
+        return render.cleaned(body, modern=visit.modern, ttl=fresh)
+
+    def unknown(self, visit: Visit, method: str, params: Mapping[str, Json], what: str) -> None:
+        """Put on record that something was asked for which no source of the caller has."""
+        wanted = self._wanted("", method, params)
+        self._calling.refuse(visit, wanted, ToolNotFound(what))
+
+    def _wanted(self, key: str, method: str, params: Mapping[str, Json]) -> CallParams:
+        """The read as a call: all that is asked are its arguments, so that nothing rides along unseen."""
+        meta = params.get("_meta")
+        more: dict[str, Any] = {
+            "input_responses": params.get("inputResponses", msgspec.UNSET),
+            "request_state": params.get("requestState", msgspec.UNSET),
+        }
+        arguments = {name: value for name, value in params.items() if name not in AROUND}
+        return CallParams(
+            read_name(key, method) if key else method,
+            arguments,
+            meta if isinstance(meta, dict) else {},
+            **more,
+        )
+
+
+def protocol_error(error: GatewayError, *, modern: bool) -> RpcError:
+    """Reads have no error results; whatever went wrong is an error of the protocol, with ours inside."""
+    if isinstance(error, UpstreamError):
+        return render.upstream_error(error, modern=modern)
+    code = INVALID_PARAMS if isinstance(error, InvalidArgs) else INTERNAL_ERROR
+    return RpcError(code, error.message, error.as_dict())
