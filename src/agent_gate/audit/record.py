@@ -14,7 +14,7 @@ SELECT = f"SELECT {COLUMNS} FROM record"
 
 TEXTS = {state: state.value for state in State}
 
-encode = msgspec.json.Encoder(order="sorted").encode
+encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -41,7 +41,9 @@ class Row(msgspec.Struct, frozen=True):
         return {**msgspec.structs.asdict(self), "body": msgspec.json.decode(self.body)}
 
 
-def row(call_id: str, state: State, at: float, caller: str, tool: str, body: Mapping[str, Any]) -> Statement:
+def row(
+    call_id: str, state: State, at: float, caller: str, tool: str, body: Mapping[str, Any] | msgspec.Struct
+) -> Statement:
     """The append of one state change. A second row for the same step of a call is a `Conflict`.
 
     `body` arrives redacted. The last three columns are filled by the writer.

@@ -68,14 +68,16 @@ class Calls:
 
         A call that must wait for a person is held for `wait` seconds (None: until it ends), then `Pending`.
         """
-        failpoint.reach("after_receive")
+        if failpoint.armed:
+            failpoint.reach("after_receive")
         received = self._clock.now()
         if self.traced or call.trace is not None:
             call = self._with_trace(call)
         draft = admit.Draft(call)
         try:
             case = admit.admit(self._admit, draft)
-            failpoint.reach("after_decide")
+            if failpoint.armed:
+                failpoint.reach("after_decide")
             if case.decision.effect == "allow":
                 if call.idempotency_key is not None and (first := await self._first(case, wait)) is not None:
                     return first
@@ -139,8 +141,7 @@ class Calls:
                     await self._client_said(approval.id, answer)
 
     async def _performed(self, case: Case, received: float, *, asked: bool) -> Outcome:
-        performance = perform.Performance(case, asked=asked)
-        performance.marks["received"] = received
+        performance = perform.Performance(case, asked, {"received": received})
         self._running[case.call.id] = performance
         try:
             outcome = await perform.perform(self._perform, performance)

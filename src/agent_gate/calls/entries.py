@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+import msgspec
+
 from agent_gate.audit.record import row
 from agent_gate.calls.admit import Draft
 from agent_gate.core.approval import Approval
@@ -18,35 +20,69 @@ def text(arguments: Mapping[str, Any]) -> str:
     return encode(arguments).decode()
 
 
-def case_body(case: Case) -> dict[str, Any]:
+class Decided(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Everything that was decided on; written once, with the first row of the call."""
+
+    approval: str = ""
+    arguments: Mapping[str, Any]
+    arguments_hash: str = ""
+    client_id: Any = None
+    decision: str
+    definition_hash: str
+    expires_at: float = 0.0
+    grant: str | None = None
+    idempotency_key: str | None = None
+    reason: str
+    rule: str
+    session: str | None = None
+    signature: str
+    source: str
+    surface: str
+    trace: str | None = None
+    where: str
+    wire: str
+
+
+class Settled(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """How a call ended: of its result only the size and digest are kept."""
+
+    digest: str = ""
+    error: Mapping[str, str] | None = None
+    marks: Mapping[str, float]
+    size: int | None = None
+
+
+def shown_arguments(case: Case) -> Mapping[str, Any]:
+    """The arguments as people may see them."""
+    return mask_arguments(case.call.arguments, case.tool.definition.secret)
+
+
+def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
     call, tool, decision = case.call, case.tool, case.decision
-    body: dict[str, Any] = {
-        "wire": tool.wire,
-        "signature": case.signature,
-        "arguments": mask_arguments(call.arguments, tool.definition.secret),
-        "definition_hash": case.definition_hash,
-        "decision": decision.effect,
-        "rule": decision.rule,
-        "where": decision.where,
-        "reason": decision.reason,
-        "surface": call.surface,
-        "source": tool.source,
-    }
-    optional = {
-        "arguments_hash": case.arguments_hash,
-        "session": call.session,
-        "client_id": call.client_id,
-        "idempotency_key": call.idempotency_key,
-        "trace": call.trace,
-        "grant": decision.grant,
-    }
-    body.update({name: value for name, value in optional.items() if value})
-    return body
+    return Decided(
+        approval=approval,
+        arguments=shown_arguments(case),
+        arguments_hash=case.arguments_hash,
+        client_id=call.client_id,
+        decision=decision.effect,
+        definition_hash=case.definition_hash,
+        expires_at=expires_at,
+        grant=decision.grant,
+        idempotency_key=call.idempotency_key,
+        reason=decision.reason,
+        rule=decision.rule,
+        session=call.session,
+        signature=case.signature,
+        source=tool.source,
+        surface=call.surface,
+        trace=call.trace,
+        where=decision.where,
+        wire=tool.wire,
+    )
 
 
 def pending(case: Case, approval: Approval) -> Statement:
-    body = case_body(case) | {"approval": approval.id, "expires_at": approval.expires_at}
+    body = decided(case, approval.id, approval.expires_at)
     return row(case.call.id, State.PENDING, approval.asked_at, case.call.caller.name, case.tool.id, body)
 
 
@@ -57,19 +93,19 @@ def answered(approval: Approval, state: State, at: float, who: dict[str, Any]) -
 
 
 def dispatching(case: Case, at: float, *, asked: bool) -> Statement:
-    body = {"approved": True} if asked else case_body(case)
+    body = {"approved": True} if asked else decided(case)
     return row(case.call.id, State.DISPATCHING, at, case.call.caller.name, case.tool.id, body)
 
 
 def settled(
     case: Case, outcome: Outcome, at: float, marks: dict[str, float], redactor: Redactor
 ) -> Statement:
-    body: dict[str, Any] = {"marks": marks}
+    body = Settled(marks=marks)
     if outcome.result is not None:
-        body["size"] = len(outcome.result.body)
-        body["digest"] = sha256(outcome.result.body).hexdigest()
+        body.size = len(outcome.result.body)
+        body.digest = sha256(outcome.result.body).hexdigest()
     if outcome.error is not None:
-        body["error"] = {"code": outcome.error.code, "message": redactor.text(outcome.error.message)[:1000]}
+        body.error = {"code": outcome.error.code, "message": redactor.text(outcome.error.message)[:1000]}
     return row(case.call.id, outcome.state, at, case.call.caller.name, case.tool.id, body)
 
 

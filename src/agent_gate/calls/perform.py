@@ -5,6 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from agent_gate.calls import entries
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.core.call import Case, Outcome, Result, State
@@ -23,35 +25,23 @@ BYTES_PER_TOKEN = 4
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 
 
-class Performance:
-    """One case while it is performed, and what became of it."""
+class Performance(msgspec.Struct, eq=False):
+    """One case while it is performed, and what became of it. `marks` says when each part of it began."""
 
-    __slots__ = (
-        "asked",
-        "cancelled",
-        "case",
-        "deadline",
-        "error",
-        "marks",
-        "outcome",
-        "result",
-        "task",
-        "timed_out",
-    )
-
-    def __init__(self, case: Case, *, asked: bool = False) -> None:
-        self.case = case
-        self.asked = asked
-        self.result: Result | None = None
-        self.error: GatewayError | None = None
-        self.outcome: Outcome | None = None
-        self.marks: dict[str, float] = {}
-        self.deadline = 0.0
-        self.task: asyncio.Task[object] | None = None
-        self.timed_out = self.cancelled = False
+    case: Case
+    asked: bool
+    marks: dict[str, float]
+    result: Result | None = None
+    error: GatewayError | None = None
+    outcome: Outcome | None = None
+    deadline: float = 0.0
+    task: "asyncio.Task[object] | None" = None
+    timed_out: bool = False
+    cancelled: bool = False
 
 
-Stage = Callable[[Performance], Awaitable[None]]
+Stage = Callable[[Performance], Awaitable[object] | None]
+"""Does its part at once, or returns what has to be waited for."""
 
 
 class Answering(Protocol):
@@ -70,27 +60,30 @@ class Claim:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    async def __call__(self, performance: Performance) -> None:
-        case = performance.case
-        failpoint.reach("before_dispatch_commit")
-        now = self._clock.now()
-        statement = entries.dispatching(case, now, asked=performance.asked)
-        key = self._idempotency(case, now) if not performance.asked else ()
-        performance.marks["dispatched"] = now
-        if (
-            case.tool.definition.record == "behind"
-            and case.tool.traits.read_only
-            and not performance.asked
-            and not key
-            and not self._store.crowded
-        ):
-            self._store.post(statement)
+    def __call__(self, performance: Performance) -> Awaitable[object] | None:
+        case, asked = performance.case, performance.asked
+        if failpoint.armed:
+            failpoint.reach("before_dispatch_commit")
+        performance.marks["dispatched"] = now = self._clock.now()
+        statement = entries.dispatching(case, now, asked=asked)
+        if case.call.idempotency_key and not asked:
+            written = self._store.write(remember_key(case, now), statement)
+        elif asked or not goes_ahead(case) or self._store.crowded:
+            written = self._store.write(statement)
         else:
-            await self._store.write(*key, statement)
-        failpoint.reach("after_dispatch_commit")
+            self._store.post(statement)
+            return None
+        return reached(written, "after_dispatch_commit") if failpoint.armed else written
 
-    def _idempotency(self, case: Case, now: float) -> tuple[Statement, ...]:
-        return (remember_key(case, now),) if case.call.idempotency_key else ()
+
+def goes_ahead(case: Case) -> bool:
+    """Whether the tool is trusted to run before its row is written."""
+    return case.tool.definition.record == "behind" and case.tool.traits.read_only
+
+
+async def reached(work: Awaitable[object], place: str) -> None:
+    await work
+    failpoint.reach(place)
 
 
 def remember_key(case: Case, now: float) -> Statement:
@@ -106,7 +99,7 @@ def remember_key(case: Case, now: float) -> Statement:
 def bucket(sources: Answering) -> Stage:
     """Do not reach for a source that is known to be down."""
 
-    async def stage(performance: Performance) -> None:
+    def stage(performance: Performance) -> None:
         try:
             sources.check(performance.case.tool.source)
         except GatewayError as error:
@@ -145,7 +138,8 @@ class Answer:
             self._sweeper.forget(performance)
         performance.marks["replied"] = self._clock.now()
         self._metrics.client.observe(self._clock.monotonic() - began, case.tool.source)
-        failpoint.reach("after_upstream_reply")
+        if failpoint.armed:
+            failpoint.reach("after_upstream_reply")
 
     def _interrupted(self, performance: Performance) -> GatewayError:
         """What a cancellation means: our own deadline, the caller's wish, or the process stopping."""
@@ -172,20 +166,30 @@ def without_secrets(error: GatewayError, case: Case) -> GatewayError:
     return error
 
 
-Shaper = Callable[[Case, Result], Awaitable[Result]]
+class Shaping(Protocol):
+    """What fits results to callers."""
+
+    def leaves(self, case: Case) -> bool:
+        """Whether every result of this call passes as it is."""
+        ...
+
+    def __call__(self, case: Case, result: Result) -> Awaitable[Result]: ...
 
 
-def shape(shaper: Shaper | None, metrics: Metrics | None = None) -> Stage:
+def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
     """Fit the result to the caller's budget."""
 
-    async def stage(performance: Performance) -> None:
-        if shaper is None or performance.result is None:
-            return
-        before = len(performance.result.body)
-        performance.result = await shaper(performance.case, performance.result)
-        saved = (before - len(performance.result.body)) // BYTES_PER_TOKEN
+    async def fit(performance: Performance, shaper: Shaping, result: Result) -> None:
+        performance.result = shaped = await shaper(performance.case, result)
+        saved = (len(result.body) - len(shaped.body)) // BYTES_PER_TOKEN
         if saved > 0 and metrics is not None:
             metrics.tokens_saved.add(performance.case.tool.source, by=saved)
+
+    def stage(performance: Performance) -> Awaitable[None] | None:
+        result = performance.result
+        if shaper is None or result is None or shaper.leaves(performance.case):
+            return None
+        return fit(performance, shaper, result)
 
     return stage
 
@@ -196,22 +200,24 @@ class Settle:
     def __init__(self, store: Store, clock: Clock, metrics: Metrics, redactor: Redactor) -> None:
         self._store, self._clock, self._metrics, self._redactor = store, clock, metrics, redactor
 
-    async def __call__(self, performance: Performance) -> None:
+    def __call__(self, performance: Performance) -> Awaitable[object] | None:
         case = performance.case
         outcome = performance.outcome = self._outcome(performance)
         now = self._clock.now()
-        failpoint.reach("before_complete_commit")
-        statements = [entries.settled(case, outcome, now, performance.marks, self._redactor)]
+        if failpoint.armed:
+            failpoint.reach("before_complete_commit")
+        row = entries.settled(case, outcome, now, performance.marks, self._redactor)
         if performance.asked or case.call.idempotency_key:
-            statements.append(keep_outcome(case, outcome, now))
-        self._store.post(*statements)
+            self._store.post(row, keep_outcome(case, outcome, now))
+        else:
+            self._store.post(row)
         seconds = now - performance.marks.get("received", now)
         if outcome.state is not State.COMPLETED or log.isEnabledFor(logging.DEBUG):
             self._log(case, outcome, seconds)
         self._count(case, outcome, seconds)
         if failpoint.chosen("after_complete_commit"):
-            await self._store.flush()
-            failpoint.reach("after_complete_commit")
+            return reached(self._store.flush(), "after_complete_commit")
+        return None
 
     def _outcome(self, performance: Performance) -> Outcome:
         call_id, error, result = performance.case.call.id, performance.error, performance.result
@@ -256,7 +262,7 @@ class Settle:
 def traced(tracer: Tracer, clock: Clock) -> Stage:
     """Tell the tracer how the call went; the last stage, where there is one."""
 
-    async def stage(performance: Performance) -> None:
+    def stage(performance: Performance) -> None:
         if performance.outcome is not None:
             tracer.performed(performance.case, performance.outcome, performance.marks, clock.now())
 
@@ -264,8 +270,8 @@ def traced(tracer: Tracer, clock: Clock) -> Stage:
 
 
 def keep_outcome(case: Case, outcome: Outcome, now: float) -> Statement:
-    shown = entries.case_body(case)["arguments"]
-    return keep(case.call, case.tool.wire, case.signature, entries.text(shown), outcome, now)
+    shown = entries.text(entries.shown_arguments(case))
+    return keep(case.call, case.tool.wire, case.signature, shown, outcome, now)
 
 
 async def perform(stages: Sequence[Stage], performance: Performance) -> Outcome:
@@ -275,7 +281,9 @@ async def perform(stages: Sequence[Stage], performance: Performance) -> Outcome:
     """
     try:
         for stage in stages:
-            await stage(performance)
+            waiting = stage(performance)
+            if waiting is not None:
+                await waiting
     except Conflict:
         if not performance.asked:
             raise

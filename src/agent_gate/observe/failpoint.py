@@ -25,6 +25,8 @@ EXIT_CODE = 137
 
 _name, _, _count = os.environ.get("AGENT_GATE_FAILPOINT", "").partition(":")
 _left = int(_count or 1)
+armed = bool(_name)
+"""Whether any place was chosen; the places that every call passes ask this first."""
 
 
 def reach(name: str) -> None:

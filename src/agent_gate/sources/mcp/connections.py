@@ -45,6 +45,7 @@ class Connections:
         self.others: OrderedDict[Key, asyncio.Task[Session]] = OrderedDict()
         self.closing: set[asyncio.Task[None]] = set()
         self.handshake_refused = False
+        self.declared: tuple[Mapping[str, Json], bytes] = ({}, b"")
 
     @property
     def memory_key(self) -> str:
@@ -92,7 +93,13 @@ class Connections:
             return (ask.caller, b"") if alone and self.dialer.exclusive else None
         if self.dialer.exclusive:
             return (ask.caller, b"") if alone else None
-        return (ask.caller, encode(ask.capabilities) if ask.capabilities else b"")
+        return (ask.caller, self.encoded(ask.capabilities))
+
+    def encoded(self, capabilities: Mapping[str, Json]) -> bytes:
+        """What a client declared, as part of a key; a session says the same with each of its requests."""
+        if capabilities is not self.declared[0]:
+            self.declared = (capabilities, encode(capabilities) if capabilities else b"")
+        return self.declared[1]
 
     def at_hand(self, ask: Ask) -> Session | None:
         """The session for this request, where it is open already."""

@@ -27,7 +27,7 @@ from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error
 from agent_gate.sources.mcp.headers import param_headers
 from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.shape import Shape, shape_of, without_reserved
+from agent_gate.sources.mcp.shape import shape_of, without_reserved
 from agent_gate.sources.mcp.watcher import Watcher
 from agent_gate.sources.mcp.wire import Broken, Throttled
 
@@ -135,15 +135,10 @@ class McpSource:
             headers=param_headers(route.headers, call.arguments) if route.headers else None,
             idempotent=route.idempotent,
         )
-        body, shape = await self.send(ask)
-        return Result(body, "mcp", shape.is_error)
-
-    async def send(self, ask: Ask) -> tuple[bytes, Shape]:
-        """The result as the caller may see it; a failure names the server."""
         try:
             body = await self.deliver(ask)
             shape = shape_of(body)
-            return without_reserved(body, shape), shape
+            return Result(without_reserved(body, shape) if shape.meta else body, "mcp", shape.is_error)
         except FAILURES as error:
             raise call_error(error, self.title, ask.method) from None
 
@@ -182,8 +177,11 @@ class McpSource:
         ask = Ask(
             method=method, params=plain, deadline=deadline, conversation=conversation, meta=meta, shared=True
         )
-        body, _ = await self.send(ask)
-        return body
+        try:
+            body = await self.deliver(ask)
+            return without_reserved(body, shape_of(body))
+        except FAILURES as error:
+            raise call_error(error, self.title, method) from None
 
     def settle_here(self, method: str, params: Mapping[str, Json]) -> bool:
         """Requests that the modern era has no more: they become settings of what is sent later."""
