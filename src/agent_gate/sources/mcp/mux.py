@@ -9,9 +9,9 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count
-from time import monotonic
 
 from agent_gate.core.tool import Json
+from agent_gate.sources.mcp.deadlines import Deadlines
 from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
 from agent_gate.sources.mcp.wire import (
     UNREADABLE,
@@ -51,6 +51,10 @@ class Exchange:
         if not self.future.cancel() and not self.future.cancelled():
             self.future.exception()
 
+    def expire(self) -> None:
+        if not self.future.done():
+            self.future.set_exception(TimeoutError())
+
     def settle(self, message: Message) -> None:
         """Finish with `message`, after every note that came before it."""
         if self.pump is not None:
@@ -87,20 +91,16 @@ def spawn(tasks: set["asyncio.Task[None]"], coroutine: Coroutine[None, None, Non
     return task
 
 
-def expire(future: "asyncio.Future[bytes]") -> None:
-    if not future.done():
-        future.set_exception(TimeoutError())
-
-
 class Mux:
     """The requests in flight on one stream. `strays` counts replies nobody waits for, `noise` what was no message."""
 
-    def __init__(self, deliver: Callable[[bytes], Awaitable[None]]) -> None:
+    def __init__(self, deliver: Callable[[bytes], Awaitable[None] | None]) -> None:
         self.deliver = deliver
         self.notice: Notice = ignore
         self.era = ""
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
+        self.deadlines = Deadlines()
         self.pending: dict[object, Exchange] = {}
         self.questions: dict[object, asyncio.Task[None]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
@@ -114,17 +114,25 @@ class Mux:
         number = next(self.numbers)
         future: asyncio.Future[bytes] = self.loop.create_future()
         exchange = self.pending[number] = Exchange(order, future)
-        timer = self.loop.call_later(order.deadline - monotonic(), expire, future)
+        self.deadlines.add(number, order.deadline, exchange.expire)
         try:
-            await self.deliver(encode_request(number, order.method, order.numbered(number)))
+            sending = self.deliver(encode_request(number, order.method, order.numbered(number)))
+            if sending is not None:
+                await sending
             return await future
         except (asyncio.CancelledError, TimeoutError):
             self.give_up(number)
             raise
         finally:
-            timer.cancel()
+            self.deadlines.drop(number)
             del self.pending[number]
             exchange.close()
+
+    async def tell(self, data: bytes) -> None:
+        """Send what has no answer."""
+        sending = self.deliver(data)
+        if sending is not None:
+            await sending
 
     def give_up(self, number: int) -> None:
         """Tell the server that nobody waits any more."""
@@ -136,7 +144,7 @@ class Mux:
 
     async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None:
         try:
-            await self.deliver(encode_notification(method, params))
+            await self.tell(encode_notification(method, params))
         except Broken as error:
             log.debug("a %s notification was not sent: %s", method, error)
 
@@ -198,7 +206,7 @@ class Mux:
 
     async def respond(self, message: Message, talk: Talk | None) -> None:
         try:
-            await self.deliver(await reply_to(message, talk))
+            await self.tell(await reply_to(message, talk))
         except Broken as error:
             log.debug("the reply to %s was not sent: %s", message.method, error)
 
@@ -212,6 +220,7 @@ class Mux:
 
     async def stop(self) -> None:
         """End the tasks this stream started."""
+        self.deadlines.close()
         tasks = [task for task in self.tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()

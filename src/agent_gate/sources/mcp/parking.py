@@ -7,12 +7,12 @@ A server of a handshake era asks in the middle of a call; a client of the modern
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
-from time import monotonic
 
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 from agent_gate.sources.mcp.ask import Ask, check_askable, tell
+from agent_gate.sources.mcp.deadlines import Deadlines
 from agent_gate.sources.mcp.link import Talk
 from agent_gate.sources.mcp.wire import INVALID_REQUEST, Broken, RpcError, encode
 
@@ -55,6 +55,9 @@ class Parked:
         finally:
             self.open.pop(name, None)
 
+    def ended(self, _task: "asyncio.Task[bytes]") -> None:
+        self.wake()
+
     def wake(self) -> None:
         if not self.turn.done():
             self.turn.set_result(None)
@@ -87,6 +90,7 @@ class Parking:
 
     def __init__(self) -> None:
         self.waiting: dict[str, Parked] = {}
+        self.deadlines = Deadlines()
 
     async def run(self, ask: Ask, conversation: Conversation, start: Start) -> bytes:
         """Run one round: until the server answers, or asks something of the caller."""
@@ -96,7 +100,7 @@ class Parking:
             if len(self.waiting) >= MAX_PARKED:
                 raise Broken("too many of its calls wait for an answer", sent=False)
             parked.task = asyncio.create_task(start(parked))
-            parked.task.add_done_callback(lambda _: parked.wake())
+            parked.task.add_done_callback(parked.ended)
         return await self.round(parked, ask.deadline)
 
     def resume(self, ask: Ask, conversation: Conversation, state: Json) -> Parked:
@@ -117,7 +121,7 @@ class Parking:
         task = parked.task
         if task is None:
             raise RpcError(INVALID_REQUEST, GONE)
-        timer = asyncio.get_running_loop().call_later(deadline - monotonic(), parked.expire)
+        self.deadlines.add(parked, deadline, parked.expire)
         try:
             await parked.turn
         except (asyncio.CancelledError, TimeoutError):
@@ -125,7 +129,7 @@ class Parking:
             await asyncio.wait([task])
             raise
         finally:
-            timer.cancel()
+            self.deadlines.drop(parked)
         if task.done():
             return task.result()
         return self.park(parked)
@@ -146,3 +150,4 @@ class Parking:
     def close(self) -> None:
         for state in list(self.waiting):
             self.expire(state)
+        self.deadlines.close()

@@ -28,7 +28,7 @@ class StdioLink(Mux):
             raise Broken(f"{argv[0]} cannot be started: {error.strerror}", sent=False) from None
         self.child.exited.add_done_callback(self.exited)
 
-    async def write(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         stdin = self.child.stdin if self.child is not None else None
         if stdin is None or stdin.is_closing() or self.lost.done():
             raise Broken("its input is closed", sent=False)
