@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+from tests.processes import eventually
 
-from agent_gate.net.tls import fingerprint_der
+from agent_gate.net.trust import fingerprint_der
 
 CONFIG = """
 gateway: {{id: t, port: 0}}
@@ -45,14 +46,6 @@ def files(api):
         "tools.yaml": TOOLS,
         "permissions.yaml": PERMISSIONS,
     }
-
-
-def eventually(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.02)
-    return value
 
 
 def failed_start(folder, *options, env=None):

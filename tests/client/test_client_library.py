@@ -35,7 +35,8 @@ HEAVY = (
     "uvloop",
     "ruamel",
     "agent_gate.app",
-    "agent_gate.net",
+    "agent_gate.net.http",
+    "agent_gate.net.tls",
     "click",
 )
 

@@ -7,30 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.processes import eventually, free_port
+
 HERE = Path(__file__).resolve().parent
 BRIDGE = [sys.executable, "-c", "from agent_gate.cli.commands.bridge import command; command()"]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def eventually(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not happen within {seconds} s")
 
 
 class Counterpart:

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.client.exchange import Address, Events, plain_fingerprint
+from agent_gate.client.exchange import Address, Events
 from agent_gate.client.messages import KEY, Message, header_value, mirrored, mirrors, read, routing, with_key
 from agent_gate.errors import ConfigError
+from agent_gate.net.trust import plain_fingerprint
 
 JSON = st.recursive(
     st.none()

@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.clients.hosting import free_port
 from tests.eras.era_agents import wait_until
 from tests.gateway import OTHER_TOKEN, TOKEN, running
+from tests.processes import free_port
 from tests.servers import command
 
 HERE = Path(__file__).resolve().parent

@@ -20,7 +20,8 @@ from agent_gate.net import tls
 from agent_gate.net.http import Request, Response, json_response
 from agent_gate.net.pool import NotSent, Pool, Target
 from agent_gate.net.server import Server
-from agent_gate.net.tls import client_context, ensure_certificate, fingerprint, server_context
+from agent_gate.net.tls import ensure_certificate, fingerprint, server_context
+from agent_gate.net.trust import client_context
 
 
 def mode(path: Path) -> int:

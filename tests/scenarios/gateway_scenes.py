@@ -5,31 +5,16 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.gateway import COMMAND, TOKEN, Gateway
+from tests.processes import eventually, free_port
 from tests.servers import command
 
 ERA_SERVER = Path(__file__).resolve().parent.parent / "eras" / "era_server.py"
 EAGER = ("time", "github-api", "123server", "slow", "lab")
 UTC = {"timezone": "UTC"}
 ALLOW = 'defaults: [{pattern: "*", action: allow}]'
-
-
-def eventually(condition, what, seconds=30):
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.02)
-    return found
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def child(argv, **more):

@@ -2,18 +2,17 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from node_tools import installed, node
+from tests.processes import eventually, free_port
 
 TOKEN = "token-of-the-suite"
 CLI = [sys.executable, "-c", "from agent_gate.cli.main import main; main()"]
@@ -21,22 +20,6 @@ PERMISSIONS = """
 defaults: [{pattern: "*", action: allow}]
 rules: [{pattern: "everything__get_sum*", action: ask}]
 """
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def eventually(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"{what} did not happen within {seconds} s")
 
 
 class GatewayProcess:

@@ -1,16 +1,15 @@
 """A small HTTP/1.1 client on asyncio's streams for programs that must start at once; it imports nothing heavy."""
 
 import asyncio
-import hmac
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from agent_gate.errors import ConfigError
+from agent_gate.net.trust import client_context, is_pinned, plain_fingerprint
 
 PORTS = {"http": 80, "https": 443}
 SCHEMES = {"ws": "http", "wss": "https"}
@@ -64,32 +63,6 @@ class Address(NamedTuple):
     def ready(self) -> str:
         """Where the gateway says whether its sources are connected."""
         return self.path.partition("/mcp")[0] + "/ready"
-
-
-def trust(ca: Path | None, fingerprint: str | None) -> ssl.SSLContext:
-    """A context for the system's authorities, only `ca`, or (checked later) one fingerprint."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if fingerprint is not None:
-        plain_fingerprint(fingerprint)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif ca is not None:
-        try:
-            context.load_verify_locations(cafile=ca)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"Cannot use {ca} as certificate authority: {error}") from None
-    else:
-        context.load_default_certs()
-    return context
-
-
-def plain_fingerprint(text: str) -> str:
-    """`AA:BB:…`, plain hex and `sha256:…` are the same fingerprint."""
-    digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
-    if not re.fullmatch(r"[0-9a-f]{64}", digits):
-        raise ConfigError("A fingerprint is sha256: followed by 64 hex digits")
-    return digits
 
 
 class Line(NamedTuple):
@@ -179,7 +152,7 @@ class Http:
 
     def __init__(self, address: Address, ca: Path | None = None, fingerprint: str | None = None) -> None:
         self.address = address
-        self._context = trust(ca, fingerprint) if address.scheme == "https" else None
+        self._context = client_context(ca, fingerprint) if address.scheme == "https" else None
         self._fingerprint = plain_fingerprint(fingerprint) if fingerprint else None
         self._idle: list[Line] = []
 
@@ -243,8 +216,8 @@ class Http:
     def _check(self, line: Line) -> None:
         if self._fingerprint is None or self._context is None:
             return
-        shown = line.writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
-        if not hmac.compare_digest(sha256(shown).hexdigest(), self._fingerprint):
+        shown = line.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        if not is_pinned(shown, self._fingerprint):
             line.writer.close()
             raise Distrusted(f"{self.address.origin} shows a certificate that is not the pinned one")
 

@@ -1,13 +1,11 @@
 """One WebSocket to a gateway: its certificate is checked before the token is sent."""
 
 import asyncio
-import hmac
 import logging
 import os
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -20,9 +18,9 @@ from websockets.http11 import Response
 from websockets.protocol import OPEN
 from websockets.uri import WebSocketURI
 
-from agent_gate.client.exchange import plain_fingerprint, trust
 from agent_gate.client.wire import WireError
 from agent_gate.errors import ConfigError, GatewayError, RateLimited, Unauthorized, Unreachable
+from agent_gate.net.trust import client_context, is_pinned, plain_fingerprint
 
 SECURE = {"ws": False, "http": False, "wss": True, "https": True}
 LARGEST_MESSAGE = 128 * 1024 * 1024
@@ -188,13 +186,13 @@ def refusal(response: Response, refused: Exception) -> GatewayError:
 def check_pin(transport: asyncio.Transport | None, fingerprint: str) -> None:
     tls = transport.get_extra_info("ssl_object") if transport is not None else None
     der = tls.getpeercert(binary_form=True) if tls is not None else b""
-    if not hmac.compare_digest(sha256(der or b"").hexdigest(), plain_fingerprint(fingerprint)):
+    if not is_pinned(der, fingerprint):
         raise Unreachable("the gateway's certificate is not the one with this fingerprint")
 
 
 async def dial(place: Place, headers: Mapping[str, str], heard: Heard, lost: Lost, seconds: float) -> Link:
     """An open link, or `Unreachable`, `Unauthorized` or `RateLimited`."""
-    context = trust(place.ca, place.fingerprint) if place.secure else None
+    context = client_context(place.ca, place.fingerprint) if place.secure else None
     loop = asyncio.get_running_loop()
     link: Link | None = None
     try:

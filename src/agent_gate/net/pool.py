@@ -20,7 +20,7 @@ import msgspec
 from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.net.exchange import BadReply, KnownReply, Lost, Reply, StreamReply, TooLarge, Wire
 from agent_gate.net.http import Header, header_lines
-from agent_gate.net.tls import check_fingerprint, client_context
+from agent_gate.net.trust import check_fingerprint, client_context
 
 __all__ = ["BadReply", "Lost", "NotSent", "Pool", "Reply", "Resolve", "StreamReply", "Target", "TooLarge"]
 

@@ -1,11 +1,6 @@
-"""TLS: the certificate made at first start, contexts for both sides, and pinning by fingerprint.
-
-A fingerprint is `sha256:<hex>` of the certificate's DER form. A pinned client trusts exactly that
-certificate and asks no authority.
-"""
+"""TLS for listeners: the certificate made at first start, and its fingerprint, `sha256:<hex>` of its DER form."""
 
 import base64
-import hmac
 import ipaddress
 import os
 import re
@@ -13,7 +8,6 @@ import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 
 from cryptography import x509
@@ -22,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from agent_gate.errors import ConfigError
+from agent_gate.net.trust import fingerprint_der
 
 LIFETIME = timedelta(days=825)
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -54,28 +49,6 @@ def fingerprint(pem: str) -> str:
     return fingerprint_der(base64.b64decode(match[1]))
 
 
-def fingerprint_der(der: bytes) -> str:
-    return f"sha256:{sha256(der).hexdigest()}"
-
-
-def check_fingerprint(ssl_object: ssl.SSLObject | ssl.SSLSocket, expected: str) -> None:
-    """Compare the peer's certificate with the pinned one, after the handshake."""
-    der = ssl_object.getpeercert(binary_form=True)
-    seen = fingerprint_der(der) if der else ""
-    if not hmac.compare_digest(seen.encode("ascii"), _normal(expected).encode("ascii")):
-        raise ssl.SSLCertVerificationError(
-            f"the certificate is not the pinned one; it is {seen or 'missing'}"
-        )
-
-
-def _normal(text: str) -> str:
-    """`AA:BB:..`, plain hex and `sha256:..` are the same fingerprint."""
-    digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
-    if not re.fullmatch(r"[0-9a-f]{64}", digits):
-        raise ConfigError("a fingerprint is sha256: followed by 64 hex digits")
-    return f"sha256:{digits}"
-
-
 def server_context(cert: Path | str, key: Path | str) -> ssl.SSLContext:
     """TLS 1.2 or newer with this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -85,25 +58,6 @@ def server_context(cert: Path | str, key: Path | str) -> ssl.SSLContext:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"cannot use the certificate {cert} with the key {key}: {error}") from error
-    return context
-
-
-def client_context(ca: Path | str | None = None, fingerprint: str | None = None) -> ssl.SSLContext:
-    """Trust the system's authorities, or only `ca`, or (checked after the handshake) one fingerprint."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    if fingerprint is not None:
-        _normal(fingerprint)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif ca is not None:
-        try:
-            context.load_verify_locations(cafile=ca)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"cannot use {ca} as certificate authority: {error}") from error
-    else:
-        context.load_default_certs()
     return context
 
 

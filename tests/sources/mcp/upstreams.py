@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import create_connection, socket
+from socket import create_connection
 from typing import Any
 
 import msgspec
 import uvloop
+from tests.processes import free_port
 
 from agent_gate.config.servers import ServerSettings
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
@@ -146,12 +147,6 @@ async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
 class Upstream:
     url: str
     process: "subprocess.Popen[bytes]"
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for_port(port: int, process: "subprocess.Popen[bytes]") -> None:

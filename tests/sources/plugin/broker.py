@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.processes import free_port
+
 import servers
 
 CONFIG = """
@@ -14,12 +16,6 @@ listeners: {{default: {{type: tcp, bind: "127.0.0.1:{port}"}}}}
 plugins:
   amqtt.plugins.authentication.AnonymousAuthPlugin: {{allow_anonymous: true}}
 """
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def answers(port: int) -> bool:

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.processes import free_port
 
 from agent_gate.app import Gateway
 from agent_gate.config.options import Options
@@ -89,13 +89,6 @@ async def ready(gateway: Gateway, seconds: float = 20.0) -> None:
     async with asyncio.timeout(seconds):
         while gateway.supervisor.unready():
             await asyncio.sleep(0.02)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextlib.asynccontextmanager

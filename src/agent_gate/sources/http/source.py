@@ -15,7 +15,7 @@ from agent_gate.core.ports import Clock, Job, Plan, Toolbox
 from agent_gate.core.tool import Definition
 from agent_gate.errors import CallTimeout, Forbidden, GatewayError
 from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
-from agent_gate.net.tls import client_context
+from agent_gate.net.trust import client_context
 from agent_gate.observe import failpoint
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import outgoing
