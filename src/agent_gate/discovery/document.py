@@ -5,9 +5,9 @@ Each tool is weighed apart from any other, so a changed catalog costs only what 
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
+from typing import NamedTuple
 
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.senses import lanes
@@ -26,14 +26,15 @@ FIELDS: Mapping[str, tuple[float, float]] = {
 }
 """For each field its weight and its usual length in terms."""
 
+BACKGROUND = ("server", "argument_texts", "description")
+FOREGROUND = ("gist", "arguments", "namespace", "name")
 SATURATION, LENGTH = 1.3, 0.6
 MEANT, SHORTEST = 30, 20
 
 _SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A tool as the index sees it: its terms with an impact of 0 to 255 each, the terms of its name, its verb and its sense."""
 
     tool: Tool
@@ -53,18 +54,41 @@ class Document:
 
 
 def weigh(tool: Tool, title: str) -> Document:
-    """A tool's terms and what each says about it."""
-    weights: dict[str, float] = {}
+    """A tool's terms and what each says about it, summed over the fields that have it."""
     fields = _fields(tool, title)
-    for key, found in fields.items():
-        weight, usual = FIELDS[key]
-        share = weight / (1 - LENGTH + LENGTH * len(found) / usual)
-        for each in found:
+    weights: dict[str, float] = {}
+    for key in BACKGROUND:
+        weights.update(dict.fromkeys(fields[key], _share(key, len(fields[key]))))
+    for key in FOREGROUND:
+        share = _share(key, len(fields[key]))
+        for each in fields[key]:
             weights[each] = weights.get(each, 0.0) + share
-    impacts = bytes([int(255 * value / (SATURATION + value)) for value in weights.values()])
-    name = tuple(dict.fromkeys(terms(tool.name)))
+    for each in _joined(tool.name):
+        weights[each] = share
+    impacts = bytes(map(_IMPACTS.__getitem__, weights.values()))
+    name = tuple(dict.fromkeys(fields["name"]))
     meant = lanes(islice(chain(name, name, fields["gist"], fields["description"]), MEANT))
     return Document(tool, title, tuple(weights), impacts, name, done(tool), meant)
+
+
+class _Impacts(dict[float, int]):
+    """What a sum of shares comes to, from 0 to 255; few sums differ."""
+
+    def __missing__(self, worth: float) -> int:
+        if len(self) >= 65536:
+            self.clear()
+        impact = self[worth] = int(255 * worth / (SATURATION + worth))
+        return impact
+
+
+_IMPACTS = _Impacts()
+
+
+@lru_cache(maxsize=4096)
+def _share(key: str, length: int) -> float:
+    """What a term of a field is worth; in a long field less."""
+    weight, usual = FIELDS[key]
+    return weight / (1 - LENGTH + LENGTH * length / usual)
 
 
 def _fields(tool: Tool, title: str) -> dict[str, Sequence[str]]:
@@ -72,13 +96,13 @@ def _fields(tool: Tool, title: str) -> dict[str, Sequence[str]]:
     end = _SENTENCE.search(text, SHORTEST, 400)
     cut = end.end() if end else min(len(text), 400)
     arguments = _arguments(tool)
-    said = " ".join(_described(list(arguments.values())[:40]))
+    said = " ".join(_described(islice(arguments.values(), 40)))
     return {
-        "name": [*terms(tool.name), *_joined(tool.name)],
+        "name": terms(tool.name),
         "namespace": _short_terms(tool.namespace),
         "gist": prose(text[:cut]),
         "description": prose(text[cut : cut + 250]),
-        "arguments": terms(" ".join(list(map(str, arguments))[:40])),
+        "arguments": terms(" ".join(map(str, islice(arguments, 40)))),
         "argument_texts": prose(said[:300]),
         "server": _short_terms(title[:300]),
     }

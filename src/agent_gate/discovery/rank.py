@@ -10,8 +10,8 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from heapq import nlargest
+from itertools import islice
 from math import log
 from typing import NamedTuple
 
@@ -32,7 +32,8 @@ OTHER_VERB = 0.4
 MEANING, SENSE = 0.65, 0.5
 PART = 0.9
 FAINT_ECHO = 0.2
-SHORTLIST, ENOUGH, LONGEST_QUERY = 100, 400, 64
+SHORTLIST, ENOUGH, CROWDED = 100, 300, 400
+LONGEST_QUERY, MOST_SLOTS, MOST_OPENED = 48, 24, 4096
 
 _JOINT = re.compile(
     r"\s*(?:;|,?\s+(?:and\s+)?then\b|,?\s+after(?:wards| that)\b,?|,\s*(?:and\s+)?|\s+and\s+)\s*",
@@ -48,18 +49,26 @@ class Hit(NamedTuple):
     score: float
 
 
-class Posting(NamedTuple):
-    """The tools that have a term, by place in the index, and its impact in each."""
-
-    places: "array[int]"
-    impacts: bytearray
-
-
 class Slot(NamedTuple):
     """One word of a request: the terms that may stand for it, what each is worth, and the most of these."""
 
     worths: Mapping[str, float]
     most: float
+
+
+class Rarities(dict[str, float]):
+    """How telling each term is: rare among these tools, and not an everyday word. Reckoned when first asked for."""
+
+    def __init__(self, postings: Mapping[str, Sequence[int]], size: int) -> None:
+        super().__init__()
+        self._postings, self._size = postings, size
+
+    def __missing__(self, each: str) -> float:
+        found = len(self._postings[each])
+        rarity = log(1 + (self._size - found + 0.5) / (found + 0.5))
+        rarity *= 1 - COMMON + COMMON * thesaurus().rarity(each)
+        rarity = self[each] = rarity * FAINTNESS if each in FAINT else rarity
+        return rarity
 
 
 class Index:
@@ -77,15 +86,9 @@ class Index:
             _reuse(known.get(tool.id), tool, titles.get(tool.namespace, ""))
             for tool in sorted(tools, key=lambda tool: tool.id)
         ]
-        self.postings: dict[str, Posting] = {}
-        for place, document in enumerate(self.documents):
-            for each, impact in zip(document.terms, document.impacts, strict=True):
-                posting = self.postings.get(each)
-                if posting is None:
-                    posting = self.postings[each] = Posting(array("I"), bytearray())
-                posting.places.append(place)
-                posting.impacts.append(impact)
-        self.rarities = {each: self._rarity(each, len(found.places)) for each, found in self.postings.items()}
+        self.postings: Mapping[str, array[int]] = _inverted(self.documents)
+        self.rarities = Rarities(self.postings, len(self.documents))
+        self._opened: dict[str, Mapping[int, int]] = {}
         self._crowd = max(20, len(self.documents) // 50)
         self._grams: dict[str, list[str]] | None = None
         self._space = self._place(semantic)
@@ -93,12 +96,6 @@ class Index:
 
     def _place(self, semantic: Semantic | None) -> Space | None:
         return semantic.place([document.sentence for document in self.documents]) if semantic else None
-
-    def _rarity(self, each: str, found: int) -> float:
-        """How telling a term is: rare among these tools, and not an everyday word."""
-        rarity = log(1 + (len(self.documents) - found + 0.5) / (found + 0.5))
-        rarity *= 1 - COMMON + COMMON * thesaurus().rarity(each)
-        return rarity * FAINTNESS if each in FAINT else rarity
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """The best tools by falling score, equal ones by id; each part of the request is served."""
@@ -134,7 +131,7 @@ class Index:
         """Sum over the words, the telling ones first; later words only rank the tools that were found by then."""
         totals: dict[int, float] = {}
         covered: dict[int, float] = {}
-        slots = sorted(self._slots(query), key=lambda slot: -slot.most)
+        slots = sorted(self._slots(query), key=lambda slot: -slot.most)[:MOST_SLOTS]
         for slot in slots:
             for place, score in self._collect(slot, totals if len(totals) >= ENOUGH else None).items():
                 totals[place] = totals.get(place, 0.0) + score
@@ -156,13 +153,27 @@ class Index:
         """The best that any variant of one word does for each tool."""
         found: dict[int, float] = {}
         for each, worth in slot.worths.items():
-            posting, scale = self.postings[each], worth / 255
-            for place, impact in zip(posting.places, posting.impacts, strict=True):
-                if among is None or place in among:
-                    score = scale * impact
-                    if score > found.get(place, 0.0):
-                        found[place] = score
+            scale = worth / 255
+            for place, impact in self._impacts(each, among):
+                score = scale * impact
+                if score > found.get(place, 0.0):
+                    found[place] = score
         return found
+
+    def _impacts(self, each: str, among: Mapping[int, float] | None) -> Iterable[tuple[int, int]]:
+        """The tools that have a term and its impact in each; of a very common term, where it says most."""
+        opened = self._opened.get(each)
+        if opened is None:
+            if len(self._opened) >= MOST_OPENED:
+                self._opened.clear()
+            packed = self.postings[each]
+            strong = sorted(packed, key=_by_impact) if len(packed) > CROWDED else packed
+            opened = self._opened[each] = {entry >> 8: entry & 255 for entry in strong}
+        if among is None:
+            return islice(opened.items(), CROWDED)
+        if len(among) < len(opened):
+            return [(place, opened[place]) for place in among if place in opened]
+        return [(place, impact) for place, impact in opened.items() if place in among]
 
     def _share(self, place: int, said: Mapping[str, float]) -> float:
         """How much of a tool's name the request speaks of."""
@@ -178,12 +189,13 @@ class Index:
 
     def _slot(self, own: str, weight: float, variants: Mapping[str, float]) -> Slot:
         """A variant is never worth more than the word that it stands for; faint echoes of common words are dropped."""
-        cap = self.rarities.get(own)
+        cap = self.rarities[own] if own in self.postings else None
         worths = {}
         for each, likeness in variants.items():
-            rarity = self.rarities.get(each)
-            if rarity is None or (likeness < FAINT_ECHO and len(self.postings[each].places) > self._crowd):
+            posting = self.postings.get(each)
+            if posting is None or (likeness < FAINT_ECHO and len(posting) > self._crowd):
                 continue
+            rarity = self.rarities[each]
             worths[each] = weight * likeness * (rarity if cap is None else min(rarity, cap))
         return Slot(worths, max(worths.values(), default=0.0))
 
@@ -194,7 +206,7 @@ class Index:
             weight = (likeness - FLOOR) / (1 - FLOOR)
             if weight > found.get(other, 0.05):
                 found[other] = weight
-        if each not in self.postings:
+        if each not in self.postings and each not in thesaurus().places:
             for other, likeness in self._similar(each):
                 found[other] = max(found.get(other, 0.0), likeness * FUZZY)
         return found
@@ -229,6 +241,23 @@ class Index:
         }
 
 
+def _inverted(documents: Sequence[Document]) -> dict[str, "array[int]"]:
+    """For each term the tools that have it, as the place in the index and, in the last eight bits, its impact."""
+    postings: dict[str, array[int]] = {}
+    for place, document in enumerate(documents):
+        base = place << 8
+        for each, impact in zip(document.terms, document.impacts, strict=True):
+            try:
+                postings[each].append(base | impact)
+            except KeyError:
+                postings[each] = array("L", (base | impact,))
+    return postings
+
+
+def _by_impact(entry: int) -> int:
+    return -(entry & 255)
+
+
 def _scaled(scores: Mapping[int, float]) -> dict[int, float]:
     top = max(scores.values(), default=1.0)
     return {place: score / top for place, score in scores.items()}
@@ -249,7 +278,7 @@ def _reuse(known: Document | None, tool: Tool, title: str) -> Document:
         and known.title == title
         and known.tool.namespace == tool.namespace
     ):
-        return known if known.tool is tool else replace(known, tool=tool)
+        return known if known.tool is tool else known._replace(tool=tool)
     return weigh(tool, title)
 
 

@@ -1,8 +1,9 @@
 """Turns text into terms: words split at case, digits and punctuation, without fillers, stemmed."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from agent_gate.discovery.stemmer import stem
 
@@ -11,6 +12,9 @@ _HUMP = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 )
+
+_GAPS = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
+MOST_KNOWN = 65536
 
 STOP_WORDS = """
     a about above after again all also am an and any anyone anything are as at be because been before being below
@@ -54,43 +58,68 @@ ACTIONS = frozenset(map(stem, ACTION_WORDS.split()))
 
 def words(text: str) -> list[str]:
     """Lower-case words; `createIssue`, `create_issue` and `HTTPServer2` come apart, unspaced scripts into pairs."""
-    return [word for run in _WORD.findall(text) for word in _words_of(run)]
-
-
-@lru_cache(maxsize=65536)
-def _words_of(run: str) -> Sequence[str]:
-    if not run.isascii():
-        return _foreign(run.lower())
-    if run.islower() or not run.isalpha():
-        return [run]
-    return [hump.lower() for hump in _HUMP.findall(run)]
-
-
-def _foreign(run: str) -> Sequence[str]:
-    if len(run) == 1 or not _UNSPACED.search(run):
-        return [run]
-    return [run[at : at + 2] for at in range(len(run) - 1)]
-
-
-@lru_cache(maxsize=65536)
-def _terms_of(run: str) -> tuple[str, ...]:
-    return tuple(stem(word) for word in _words_of(run) if word not in STOP)
-
-
-@lru_cache(maxsize=65536)
-def _prose_of(run: str) -> tuple[str, ...]:
-    whole = (stem(run.lower()),) if run.isascii() and len(_words_of(run)) > 1 else ()
-    return _terms_of(run) + whole
+    return list(chain.from_iterable(map(_WORDS.__getitem__, _runs(text))))
 
 
 def terms(text: str) -> list[str]:
     """The words that carry meaning, stemmed."""
-    return [each for run in _WORD.findall(text) for each in _terms_of(run)]
+    return list(chain.from_iterable(map(_TERMS.__getitem__, _runs(text))))
 
 
 def prose(text: str) -> list[str]:
     """The terms of running text, in which `BibTeX` is one word as well as three."""
-    return [each for run in _WORD.findall(text) for each in _prose_of(run)]
+    return list(chain.from_iterable(map(_PROSE.__getitem__, _runs(text))))
+
+
+def _runs(text: str) -> Sequence[bytes]:
+    """What stands between gaps; finding these is fast, and what they come apart into is remembered."""
+    if text.isascii():
+        return text.encode("ascii").translate(_GAPS).split()
+    return [run.encode("utf-8", "replace") for run in _WORD.findall(text)]
+
+
+class _Known(dict[bytes, Sequence[str]]):
+    """What runs of text come apart into; texts share most of their words."""
+
+    def __init__(self, take: Callable[[str], Sequence[str]]) -> None:
+        super().__init__()
+        self._take = take
+
+    def __missing__(self, run: bytes) -> Sequence[str]:
+        if len(self) >= MOST_KNOWN:
+            self.clear()
+        found = self[run] = self._take(run.decode())
+        return found
+
+
+def _words_of(run: str) -> Sequence[str]:
+    return [word for part in _WORD.findall(run) for word in _humps(part)]
+
+
+def _humps(part: str) -> Sequence[str]:
+    if not part.isascii():
+        return _foreign(part.lower())
+    if part.islower() or not part.isalpha():
+        return [part]
+    return [hump.lower() for hump in _HUMP.findall(part)]
+
+
+def _foreign(part: str) -> Sequence[str]:
+    if len(part) == 1 or not _UNSPACED.search(part):
+        return [part]
+    return [part[at : at + 2] for at in range(len(part) - 1)]
+
+
+def _terms_of(run: str) -> Sequence[str]:
+    return [stem(word) for word in _words_of(run) if word not in STOP]
+
+
+def _prose_of(run: str) -> Sequence[str]:
+    whole = [stem(run.lower())] if run.isascii() and run.isalpha() and len(_words_of(run)) > 1 else []
+    return [*_terms_of(run), *whole]
+
+
+_WORDS, _TERMS, _PROSE = _Known(_words_of), _Known(_terms_of), _Known(_prose_of)
 
 
 @lru_cache(maxsize=65536)
