@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -140,15 +140,9 @@ class Calls:
                 if answer is not None:
                     await self._client_said(approval.id, answer)
 
-    async def _performed(self, case: Case, received: float, *, asked: bool) -> Outcome:
+    def _performed(self, case: Case, received: float, *, asked: bool) -> Awaitable[Outcome]:
         performance = perform.Performance(case, asked, {"received": received})
-        self._running[case.call.id] = performance
-        try:
-            outcome = await perform.perform(self._perform, performance)
-        finally:
-            del self._running[case.call.id]
-        self._waiting.tell(outcome)
-        return outcome
+        return perform.perform(self._perform, performance, self._running, self._waiting.tell)
 
     async def _first(self, case: Case, wait: float | None) -> Outcome | Pending | None:
         """What became of the first call with this idempotency key, if there was one."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -274,11 +274,19 @@ def keep_outcome(case: Case, outcome: Outcome, now: float) -> Statement:
     return keep(case.call, case.tool.wire, case.signature, shown, outcome, now)
 
 
-async def perform(stages: Sequence[Stage], performance: Performance) -> Outcome:
-    """Run the stages. Where the claim fails nothing was sent, and the outcome says so without a row of its own.
+async def perform(
+    stages: Sequence[Stage],
+    performance: Performance,
+    running: MutableMapping[str, Performance],
+    tell: Callable[[Outcome], object],
+) -> Outcome:
+    """Run the stages and tell the outcome. Where the claim fails nothing was sent, and the outcome says so
+    without a row of its own.
 
     `Conflict` passes through for a call that nobody was asked about: its idempotency key belongs to another.
     """
+    call_id = performance.case.call.id
+    running[call_id] = performance
     try:
         for stage in stages:
             waiting = stage(performance)
@@ -288,8 +296,11 @@ async def perform(stages: Sequence[Stage], performance: Performance) -> Outcome:
         if not performance.asked:
             raise
         error = OutcomeUnknown(f"This call was dispatched before. {MAY_HAVE_RUN}")
-        return Outcome(call_id=performance.case.call.id, state=State.UNKNOWN, error=error)
+        performance.outcome = Outcome(call_id=call_id, state=State.UNKNOWN, error=error)
     except DependencyUnavailable as error:
-        return Outcome(call_id=performance.case.call.id, state=State.FAILED, error=error)
+        performance.outcome = Outcome(call_id=call_id, state=State.FAILED, error=error)
+    finally:
+        del running[call_id]
     assert performance.outcome is not None
+    tell(performance.outcome)
     return performance.outcome

@@ -25,6 +25,8 @@ class Waiting:
 
     def tell(self, outcome: Outcome) -> int:
         """Wake all who wait for this call; how many there were."""
+        if not self._futures:
+            return 0
         waiting = self._futures.pop(outcome.call_id, ())
         for future in waiting:
             if not future.done():

@@ -142,23 +142,20 @@ class McpSource:
         except FAILURES as error:
             raise call_error(error, self.title, ask.method) from None
 
-    async def deliver(self, ask: Ask) -> bytes:
+    async def deliver(self, ask: Ask, failure: Throttled | Broken | None = None) -> bytes:
         """Send within the server's rate, and once more where nothing can have run."""
-        last = False
-        while True:
-            try:
-                if self.bucket.limits:
-                    await self.bucket.take(ask.deadline)
-                session = self.connections.at_hand(ask) or await self.connections.for_ask(ask)
-                return await self.bridge.run(ask, session)
-            except Throttled as limit:
-                if last:
-                    raise
-                self.bucket.block(limit.after)
-            except Broken as broken:
-                if last or (broken.sent and not ask.idempotent):
-                    raise
-            last = True
+        try:
+            if self.bucket.limits:
+                await self.bucket.take(ask.deadline)
+            session = self.connections.at_hand(ask) or await self.connections.for_ask(ask)
+            return await self.bridge.run(ask, session)
+        except (Throttled, Broken) as error:
+            if failure is not None or (isinstance(error, Broken) and error.sent and not ask.idempotent):
+                raise
+            if isinstance(error, Throttled):
+                self.bucket.block(error.after)
+            failure = error
+        return await self.deliver(ask, failure)
 
     def offers(self, kind: str) -> Sequence[Json]:
         return self.context.get(kind, ())

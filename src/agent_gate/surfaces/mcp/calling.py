@@ -102,7 +102,11 @@ class Calling:
         if resumes is None and wanted.name != GATE_RESULT:
             visit.call_id = call.id
             if reply is None:
-                return self._render(visit, wanted, await self._run(visit, call))
+                began = self._clock.monotonic()
+                ended = await self._calls.run(call, wait=self._patience(visit))
+                if isinstance(ended, Pending):
+                    ended = await self._on_hold(visit, ended, began)
+                return self._render(visit, wanted, ended)
         return self._render(visit, wanted, await (reply or self._looked_up(visit, call.arguments, resumes)))
 
     async def read(self, visit: Visit, wanted: CallParams) -> Outcome | Pending:
@@ -114,7 +118,7 @@ class Calling:
             return await self._looked_up(visit, {}, state.value)
         call = replace(self._call(visit, wanted, state), reads=True)
         visit.call_id = call.id
-        return await self._run(visit, call)
+        return await self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
 
     def refuse(self, visit: Visit, wanted: CallParams, error: GatewayError) -> None:
         self._calls.refuse(self._call(visit, wanted, None), error)
@@ -132,13 +136,9 @@ class Calling:
             await self._calls.client_answered(state.value, visit.caller, responses[APPROVAL])
         return state
 
-    async def _run(self, visit: Visit, call: Call) -> Outcome | Pending:
-        """Run a call of the catalog; only one that has to wait for a person is held."""
-        began, patient = self._clock.monotonic(), "progressToken" not in visit.meta
-        reply = await self._calls.run(call, wait=self._hold if patient else min(self._beat, self._hold))
-        if patient or not isinstance(reply, Pending):
-            return reply
-        return await self._on_hold(visit, reply, began)
+    def _patience(self, visit: Visit) -> float:
+        """How long a person may take before the client hears something."""
+        return self._hold if "progressToken" not in visit.meta else min(self._beat, self._hold)
 
     def _call(self, visit: Visit, wanted: CallParams, state: State | None) -> Call:
         meta = wanted.meta
@@ -170,14 +170,14 @@ class Calling:
         )
 
     async def _held(self, visit: Visit, first: Wait) -> Outcome | Pending:
-        """Hold the request while a person is asked, with a sign of life where the client wants progress."""
-        if visit.progress_token is None:
-            return await first(self._hold)
+        """Hold the request while a person is asked."""
         began = self._clock.monotonic()
-        return await self._on_hold(visit, await first(min(self._beat, self._hold)), began)
+        reply = await first(self._patience(visit))
+        return await self._on_hold(visit, reply, began) if isinstance(reply, Pending) else reply
 
     async def _on_hold(self, visit: Visit, reply: Outcome | Pending, began: float) -> Outcome | Pending:
-        while isinstance(reply, Pending) and reply.question is None:
+        """Go on waiting for a person, with a sign of life where the client wants progress."""
+        while visit.progress_token is not None and isinstance(reply, Pending) and reply.question is None:
             waited = self._clock.monotonic() - began
             if waited >= self._hold:
                 break
