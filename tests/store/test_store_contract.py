@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -264,16 +266,26 @@ def test_a_database_from_a_newer_program_is_refused_and_left_alone(settings: Sto
             open_store(settings)
 
 
-def test_listeners_hear_of_each_new_head(settings: StoreSettings) -> None:
+def test_listeners_hear_of_each_new_head_and_its_rows(settings: StoreSettings) -> None:
     async def story() -> None:
         async with opened(settings) as store:
             heads: list[Head] = []
-            store.watch(heads.append)
+            added: list[tuple[Any, ...]] = []
+
+            def hear(head: Head, rows: Sequence[tuple[Any, ...]]) -> None:
+                heads.append(head)
+                added.extend((row[0], row[-2]) for row in rows)
+
+            store.watch(hear)
             await store.write(step("a"))
-            await store.write(step("b", State.PENDING))
+            store.post(step("b", State.PENDING))
+            with pytest.raises(Conflict):
+                await store.write(step("a"))
+            await store.write(step("c"))
             await store.flush()
-            assert [head.seq for head in heads][:2] == [1, 2]
-            assert store.head.seq == 2
+            assert heads[0].seq == 1
+            assert added == [("a", 1), ("b", 2), ("c", 3)]
+            assert store.head.seq == 3
 
     asyncio.run(story())
 

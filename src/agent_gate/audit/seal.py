@@ -9,10 +9,11 @@ import hmac
 import logging
 import os
 import secrets
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -28,6 +29,8 @@ EVERY = 1000
 PAGE = 500
 KEY_BYTES = 32
 OPEN_STATES = tuple(state.value for state in State if not state.final)
+CALL, STATE, SEQ = 0, 3, -2
+"""Where they stand in a row as it is written."""
 OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
 INSERT = "INSERT INTO seals (chain, seq, hash, mac, open_from, at) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -122,6 +125,7 @@ class Sealer:
         self._clock = clock or SystemClock()
         self._due = asyncio.Event()
         self._closing = False
+        self._news: deque[list[tuple[str, str, int]]] = deque()
         self._open: dict[str, int] = {}
         self._seen = self._sealed = 0
 
@@ -134,7 +138,7 @@ class Sealer:
             self._sealed = min(latest[0][0], self._store.head.seq)
             self._seen = min(latest[0][1] - 1, self._store.head.seq)
         loop = asyncio.get_running_loop()
-        self._store.watch(lambda head: self._grown(head, loop))
+        self._store.watch(lambda head, rows: self._grown(head, rows, loop))
         self._task = asyncio.create_task(self._run())
         return self
 
@@ -150,8 +154,9 @@ class Sealer:
         except DependencyUnavailable as unavailable:
             log.warning("The last rows are not sealed: %s", unavailable.message)
 
-    def _grown(self, head: Head, loop: asyncio.AbstractEventLoop) -> None:
+    def _grown(self, head: Head, rows: Sequence[tuple[Any, ...]], loop: asyncio.AbstractEventLoop) -> None:
         """Called on the store's thread, which must not see an error of ours."""
+        self._news.append([(row[CALL], row[STATE], row[SEQ]) for row in rows])
         if self._closing or head.seq - self._sealed < self._every:
             return
         try:
@@ -187,20 +192,28 @@ class Sealer:
         self._sealed = head.seq
 
     async def _first_open(self, head: Head) -> int:
-        """The lowest row of a call that is not final yet; reads only what is new since the last seal."""
+        """The lowest row of a call that is not final yet; reads only what it was not told of."""
+        while self._news:
+            for call, state, seq in self._news.popleft():
+                if seq == self._seen + 1:
+                    self._note(call, state, seq)
         while self._seen < head.seq:
             upto = min(self._seen + PAGE, head.seq)
-            for call, state, seq in await self._store.read(
+            for row in await self._store.read(
                 "SELECT call, state, seq FROM record WHERE chain = ? AND seq > ? AND seq <= ? ORDER BY seq",
                 (self._store.chain, self._seen, upto),
             ):
-                if state in OPEN_STATES:
-                    self._open.setdefault(call, seq)
-                else:
-                    self._open.pop(call, None)
+                self._note(*row)
             self._seen = upto
         await self._drop_finished_elsewhere()
         return min(self._open.values(), default=head.seq + 1)
+
+    def _note(self, call: str, state: str, seq: int) -> None:
+        self._seen = seq
+        if state in OPEN_STATES:
+            self._open.setdefault(call, seq)
+        else:
+            self._open.pop(call, None)
 
     async def _drop_finished_elsewhere(self) -> None:
         """Forget calls whose last row another gateway wrote, into a chain of its own."""

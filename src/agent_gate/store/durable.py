@@ -1,12 +1,12 @@
 """`DurableStore`: the `Store` over any `Engine`, with its writer thread and a few reading threads."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.engine import Engine, Fault
-from agent_gate.store.statement import Head, Param, Record, Statement
+from agent_gate.store.statement import Head, Listener, Param, Record, Statement
 from agent_gate.store.writer import RETRY_AFTER, Unit, Writer, refusal
 
 READERS = 2
@@ -78,5 +78,5 @@ class DurableStore:
         self._readers.shutdown()
         self._engine.close()
 
-    def watch(self, listener: Callable[[Head], None]) -> None:
+    def watch(self, listener: Listener) -> None:
         self._writer.listeners.append(listener)

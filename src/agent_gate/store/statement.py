@@ -1,6 +1,6 @@
 """The words of the store: `Statement`, `StoreSettings`, `Conflict` and the `Store` Protocol."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -45,6 +45,9 @@ class StoreSettings:
     path: Path | None = None
     url: str | None = None
     chain: str = "home"
+
+
+Listener = Callable[[Head, Sequence[tuple[Param, ...]]], None]
 
 
 class Store(Protocol):
@@ -95,6 +98,7 @@ class Store(Protocol):
 
     async def close(self) -> None: ...
 
-    def watch(self, listener: Callable[[Head], None]) -> None:
-        """Call `listener` with the new head after each commit, on the writer's thread."""
+    def watch(self, listener: Listener) -> None:
+        """Call `listener` after each commit, on the writer's thread, with the new head and the rows it added to
+        the chain."""
         ...

@@ -21,7 +21,7 @@ import msgspec
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.chain import Chain
 from agent_gate.store.engine import Engine, Fault
-from agent_gate.store.statement import Conflict, Head, Param, Statement
+from agent_gate.store.statement import Conflict, Head, Listener, Param, Statement
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +67,10 @@ def shared_insert(unit: Unit) -> str | None:
     return sql if repeated(sql, 1) else None
 
 
+def is_alike(statements: tuple[Statement, ...], sql: str) -> bool:
+    return len(statements) == 1 and statements[0].sql is sql and statements[0].expect is None
+
+
 def tell(units: list[Unit]) -> None:
     """Resolve the waiters of `units`; runs on the event loop."""
     for unit in units:
@@ -87,7 +91,8 @@ class Writer:
         self._chain = Chain(chain, engine.head(chain))
         self.head = self._chain.head
         self.fault: Fault | None = None
-        self.listeners: list[Callable[[Head], None]] = []
+        self.listeners: list[Listener] = []
+        self._appended: list[tuple[Param, ...]] = []
         self._queue: deque[Unit] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._committing: list[Unit] = []
@@ -171,8 +176,9 @@ class Writer:
             return self._refuse(batch, self._engine.fault(error) or Fault(str(error), broken=True))
         self.head, self.fault = self._chain.head, None
         self._deliver(batch)
+        appended, self._appended = self._appended, []
         for listener in self.listeners:
-            listener(self.head)
+            listener(self.head, appended)
         return self._keep_up()
 
     def _begin(self, batch: list[Unit]) -> list[Unit]:
@@ -184,16 +190,22 @@ class Writer:
         Every statement more costs the loop's thread two changes of the interpreter lock.
         """
         sql = shared_insert(batch[0]) if self._engine.commits_alone and len(batch) <= PORTION else None
-        if sql is None or any(shared_insert(unit) != sql for unit in batch):
+        if sql is None or not all(is_alike(unit.statements, sql) for unit in batch):
             return False
         try:
             self._insert(sql, batch)
         except Exception as error:
             if self._engine.fault(error) is not None:
                 raise
-            self._chain.reset(self.head)
+            self._unlink(self.head)
             return False
         return True
+
+    def _unlink(self, head: Head) -> None:
+        """Take the chain back to `head`, because the rows after it were not written."""
+        undone = self._chain.head.seq - head.seq
+        del self._appended[max(0, len(self._appended) - undone) :]
+        self._chain.reset(head)
 
     def _reread(self, batch: list[Unit]) -> list[Unit]:
         """On a new connection: where the chain stands, and what is left to do of `batch`."""
@@ -225,7 +237,7 @@ class Writer:
             if self._engine.fault(error) is not None:
                 raise
             self._engine.undo()
-            self._chain.reset(before)
+            self._unlink(before)
             return Conflict(str(error)) if self._engine.conflict(error) else error
         self._engine.release()
         return None
@@ -250,7 +262,11 @@ class Writer:
             unit.counts.append(count)
 
     def _complete(self, statement: Statement) -> tuple[Param, ...]:
-        return self._chain.append(statement.params) if statement.chained else statement.params
+        if not statement.chained:
+            return statement.params
+        row = self._chain.append(statement.params)
+        self._appended.append(row)
+        return row
 
     def _deliver(self, batch: list[Unit]) -> None:
         """Tell all waiters with one call into their loop."""
@@ -267,7 +283,7 @@ class Writer:
     def _refuse(self, batch: list[Unit], fault: Fault) -> None:
         """Undo the batch, refuse those who wait, keep the rest for the next try."""
         self._engine.rollback()
-        self._chain.reset(self.head)
+        self._unlink(self.head)
         if self.fault != fault:
             log.error("The record cannot be written: %s", fault.reason)
         self.fault = fault
