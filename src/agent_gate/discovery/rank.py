@@ -32,7 +32,7 @@ OTHER_VERB = 0.4
 MEANING, SENSE = 0.65, 0.5
 PART = 0.9
 FAINT_ECHO = 0.2
-SHORTLIST, ENOUGH, CROWDED = 100, 300, 400
+SHORTLIST, ENOUGH, CROWDED = 60, 300, 300
 LONGEST_QUERY, MOST_SLOTS, MOST_OPENED = 48, 24, 4096
 
 _JOINT = re.compile(
@@ -132,11 +132,13 @@ class Index:
         totals: dict[int, float] = {}
         covered: dict[int, float] = {}
         slots = sorted(self._slots(query), key=lambda slot: -slot.most)[:MOST_SLOTS]
+        narrow = False
         for slot in slots:
-            for place, score in self._collect(slot, totals if len(totals) >= ENOUGH else None).items():
+            for place, score in self._collect(slot, totals if narrow else None).items():
                 totals[place] = totals.get(place, 0.0) + score
                 covered[place] = covered.get(place, 0.0) + min(slot.most, score * COVERED)
-        bar = nlargest(SHORTLIST, totals.values())[-1] if len(totals) > SHORTLIST else 0.0
+            if len(totals) > ENOUGH:
+                totals, narrow = _best(totals), True
         mass = sum(slot.most for slot in slots)
         said, wanted = _strongest(slots), asked(query)
         fits = [1 - OTHER_VERB * strangeness(wanted, does) for does in range(16)]
@@ -145,8 +147,7 @@ class Index:
             * (1 - COVERAGE + COVERAGE * covered[place] / mass)
             * (1 + NAME * self._share(place, said))
             * fits[self.documents[place].does]
-            for place, score in totals.items()
-            if score >= bar
+            for place, score in _best(totals).items()
         }
 
     def _collect(self, slot: Slot, among: Mapping[int, float] | None) -> dict[int, float]:
@@ -154,23 +155,25 @@ class Index:
         found: dict[int, float] = {}
         for each, worth in slot.worths.items():
             scale = worth / 255
-            for place, impact in self._impacts(each, among):
+            for place, impact in self._impacts(each, worth / slot.most, among):
                 score = scale * impact
                 if score > found.get(place, 0.0):
                     found[place] = score
         return found
 
-    def _impacts(self, each: str, among: Mapping[int, float] | None) -> Iterable[tuple[int, int]]:
-        """The tools that have a term and its impact in each; of a very common term, where it says most."""
+    def _impacts(
+        self, each: str, part: float, among: Mapping[int, float] | None
+    ) -> Iterable[tuple[int, int]]:
+        """The tools that have a term and its impact in each; of a common term or a faint one, where it says most."""
         opened = self._opened.get(each)
         if opened is None:
             if len(self._opened) >= MOST_OPENED:
                 self._opened.clear()
             packed = self.postings[each]
-            strong = sorted(packed, key=_by_impact) if len(packed) > CROWDED else packed
+            strong = sorted(packed, key=_by_impact) if len(packed) > SHORTLIST else packed
             opened = self._opened[each] = {entry >> 8: entry & 255 for entry in strong}
         if among is None:
-            return islice(opened.items(), CROWDED)
+            return opened.items() if part == 1.0 else islice(opened.items(), int(CROWDED * part))
         if len(among) < len(opened):
             return [(place, opened[place]) for place in among if place in opened]
         return [(place, impact) for place, impact in opened.items() if place in among]
@@ -256,6 +259,14 @@ def _inverted(documents: Sequence[Document]) -> dict[str, "array[int]"]:
 
 def _by_impact(entry: int) -> int:
     return -(entry & 255)
+
+
+def _best(totals: dict[int, float]) -> dict[int, float]:
+    """The shortlist, and what is no worse than its last."""
+    if len(totals) <= SHORTLIST:
+        return totals
+    bar = nlargest(SHORTLIST, totals.values())[-1]
+    return {place: total for place, total in totals.items() if total >= bar}
 
 
 def _scaled(scores: Mapping[int, float]) -> dict[int, float]:
