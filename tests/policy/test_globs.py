@@ -100,7 +100,7 @@ PATTERNS = st.text("ab_(=, )*?[]!-", min_size=1, max_size=9)
 VALUES = st.text("ab=,() -", max_size=5)
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(st.lists(PATTERNS, min_size=1, max_size=3), st.lists(VALUES, min_size=1, max_size=6))
 def test_what_is_hidden_is_denied_whatever_it_is_called_with(patterns, values):
     policy = denies(*patterns)
@@ -173,7 +173,7 @@ def test_a_pattern_is_judged_by_the_template_of_the_tool_it_names():
     assert len(unfit) == 3
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(PATTERNS, st.dictionaries(st.text("ab", min_size=1, max_size=2), VALUES, max_size=3))
 def test_what_lint_calls_impossible_never_matches(pattern, arguments):
     tool = vault("a", {"type": "object"})

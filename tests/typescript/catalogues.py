@@ -178,7 +178,7 @@ def hostile() -> dict[str, list[Definition]]:
         "class": [tool("class")],
         "then": [tool("then")],
         "fold-er": [tool("get_item"), tool("get-item"), tool("getItem"), tool("get.item"), tool("GET ITEM")],
-        "fold_er": [tool("get_item")],
+        "fold_er": [tool("take_item")],
         "fold--er": [tool("x")],
         "名前": [tool("名前"), tool("説明"), tool("ünï")],
         "1st": [tool("1st"), tool("2nd")],

@@ -78,7 +78,7 @@ def has_repeats(text: str) -> bool:
     return any(found)
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(objects(VALUES), st.sampled_from(["tools/call", "ping"]), st.booleans())
 def test_what_is_refused_is_exactly_what_repeats_a_key(arguments: str, method: str, named: bool) -> None:
     wanted = f'{{"name":"x","arguments":{arguments}}}' if method == "tools/call" else arguments
