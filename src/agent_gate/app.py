@@ -375,6 +375,23 @@ class Gateway:
         def restarts() -> dict[tuple[str, ...], float]:
             return {(key,): float(count) for key, count in self.supervisor.restarts().items()}
 
+        def heads() -> dict[tuple[str, ...], float]:
+            listener, pool = self.public.known, self.pool
+            return {
+                ("requests", "repeated"): listener.repeated,
+                ("requests", "parsed"): listener.parsed,
+                ("replies", "repeated"): pool.repeated,
+                ("replies", "parsed"): pool.parsed,
+            }
+
+        self.metrics.add(
+            Tally(
+                "agent_gate_http_heads_total",
+                "Requests of agents and replies of sources, by whether their head had to be parsed.",
+                heads,
+                ("of", "path"),
+            )
+        )
         self.metrics.add(
             Tally("agent_gate_source_restarts_total", "Reconnections by source.", restarts, ("source",))
         )

@@ -21,6 +21,7 @@ from tests.hotpath.hot_gate import (
 
 from agent_gate.app import Gateway
 from agent_gate.core.call import State
+from agent_gate.observe.metrics import Tally
 from agent_gate.store import durable
 
 RULES = "rules: [{pattern: 'up__wipe(*)', action: deny}, {pattern: 'up__*', action: allow}]\n"
@@ -105,6 +106,26 @@ def test_metrics_count_every_call_by_surface_and_nothing_is_logged_per_call(
 
     caplog.set_level(logging.INFO)
     asyncio.run(story())
+
+
+def test_metrics_tell_which_requests_and_replies_had_to_be_parsed(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path, RULES) as (gateway, _, port), connected(port) as wire:
+            before = heads_of(gateway)
+            for number in range(10):
+                assert code_of((await wire.ask(post("up__echo", {"text": "x"}, number=number)))[1]) == "ok"
+            after = heads_of(gateway)
+            assert after["requests", "parsed"] - before["requests", "parsed"] == 1
+            assert after["requests", "repeated"] - before["requests", "repeated"] == 9
+            assert sum(after[path] - before[path] for path in after if path[0] == "replies") >= 10
+
+    asyncio.run(story())
+
+
+def heads_of(gateway: Gateway) -> dict[tuple[str, ...], float]:
+    series = gateway.metrics.series["agent_gate_http_heads_total"]
+    assert isinstance(series, Tally)
+    return dict(series.read())
 
 
 def counted(text: str, label: str) -> float:

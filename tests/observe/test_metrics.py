@@ -71,6 +71,7 @@ def test_the_dashboard_uses_only_labels_that_exist():
         "agent_gate_source_up": {"source"},
         "agent_gate_approvals_pending": set(),
         "agent_gate_source_restarts_total": {"source"},
+        "agent_gate_http_heads_total": {"of", "path"},
     }
     for expression in expressions():
         known = set().union(*(labels[name] for name in names_in(expression)))

@@ -292,6 +292,7 @@ class Wire(asyncio.Protocol):
         if known is None or len(data) - at - 4 != known.length or not self._waits_for(known.length):
             self.fresh = data
             return False
+        self.pool.repeated += 1
         self.status, self.headers, self.chunks = known.status, known.headers, [data[at + 4 :]]
         self._finish(reusable=True)
         return True
@@ -336,6 +337,7 @@ class Wire(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self.status = self.parser.get_status_code()
+        self.pool.parsed += 1
         if not self.busy or status < 200:
             if status == 101:
                 self.fail(BadReply(f"{self.target.origin} switched protocols without being asked"))

@@ -25,10 +25,14 @@ class KnownHead(msgspec.Struct):
 
 
 class KnownHeads:
-    """The heads that were accepted as they are; bounded, and forgotten all at once when full."""
+    """The heads that were accepted as they are; bounded, and forgotten all at once when full.
+
+    `repeated` and `parsed` count requests, so that it shows when clients stop being recognised.
+    """
 
     def __init__(self) -> None:
         self._known: dict[bytes, KnownHead] = {}
+        self.repeated = self.parsed = 0
 
     def find(self, data: bytes, guard: Any) -> Request | None:
         """The request in `data`, if that is a known head with its whole body and nothing else."""
@@ -36,6 +40,7 @@ class KnownHeads:
         known = self._known.get(data[:at]) if 0 < at <= LONGEST else None
         if known is None or len(data) != at + 4 + known.length or known.guard is not guard:
             return None
+        self.repeated += 1
         return Request(
             known.method, known.target, known.fields, data[at + 4 :], known.keep_alive, known.version
         )

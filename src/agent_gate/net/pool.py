@@ -114,6 +114,7 @@ class Pool:
         self._wires: set[Wire] = set()
         self._timer: asyncio.TimerHandle | None = None
         self.replies: dict[bytes, KnownReply] = {}
+        self.repeated = self.parsed = 0
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:

@@ -186,6 +186,7 @@ class RequestReader(asyncio.Protocol):
             request.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
             self.chunks = []
         self.request = None
+        self.server.known.parsed += 1
         self.owes_continue = False
         self.reading = Reading.BETWEEN
         if self.unread:
