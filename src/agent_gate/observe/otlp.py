@@ -17,6 +17,7 @@ from agent_gate.observe.trace import Span
 KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT, "internal": SpanKind.INTERNAL}
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 PATH = "/v1/traces"
+SECONDS = 2.0
 
 
 def url_of(endpoint: str) -> str:
@@ -31,7 +32,8 @@ class Exporter:
         logging.getLogger("opentelemetry").propagate = False
         session = requests.Session()
         session.trust_env = False
-        self._processor = BatchSpanProcessor(OTLPSpanExporter(endpoint=url_of(endpoint), session=session))
+        sender = OTLPSpanExporter(endpoint=url_of(endpoint), session=session, timeout=SECONDS)
+        self._processor = BatchSpanProcessor(sender)
         names = {"service.name": "agent-gate", "service.version": __version__, "service.instance.id": gateway}
         self._resource = Resource(names)
         self._scope = InstrumentationScope("agent_gate", __version__)
