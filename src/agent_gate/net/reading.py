@@ -99,9 +99,10 @@ class RequestReader(asyncio.Protocol):
     def _open_websocket(self, request: Request, rest: bytes) -> None: ...
 
     def _feed(self, data: bytes) -> None:
-        if self.reading is Reading.BETWEEN:
+        if self.reading is Reading.BETWEEN or (self.reading is Reading.HEAD and not self.feeding):
             request = self.server.known.find(data, self.server.guard)
             if request is not None:
+                self.reading = Reading.BETWEEN
                 request.peer, request.uid, request.secure = self.peer, self.uid, self.server.secure
                 self._take(request)
                 return
