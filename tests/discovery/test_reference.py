@@ -1,0 +1,57 @@
+"""Against contextweaver itself, where it is installed; what it answered once is in tests/vectors for everywhere.
+
+It needs an older protocol library than the other tests, so it is installed without its requirements.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_gate.core.ids import derive_tool_id, format_tool_id, hash8, parse_tool_id
+from agent_gate.errors import CatalogError
+
+reference = pytest.importorskip("contextweaver.routing.tool_id")
+adapter = pytest.importorskip("contextweaver.adapters.mcp")
+refusal = pytest.importorskip("contextweaver.exceptions").ContextWeaverError
+
+names = st.text("abcXYZ019_.-/", min_size=1, max_size=30)
+schemas = st.fixed_dictionaries(
+    {"type": st.just("object")},
+    optional={
+        "properties": st.dictionaries(st.text(max_size=8), st.just({"type": "string"}), max_size=4),
+        "required": st.lists(st.text(max_size=8), max_size=4),
+    },
+)
+near_ids = st.from_regex(
+    r"[a-z_0-9-]{1,6}:[A-Za-z_.0-9-]{1,8}(@[0-9a-z.+]{1,6})?(#[0-9a-fg]{7,9})?", fullmatch=True
+)
+
+
+@given(names, st.none() | schemas)
+def test_hashes_agree(name, schema):
+    assert hash8(name, schema) == reference.compute_hash8(name, schema)
+
+
+@given(near_ids | st.text(":@#ab1.-_", max_size=20))
+def test_ids_parse_alike(text):
+    try:
+        expected = reference.parse_tool_id(text)
+    except refusal:
+        with pytest.raises(CatalogError):
+            parse_tool_id(text)
+        return
+    parts = parse_tool_id(text)
+    assert tuple(parts) == (expected.namespace, expected.name, expected.version, expected.hash8)
+    assert format_tool_id(parts) == reference.format_tool_id(expected) == text
+
+
+@given(names, schemas)
+def test_ids_are_derived_alike(name, schema):
+    tool = {"name": name, "description": "d", "inputSchema": schema}
+    try:
+        expected = adapter.mcp_tool_to_selectable(tool).id
+    except refusal:
+        with pytest.raises(CatalogError):
+            derive_tool_id(name, schema)
+        return
+    assert derive_tool_id(name, schema) == expected
