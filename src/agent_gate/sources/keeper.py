@@ -33,6 +33,7 @@ class Keeper:
         self._failures = 0
         self._used = 0.0
         self._running = 0
+        self._over = False
         self.restarts = 0
         self._status, self._reason, self._since = self._initial(), plan.needs_auth, clock.now()
         self._next_try: float | None = None
@@ -74,6 +75,14 @@ class Keeper:
         """Live until cancelled. A fault in a source is its reason, never ours."""
         if self._status in (Status.DISABLED, Status.NEEDS_AUTH):
             return
+        try:
+            await self._live()
+        finally:
+            self._over = True
+            self._ready.set()  # whoever waits for a connection is told that there will be none
+            self._ready.clear()
+
+    async def _live(self) -> None:
         while True:
             if self.plan.on_demand and self._known:
                 self._move(Status.IDLE)
@@ -190,8 +199,13 @@ class Keeper:
     async def _connected(self, deadline: float) -> None:
         self._wanted.set()
         try:
-            await asyncio.wait_for(self._ready.wait(), max(0.0, deadline - self._clock.monotonic()))
+            if not self._over:
+                await asyncio.wait_for(self._ready.wait(), max(0.0, deadline - self._clock.monotonic()))
         except TimeoutError:
             raise DependencyUnavailable(
                 f"{self.key} could not be connected in time. Nothing was sent"
             ) from None
+        if self._over:
+            raise DependencyUnavailable(
+                f"{self.key} is being stopped or replaced. Nothing was sent", retry_after=1
+            )
