@@ -74,7 +74,7 @@ class Cupboard:
         self.jobs.append(job)
         if method := job.case.tool.definition.method:
             params = {**job.arguments, "_meta": job.case.call.meta}
-            return Result(await self.forward(method, params, job.case.call.conversation, job.deadline), "mcp")
+            return Result(await self.forward(method, params, job.case.call.conversation, job.deadline))
         result = await self.works[job.case.tool.upstream](job)
         return result if isinstance(result, Result) else Result(msgspec.json.encode(result))
 

@@ -91,6 +91,10 @@ def test_a_read_that_no_rule_names_waits_for_a_person(tmp_path: Path, run: Run) 
             assert len(gate.inbox.open()) == 1
             assert (await gate.approval()).signature == "lab__resources/read(uri=lab://a)"
             assert not source.forwarded
+            await gate.approve()
+            done = (await client.call("gate_result", id=error["data"]["details"]["call"])).result
+            assert done["structuredContent"] == READ
+            assert len(source.forwarded) == 1
 
     run(main())
 

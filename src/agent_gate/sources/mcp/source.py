@@ -119,9 +119,7 @@ class McpSource:
         call, tool = job.case.call, job.case.tool
         if tool.definition.method:
             params = {**call.arguments, "_meta": call.meta}
-            return Result(
-                await self.forward(tool.definition.method, params, call.conversation, job.deadline), "mcp"
-            )
+            return Result(await self.forward(tool.definition.method, params, call.conversation, job.deadline))
         route = self.tools.routes.get(tool.definition.name)
         if route is None:
             raise ToolNotFound(f"{self.title} no longer has the tool {tool.upstream}")

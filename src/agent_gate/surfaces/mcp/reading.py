@@ -24,7 +24,7 @@ from agent_gate.surfaces.mcp.wire import INTERNAL_ERROR, INVALID_PARAMS, CallPar
 
 AROUND = ("_meta", "inputResponses", "requestState")
 RETRY_AFTER = 10.0
-WAITS = "A person is being asked whether this may be read. Read it again in a while"
+WAITS = "A person is being asked whether this may be read. To get it then, call gate_result with the id"
 
 Denies = Callable[[Tool, Mapping[str, Json], str], bool]
 """Whether a rule denies a caller to call this with these arguments."""
@@ -53,7 +53,7 @@ class Reading:
         if isinstance(reply, Pending):
             if visit.modern:
                 return self._calling.waiting(visit, wanted, reply)
-            raise protocol_error(DependencyUnavailable(WAITS, retry_after=RETRY_AFTER), modern=False)
+            raise protocol_error(still_asked(reply), modern=False)
         if reply.result is None:
             raise protocol_error(
                 reply.error or Internal("The read ended without an answer"), modern=visit.modern
@@ -85,6 +85,12 @@ class Reading:
             meta if isinstance(meta, dict) else {},
             **more,
         )
+
+
+def still_asked(pending: Pending) -> DependencyUnavailable:
+    return DependencyUnavailable(
+        f"{WAITS} {pending.call_id}", retry_after=RETRY_AFTER, details={"call": pending.call_id}
+    )
 
 
 def protocol_error(error: GatewayError, *, modern: bool) -> RpcError:
