@@ -172,7 +172,7 @@ def report(suite: Suite, semantic: bool) -> None:
 
 WEIGHTS = [
     {"SENSE": sense, "OTHER_VERB": verb, "COVERAGE": coverage}
-    for sense in (0.35, 0.5, 0.8)
+    for sense in (0.35, 0.65, 0.9)
     for verb in (0.2, 0.4, 0.5)
     for coverage in (0.3, 0.45, 0.6)
 ]

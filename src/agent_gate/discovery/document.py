@@ -18,8 +18,8 @@ from agent_gate.discovery.verbs import done
 FIELDS: Mapping[str, tuple[float, float]] = {
     "name": (2.0, 3.0),
     "namespace": (1.5, 1.0),
-    "gist": (1.5, 10.0),
-    "description": (1.0, 25.0),
+    "gist": (1.1, 10.0),
+    "description": (0.75, 25.0),
     "arguments": (0.8, 5.0),
     "argument_texts": (0.4, 25.0),
     "server": (0.25, 6.0),
