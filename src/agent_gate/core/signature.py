@@ -80,15 +80,23 @@ def safe(text: str, longest: float = LONGEST_VALUE) -> str:
     return UNSAFE.sub(encode_character, text)
 
 
+safe_key = lru_cache(4096)(safe)
+"""Argument names repeat, and those that fit into a schema are short."""
+
+
+def pair(key: str, value: Json, longest: float) -> str:
+    text = value if type(value) is str else written(value)
+    name = safe_key(key) if len(key) <= KEPT_OF_LONG else safe(key, longest)
+    return f"{name}={safe(text, longest)}"
+
+
 def pairs(name: str, arguments: Mapping[str, Json], longest: float = LONGEST_VALUE) -> str:
     """`git__push(branch=main, remote=origin)`; without arguments, the bare name."""
-    if not arguments:
-        return name
-    shown = [
-        f"{safe(key, longest)}={safe(value if type(value) is str else written(value), longest)}"
-        for key, value in sorted(arguments.items())
-    ]
-    return f"{name}({', '.join(shown)})"
+    if len(arguments) > 1:
+        return f"{name}({', '.join([pair(key, arguments[key], longest) for key in sorted(arguments)])})"
+    for key, value in arguments.items():
+        return f"{name}({pair(key, value, longest)})"
+    return name
 
 
 def compile_signer(wire: str, definition: Definition) -> Signer:
