@@ -31,7 +31,7 @@ COVERAGE, COVERED, NAME = 0.45, 1.3, 0.5
 OTHER_VERB = 0.4
 MEANING, SENSE = 0.65, 0.65
 PART = 0.9
-FAINT_ECHO = 0.2
+FAINT_ECHO = 0.3
 SHORTLIST, ENOUGH, CROWDED = 60, 300, 300
 LONGEST_QUERY, MOST_SLOTS, MOST_OPENED = 48, 24, 4096
 
@@ -99,16 +99,17 @@ class Index:
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """The best tools by falling score, equal ones by id; each part of the request is served."""
-        best = self._ranked(query)
+        known: dict[str, Slot] = {}
+        best = self._ranked(query, known)
         for part in split(query):
-            for place, score in self._ranked(part).items():
+            for place, score in self._ranked(part, known).items():
                 best[place] = max(PART * score, best.get(place, 0.0))
         chosen = nlargest(limit, ((round(score, 4), -place) for place, score in best.items() if score > 0))
         return [Hit(self.documents[-place].tool, score) for score, place in chosen]
 
-    def _ranked(self, query: str) -> dict[int, float]:
-        """Score by place in the index, the best at 1."""
-        shares = _scaled(self._lexical(query))
+    def _ranked(self, query: str, known: dict[str, Slot]) -> dict[int, float]:
+        """Score by place in the index, the best at 1; `known` are the words of the whole request."""
+        shares = _scaled(self._lexical(query, known))
         return self._with_meaning(query, shares) if self._space else self._with_sense(query, shares)
 
     def _with_sense(self, query: str, shares: Mapping[int, float]) -> dict[int, float]:
@@ -127,11 +128,11 @@ class Index:
             sense = self._senses[place] = Sense(self.documents[place].lanes)
         return sense
 
-    def _lexical(self, query: str) -> dict[int, float]:
+    def _lexical(self, query: str, known: dict[str, Slot]) -> dict[int, float]:
         """Sum over the words, the telling ones first; later words only rank the tools that were found by then."""
         totals: dict[int, float] = {}
         covered: dict[int, float] = {}
-        slots = sorted(self._slots(query), key=lambda slot: -slot.most)[:MOST_SLOTS]
+        slots = sorted(self._slots(query, known), key=lambda slot: -slot.most)[:MOST_SLOTS]
         narrow = False
         for slot in slots:
             for place, score in self._collect(slot, totals if narrow else None).items():
@@ -184,11 +185,13 @@ class Index:
         spoken = sum(min(said[each], self.rarities[each]) for each in name if each in said)
         return spoken / sum(self.rarities[each] for each in name) if spoken else 0.0
 
-    def _slots(self, query: str) -> list[Slot]:
+    def _slots(self, query: str, known: dict[str, Slot]) -> list[Slot]:
         own = list(dict.fromkeys(prose(query)))[:LONGEST_QUERY]
         extra = thesaurus().meanings([stem(word) for word in words(query)[: 4 * LONGEST_QUERY]])
-        slots = [self._slot(each, 1.0, self._variants(each)) for each in own]
-        return slots + [self._slot(each, PHRASE, {each: 1.0}) for each in extra if each not in own]
+        known |= {each: self._slot(each, 1.0, self._variants(each)) for each in own if each not in known}
+        return [known[each] for each in own] + [
+            self._slot(each, PHRASE, {each: 1.0}) for each in extra if each not in own
+        ]
 
     def _slot(self, own: str, weight: float, variants: Mapping[str, float]) -> Slot:
         """A variant is never worth more than the word that it stands for; faint echoes of common words are dropped."""
