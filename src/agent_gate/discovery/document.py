@@ -101,9 +101,9 @@ def _fields(tool: Tool, title: str) -> dict[str, Sequence[str]]:
         "name": terms(tool.name),
         "namespace": _short_terms(tool.namespace),
         "gist": prose(text[:cut]),
-        "description": prose(text[cut : cut + 250]),
+        "description": prose(text[cut : cut + 200]),
         "arguments": terms(" ".join(map(str, islice(arguments, 40)))),
-        "argument_texts": prose(said[:300]),
+        "argument_texts": prose(said[:200]),
         "server": _short_terms(title[:300]),
     }
 

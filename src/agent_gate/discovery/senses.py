@@ -13,6 +13,7 @@ from operator import mul
 from sys import byteorder
 from zlib import decompress
 
+from agent_gate.discovery.text import MOST_KNOWN
 from agent_gate.discovery.thesaurus import thesaurus
 
 WIDTH, LANE, MIDDLE = 64, 2, 128
@@ -28,14 +29,17 @@ class Rows(dict[str, int]):
         self._places, self._table = places, table
 
     def __missing__(self, word: str) -> int:
+        if len(self) >= MOST_KNOWN:
+            self.clear()
         place = self._places.get(word)
-        if place is None:
-            return 0
+        row = self[word] = 0 if place is None else self._row(place)
+        return row
+
+    def _row(self, place: int) -> int:
         lanes = bytearray(LANE * (WIDTH + 1))
         lanes[0 : LANE * WIDTH : LANE] = self._table[WIDTH * place : WIDTH * (place + 1)].translate(_RAISED)
         lanes[LANE * WIDTH] = 1
-        row = self[word] = int.from_bytes(lanes, "little")
-        return row
+        return int.from_bytes(lanes, "little")
 
 
 _RAISED = bytes((value + MIDDLE) % 256 for value in range(256))
