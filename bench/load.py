@@ -26,11 +26,12 @@ class Ask:
     era: str = HANDSHAKE
     arguments: Any = None
     session: str = ""
+    token: str = TOKEN
 
     @property
     def headers(self) -> dict[str, str]:
         found = {
-            "Authorization": f"Bearer {TOKEN}",
+            "Authorization": f"Bearer {self.token}",
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
         }

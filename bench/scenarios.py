@@ -57,8 +57,8 @@ def medians(rounds: Sequence[Mapping[int, Mapping[str, float]]]) -> dict[int, di
 
 
 def peer(who: Peer, upstream: int, connections: Sequence[int], seconds: float) -> dict[int, dict[str, float]]:
-    ask = Ask("/mcp", "echo")
     with who.started(upstream) as subject:
+        ask = who.ask()
         first_answer(subject.port, ask)
         return {n: measure(subject.pid, subject.port, ask, n, seconds) for n in connections}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.load import TOKEN
+from bench.load import TOKEN, Ask
 from bench.machine import CACHE, HERE, SERVED, built, free_port, running
 
 AGENT_GATE = Path(sys.executable).with_name("agent-gate")
@@ -101,6 +101,23 @@ class Peer:
     command: Sequence[str]
     needs: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    tool: str = "echo"
+    makes_token: bool = False
+
+    @property
+    def token_file(self) -> Path:
+        return CACHE / f"{self.name.replace(' ', '-')}.token"
+
+    def ask(self) -> Ask:
+        """A call of its tool; one that makes its own token is waited for."""
+        if not self.makes_token:
+            return Ask("/mcp", self.tool)
+        give_up = time.monotonic() + 120
+        while not (self.token_file.exists() and self.token_file.read_text()):
+            if time.monotonic() > give_up:
+                raise SystemExit(f"{self.name} made no token in two minutes")
+            time.sleep(0.1)
+        return Ask("/mcp", self.tool, token=self.token_file.read_text())
 
     def python(self) -> Path:
         """Its interpreter; without needs, this one, which has the official SDK for the tests."""
@@ -125,7 +142,9 @@ class Peer:
             "URL": f"http://127.0.0.1:{upstream}/mcp",
             "UPSTREAM": str(upstream),
             "STDIO": str(built("upstream")),
+            "TOKEN": str(self.token_file),
         }
+        self.token_file.unlink(missing_ok=True)
         command = [part.format(**names) for part in self.command]
         began, log = time.monotonic(), CACHE / f"{self.name.replace(' ', '-')}.log"
         with running(command, SERVED, log, dict(self.env)) as child:
@@ -149,5 +168,12 @@ OTHERS = (
         "mcp-proxy",
         ("{BIN}/mcp-proxy", "--stateless", "--port", "{PORT}", "--", "{STDIO}", "stdio"),
         ("mcp-proxy",),
+    ),
+    Peer(
+        "ContextForge",
+        ("{PYTHON}", str(HERE / "contextforge.py"), "{PORT}", "{URL}", "{TOKEN}"),
+        ("mcp-contextforge-gateway",),
+        tool="up-echo",
+        makes_token=True,
     ),
 )
