@@ -10,8 +10,10 @@ servers than those it judges, `--leave-one-out` judges each server with the syno
 
 import argparse
 import asyncio
+import gc
 import json
 import math
+import random
 import re
 import sqlite3
 import sys
@@ -298,7 +300,12 @@ def expense(suite: Suite) -> None:
         for listing in listings
     )
     rows()
-    for tools in (suite.catalog.tools, large.tools[:5000]):
+    for label, tools in (
+        ("tools", suite.catalog.tools),
+        ("tools, copied", large.tools[:5000]),
+        ("tools of mixed texts", mixed(suite.catalog, 6000).tools[:5000]),
+    ):
+        gc.collect()
         start = time.process_time()
         index = Index(tools, large.titles())
         built = time.process_time() - start
@@ -307,9 +314,32 @@ def expense(suite: Suite) -> None:
         again = time.process_time() - start
         spent = sorted(_cpu(index, task.query) for task in suite.tasks)
         print(
-            f"  {len(tools)} tools: index {built * 1e3:.0f} ms, after a change {again * 1e3:.0f} ms, "
+            f"  {len(tools)} {label}: index {built * 1e3:.0f} ms, after a change {again * 1e3:.0f} ms, "
             f"query mean {fmean(spent) * 1e3:.2f} ms, 95th percentile {spent[len(spent) * 95 // 100] * 1e3:.2f} ms"
         )
+
+
+def mixed(catalog: Catalog, size: int) -> Catalog:
+    """Tools of a kilobyte, put together from the sentences, names and arguments of real ones."""
+    draw = random.Random(3)
+    sentences = [each for tool in catalog.tools for each in re.split(r"(?<=[.!?])\s+|\n+", tool.description)]
+    arguments = [
+        (name, schema)
+        for tool in catalog.tools
+        for name, schema in (tool.input_schema.get("properties") or {}).items()
+    ]
+    definitions = [
+        Definition(
+            name=f"{draw.choice(catalog.tools).name[:40]}_{number}",
+            description=" ".join(draw.choices(sentences, k=8)),
+            input_schema={
+                "type": "object",
+                "properties": dict(draw.choices(arguments, k=6) if arguments else []),
+            },
+        )
+        for number in range(size)
+    ]
+    return build([Listing(key="mixed", namespace="mixed", definitions=definitions)])
 
 
 def _cpu(index: Index, query: str) -> float:
