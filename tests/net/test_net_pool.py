@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,7 @@ from rawhttp import Script, Upstream, eventually, serving
 from tests.net.conftest import Run
 
 from agent_gate.errors import ConfigError
+from agent_gate.net.exchange import Wire
 from agent_gate.net.http import Request, Response
 from agent_gate.net.pool import (
     BadReply,
@@ -22,6 +23,7 @@ from agent_gate.net.pool import (
     NotSent,
     Pool,
     Reply,
+    Sending,
     Target,
     TooLarge,
     check_headers,
@@ -549,3 +551,57 @@ def test_the_resolve_hook_decides_where_to_connect(run: Run) -> None:
             assert b"host: service.example:" in upstream.requests[0]
 
     run(main())
+
+
+class Quiet:
+    """A transport that writes nowhere and remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.closing = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def abort(self) -> None:
+        self.closing = True
+
+
+@pytest.mark.parametrize("what", ["closed", "spoken"])
+def test_a_connection_that_ends_in_the_turn_of_its_request_never_carried_it(what: str) -> None:
+    async def story() -> None:
+        pool, transport = Pool(), Quiet()
+        wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
+        wire.connection_made(cast(Any, transport))
+        waiter = wire.send(Sending(b"GET / HTTP/1.1\r\n\r\n", wire.target, time.monotonic() + 5, 100, False))
+        if what == "closed":
+            wire.connection_lost(None)
+        else:
+            wire.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+        with pytest.raises(NotSent):
+            await waiter
+        await asyncio.sleep(0)
+        assert transport.written == b""
+        await pool.aclose()
+
+    asyncio.run(story())
+
+
+def test_requests_of_one_turn_are_written_together_at_its_end() -> None:
+    async def story() -> None:
+        pool, order = Pool(), []
+        transports = [Quiet() for _ in range(3)]
+        for transport in transports:
+            wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
+            wire.connection_made(cast(Any, transport))
+            wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 100, False))
+            order.append(transport.written)
+        await asyncio.sleep(0)
+        assert order == [b"", b"", b""]
+        assert [transport.written for transport in transports] == [b"x", b"x", b"x"]
+        await pool.aclose()
+
+    asyncio.run(story())

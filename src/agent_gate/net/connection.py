@@ -43,6 +43,7 @@ class Connection(RequestReader):
         "backlog",
         "drained",
         "early",
+        "outgoing",
         "queue",
         "queued_bytes",
         "stalled",
@@ -56,7 +57,7 @@ class Connection(RequestReader):
         super().__init__(server)
         self.queue: deque[Request | Response] = deque()
         self.queued_bytes = 0
-        self.backlog = b""
+        self.backlog = self.outgoing = b""
         self.task: asyncio.Task[None] | None = None
         self.stream: StreamResponse | None = None
         self.early: asyncio.Task[bool] | None = None
@@ -140,6 +141,7 @@ class Connection(RequestReader):
             self.transport.pause_reading()
 
     def _open_websocket(self, request: Request, rest: bytes) -> None:
+        self.flush()
         if self.active is not None or self.transport is None:
             self._refuse(bad("an Upgrade must not follow a request that is still being answered").response)
             return
@@ -163,7 +165,14 @@ class Connection(RequestReader):
         else:
             self.queue.append(response)
 
+    def flush(self) -> None:
+        """Write what was held back to go out with the other answers of this turn."""
+        data, self.outgoing = self.outgoing, b""
+        if data and self.transport is not None and not self.transport.is_closing():
+            self.transport.write(data)
+
     def _write_last(self, response: Response) -> None:
+        self.flush()
         if self.transport is not None:
             data = encode_response(self.server.heads, response, keep_alive=False, head_only=False)
             self.transport.write(data)
@@ -178,6 +187,7 @@ class Connection(RequestReader):
         self.reading = Reading.ENDED
         if transport is None or transport.is_closing():
             return
+        self.flush()
         self.since = self.stalled = self.server.now
         self.stalled_size = transport.get_write_buffer_size()
         if not unread:
@@ -255,8 +265,11 @@ class Connection(RequestReader):
             log.exception("the handler's response to %s %s cannot be sent", request.method, request.path)
             data = encode_response(server.heads, INTERNAL, keep_alive=keep_alive, head_only=False)
             large = False
-        transport.write(data)
+        if not self.outgoing:
+            server.outbox.add(self)
+        self.outgoing += data
         if large and not head_only and response.status not in BODILESS:
+            self.flush()
             transport.write(response.body)
         self._answered(keep_alive=keep_alive)
 
@@ -309,6 +322,7 @@ class Connection(RequestReader):
         return ok and self.transport is not None
 
     def _write_stream_head(self, response: StreamResponse, *, chunked: bool, keep_alive: bool) -> None:
+        self.flush()
         lines = self.server.heads[response.status, response.content_type] + header_lines(response.headers)
         if chunked:
             lines += b"transfer-encoding: chunked\r\n"

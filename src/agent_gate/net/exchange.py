@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, cast
 import httptools
 import msgspec
 
-from agent_gate.errors import OutcomeUnknown, UpstreamError
+from agent_gate.errors import DependencyUnavailable, OutcomeUnknown, UpstreamError
 from agent_gate.net.heads import END, LONGEST, MOST
 from agent_gate.net.http import Header
 
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 HEAD_BYTES = 64 * 1024
 STREAM_BUFFER = 256 * 1024
 EVENTS = b"event-stream"
+
+
+class NotSent(DependencyUnavailable):
+    """The request provably never left: no connection, no TLS, or no time."""
+
+    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
 
 
 class Lost(OutcomeUnknown):
@@ -174,6 +182,7 @@ class Wire(asyncio.Protocol):
         "headers",
         "idle_since",
         "max_bytes",
+        "outgoing",
         "parser",
         "paused",
         "pool",
@@ -198,7 +207,7 @@ class Wire(asyncio.Protocol):
         self.stream: StreamReply | None = None
         self.headers: list[Header] = []
         self.chunks: list[bytes] = []
-        self.fresh = b""
+        self.fresh = self.outgoing = b""
         self.idle_since = 0.0
         self.deadline = math.inf
         self.max_bytes = self.received = self.size = self.status = self.whole = 0
@@ -215,8 +224,7 @@ class Wire(asyncio.Protocol):
         return self.waiter is not None or self.stream is not None
 
     def send(self, sending: "Sending") -> "asyncio.Future[Reply | StreamReply]":
-        """Write one request; the future gives its reply."""
-        assert self.transport is not None
+        """Have one request written with all others of this turn; the future gives its reply."""
         self.waiter = waiter = self.pool.loop.create_future()
         self.max_bytes = sending.max_bytes
         self.head_only = sending.head_only
@@ -227,8 +235,17 @@ class Wire(asyncio.Protocol):
         self.deadline = sending.deadline
         if sending.deadline < self.pool.sweep_at:
             self.pool.sweep_by(sending.deadline)
-        self.transport.write(sending.data)
+        self.outgoing = sending.data
+        self.pool.outbox.add(self)
         return waiter
+
+    def flush(self) -> None:
+        data, self.outgoing = self.outgoing, b""
+        if data and self.transport is not None:
+            if self.transport.is_closing():
+                self.outgoing = data
+            else:
+                self.transport.write(data)
 
     def set_deadline(self, when: float) -> None:
         self.deadline = when
@@ -240,6 +257,7 @@ class Wire(asyncio.Protocol):
     def abort(self) -> None:
         """Drop the connection without a word to whoever waited."""
         self.waiter = self.stream = None
+        self.outgoing = b""
         if self.transport is not None:
             self.transport.abort()
 
@@ -270,8 +288,8 @@ class Wire(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if self.waiter is None and self.stream is None:
-            self.abort()
+        if self.outgoing or (self.waiter is None and self.stream is None):
+            self._unasked()
             return
         self.received += len(data)
         if self.received == len(data) and self._known(data):
@@ -284,6 +302,12 @@ class Wire(asyncio.Protocol):
             self.abort()
         if not self.head_done and self.received > HEAD_BYTES and self.busy:
             self.fail(TooLarge(f"the reply's head from {self.target.origin} is over {HEAD_BYTES} bytes"))
+
+    def _unasked(self) -> None:
+        """Bytes came before a request was written: they answer nothing, and what follows cannot be trusted."""
+        if self.outgoing:
+            self.fail(NotSent(f"{self.target.origin} spoke before it was asked"))
+        self.abort()
 
     def _known(self, data: bytes) -> bool:
         """Take a whole short reply whose head was parsed before, byte for byte."""
@@ -316,6 +340,8 @@ class Wire(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
         self.pool.forget(self)
+        if self.outgoing:
+            self.fail(NotSent(f"{self.target.origin} closed the connection before the request was written"))
         if not self.busy:
             return
         if self.head_done and self.until_close and error is None:

@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from agent_gate.errors import ConfigError, DependencyUnavailable
-from agent_gate.net.exchange import BadReply, KnownReply, Lost, Reply, StreamReply, TooLarge, Wire
+from agent_gate.errors import ConfigError
+from agent_gate.net.exchange import BadReply, KnownReply, Lost, NotSent, Reply, StreamReply, TooLarge, Wire
 from agent_gate.net.http import Header, header_lines
+from agent_gate.net.outbox import Outbox
 from agent_gate.net.trust import check_fingerprint, client_context
 
 __all__ = ["BadReply", "Lost", "NotSent", "Pool", "Reply", "Resolve", "StreamReply", "Target", "TooLarge"]
@@ -32,14 +33,6 @@ HOST = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")
 OURS = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"connection", b"accept-encoding", b"expect"}
 )
-
-
-class NotSent(DependencyUnavailable):
-    """The request provably never left: no connection, no TLS, or no time."""
-
-    def __init__(self, message: str, *, timed_out: bool = False) -> None:
-        super().__init__(message)
-        self.timed_out = timed_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +113,10 @@ class Pool:
     def loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
 
+    @cached_property
+    def outbox(self) -> Outbox:
+        return Outbox(self.loop)
+
     def request(
         self,
         method: str,
@@ -180,6 +177,9 @@ class Pool:
             except asyncio.CancelledError:
                 wire.give_up(waiter)
                 raise
+            except NotSent:
+                if kept is None:
+                    raise
             except Lost as error:
                 if kept is None or not sending.idempotent or error.timed_out or wire.received:
                     raise

@@ -93,6 +93,9 @@ class RequestReader(asyncio.Protocol):
     def _take(self, request: Request) -> None: ...
 
     @abstractmethod
+    def flush(self) -> None: ...
+
+    @abstractmethod
     def _refuse(self, response: Response) -> None: ...
 
     @abstractmethod
@@ -198,6 +201,7 @@ class RequestReader(asyncio.Protocol):
         """Ask for the body that the client holds back, once every earlier answer is out."""
         if self.owes_continue and self.active is None and self.transport is not None:
             self.owes_continue = False
+            self.flush()
             self.transport.write(CONTINUE)
 
     def _upgrade(self, rest: bytes) -> bytes:

@@ -15,6 +15,7 @@ from agent_gate.net.connection import Connection
 from agent_gate.net.heads import KnownHeads
 from agent_gate.net.http import Handler, Heads, Request, Response
 from agent_gate.net.limits import Limits
+from agent_gate.net.outbox import Outbox
 from agent_gate.net.unixpath import reachable
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 
@@ -88,6 +89,7 @@ class Server:
 
     def _begin(self) -> None:
         self.loop = asyncio.get_running_loop()
+        self.outbox = Outbox(self.loop)
         self.now = self.loop.time()
 
     def _accept(self) -> Connection:

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Mapping
 
+from agent_gate.net.outbox import Outbox
 from agent_gate.sources.mcp.child import Child, Lines, start_child
 from agent_gate.sources.mcp.mux import Mux
 from agent_gate.sources.mcp.wire import MAX_MESSAGE, Broken
@@ -20,6 +21,8 @@ class StdioLink(Mux):
         super().__init__(self.write)
         self.lines = Lines(self.feed, self.ended, self.overflow, limit)
         self.child: Child | None = None
+        self.unsent: list[bytes] = []
+        self.outbox = Outbox(self.loop)
 
     async def start(self, name: str, argv: list[str], env: Mapping[str, str], cwd: str | None) -> None:
         try:
@@ -34,7 +37,16 @@ class StdioLink(Mux):
             raise Broken("its input is closed", sent=False)
         if stdin.get_write_buffer_size() > MAX_UNREAD:
             raise Broken("it does not read its input", sent=False)
-        stdin.write(data + b"\n")
+        if not self.unsent:
+            self.outbox.add(self)
+        self.unsent.append(data)
+
+    def flush(self) -> None:
+        """Write the messages of this turn at once, so that the child is woken once for them."""
+        unsent, self.unsent = self.unsent, []
+        stdin = self.child.stdin if self.child is not None else None
+        if unsent and stdin is not None and not stdin.is_closing():
+            stdin.write(b"\n".join(unsent) + b"\n")
 
     def ended(self) -> None:
         """Its output is closed; its exit, where that is the cause, is the better reason."""
@@ -55,6 +67,7 @@ class StdioLink(Mux):
         super().fail(f"{reason}; its last words were:\n{words}" if words else reason)
 
     async def close(self) -> None:
+        self.flush()
         self.fail("it was closed")
         await self.stop()
         if self.child is not None:
