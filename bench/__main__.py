@@ -50,7 +50,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
     parser.add_argument("--rounds", type=int, default=3, help="medians are of this many rounds")
     parser.add_argument("--endurance", type=float, default=30.0, help="seconds at 1,000 calls per second")
-    parser.add_argument("--peers", action="store_true", help="install and measure FastMCP, mcp-proxy and ContextForge too")
+    parser.add_argument(
+        "--peers", action="store_true", help="install and measure FastMCP, mcp-proxy and ContextForge too"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     return parser.parse_args()
 
