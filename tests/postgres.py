@@ -4,6 +4,7 @@
 """
 
 import atexit
+import contextlib
 import os
 import shutil
 import signal
@@ -109,7 +110,8 @@ class Server:
         """Send a signal to the sessions whose application name contains `application`."""
         found = self.ask(f"SELECT pid FROM pg_stat_activity WHERE application_name LIKE '%{application}%'")
         for (pid,) in found:
-            os.kill(pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
         return len(found)
 
 
