@@ -20,7 +20,7 @@ from agent_gate.observe.log import configure
 from agent_gate.surfaces.mcp import StdioServer
 
 STOP = (signal.SIGINT, signal.SIGTERM)
-COLLECT = (20_000, 20, 50)
+COLLECT = (50_000, 20, 50)
 
 
 async def watch_files(gateway: Gateway, changed: asyncio.Event) -> None:
