@@ -19,8 +19,9 @@ check: $(VENV)/.dev ## Lint, types, layers, docs against the code
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 	@$(BIN)/python -m pytest -p no:cacheprovider tests/docs
 
-bench: $(VENV)/.dev ## Measure CPU per call and print the table
+bench: $(VENV)/.dev ## Measure CPU per call and discovery on real servers, and print the tables
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.discovery
 
 chaos: $(VENV)/.dev ## A thousand kills; the record must survive them all
 	@AGENT_GATE_KILLS=1000 $(BIN)/python -m pytest tests/chaos --timeout=7200 -s
