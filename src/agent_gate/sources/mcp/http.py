@@ -17,7 +17,7 @@ from agent_gate.core.tool import Json
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Reply, StreamReply, Target, request_head
 from agent_gate.sources.mcp.events import Event, EventParser, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
-from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
+from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
 from agent_gate.sources.mcp.mux import hashable, spawn
 from agent_gate.sources.mcp.wire import (
     INTERNAL_ERROR,
@@ -108,6 +108,7 @@ class HttpLink:
         self.fixed = (*ACCEPT, *header_pairs(credentials))
         self.head: tuple[Header, ...] = self.fixed
         self.notice: Notice = ignore
+        self.renew: Renew | None = None
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
         self.session_id = b""
@@ -117,6 +118,10 @@ class HttpLink:
         self.tasks: set[asyncio.Task[None]] = set()
         self.hearing: asyncio.Task[None] | None = None
         self.set_era("", b"")
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.running)
 
     @property
     def era(self) -> str:
@@ -179,7 +184,7 @@ class HttpLink:
             self.set_era("", reply.header(b"mcp-session-id") or b"")
         if isinstance(reply, StreamReply) and media_type(reply) == EVENTS:
             return result_of(await self.read_stream(reply, order, number))
-        return result_of(answer_in(await whole(reply, self.limit), number))
+        return result_of(answer_in(await whole(reply, self.limit), number, reply.status))
 
     def post(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
         idempotent = order.idempotent or order.talk is None
@@ -219,7 +224,20 @@ class HttpLink:
             self.path = path
             self.heads.clear()
             return await self.post(body, order)
-        raise await self.refusal(reply, used)
+        refusal = await self.refusal(reply, used)
+        if not isinstance(refusal, StaleSession) or self.renew is None:
+            raise refusal
+        await self.renew(refusal, order.deadline)
+        return await self.taken(await self.post(body, order))
+
+    async def taken(self, reply: Reply | StreamReply) -> Reply | StreamReply:
+        """A reply in a session that was just renewed."""
+        if 200 <= reply.status < 300 and media_type(reply):
+            return reply
+        refusal = await self.refusal(reply, self.session_id)
+        if isinstance(refusal, StaleSession):
+            raise Broken("it forgets its sessions at once", sent=False)
+        raise refusal
 
     def moved(self, reply: Reply | StreamReply) -> bytes | None:
         location = (reply.header(b"location") or b"").decode("ascii", errors="replace")
@@ -427,7 +445,7 @@ class HttpLink:
             log.debug("the session was not ended: %s", error)
 
 
-def answer_in(body: bytes, number: int) -> Message:
+def answer_in(body: bytes, number: int, status: int = 200) -> Message:
     """The response with our number in a JSON body."""
     try:
         message = decode_message(body)
@@ -438,7 +456,11 @@ def answer_in(body: bytes, number: int) -> Message:
     for message in messages_in(body):
         if not message.method and message.id == number:
             return message
-    raise RpcError(INTERNAL_ERROR, "it answered with something that is not the response to the request")
+    raise RpcError(
+        INTERNAL_ERROR,
+        "it answered with something that is not the response to the request: "
+        f"HTTP status {status} and {len(body)} bytes",
+    )
 
 
 def messages_in(data: bytes) -> list[Message]:

@@ -5,7 +5,7 @@ callers or eras' bridging; whatever the server says while a request runs goes to
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -15,6 +15,7 @@ from agent_gate.sources.mcp.wire import (
     INVALID_REQUEST,
     Message,
     RpcError,
+    StaleSession,
     encode_error,
     encode_result,
     params_of,
@@ -22,6 +23,10 @@ from agent_gate.sources.mcp.wire import (
 
 Notice = Callable[[str, Mapping[str, Json]], None]
 """Hears the notifications that belong to no request: list changes, updated resources."""
+
+
+Renew = Callable[[StaleSession, float], Awaitable[None]]
+"""Makes a forgotten session known again, before a deadline."""
 
 
 class Talk(Protocol):
@@ -93,9 +98,18 @@ class Link(Protocol):
     lost: "asyncio.Future[str]"
     notice: Notice
     era: str
+    renew: "Renew | None"
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests have no answer yet."""
+        ...
 
     async def request(self, order: Order) -> bytes:
-        """Send once and return the raw result; raises `RpcError`, `Broken`, `StaleSession`, `Throttled`, `TimeoutError`."""
+        """Send once and return the raw result; raises `RpcError`, `Broken`, `StaleSession`, `Throttled`, `TimeoutError`.
+
+        A request that the server refused to look at, because it had forgotten the session, is sent again after `renew`.
+        """
         ...
 
     async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None: ...

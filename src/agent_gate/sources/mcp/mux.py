@@ -12,7 +12,7 @@ from itertools import count
 
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.deadlines import Deadlines
-from agent_gate.sources.mcp.link import Notice, Order, Talk, ignore, reply_to
+from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
 from agent_gate.sources.mcp.wire import (
     UNREADABLE,
     Broken,
@@ -97,6 +97,7 @@ class Mux:
     def __init__(self, deliver: Callable[[bytes], Awaitable[None] | None]) -> None:
         self.deliver = deliver
         self.notice: Notice = ignore
+        self.renew: Renew | None = None
         self.era = ""
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
@@ -107,6 +108,10 @@ class Mux:
         self.numbers = count(1)
         self.strays = 0
         self.noise = 0
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.pending)
 
     async def request(self, order: Order) -> bytes:
         if self.lost.done():

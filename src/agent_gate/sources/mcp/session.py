@@ -1,12 +1,13 @@
 """A met server: requests in its era, the handshake repeated when the server has forgotten it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.eras import Welcome, initialize, modern_meta
 from agent_gate.sources.mcp.link import Link, Order
-from agent_gate.sources.mcp.wire import Broken, StaleSession, is_modern
+from agent_gate.sources.mcp.wire import StaleSession, is_modern
 
 RENEWED = "notifications/tools/list_changed"
 
@@ -20,34 +21,28 @@ class Session:
         self.declared = declared
         self.modern = is_modern(welcome.era)
         self.renewing = asyncio.Lock()
-        self.in_flight = 0
+        link.renew = self.renew
 
     @property
     def usable(self) -> bool:
         return not self.link.lost.done()
 
-    async def send(self, order: Order, capabilities: Mapping[str, Json] | None = None) -> bytes:
+    @property
+    def in_flight(self) -> int:
+        """How many requests have no answer yet."""
+        return self.link.in_flight
+
+    def send(
+        self, order: Order, capabilities: Mapping[str, Json] | None = None
+    ) -> Coroutine[Any, Any, bytes]:
         """Send one request; `capabilities` are those of the caller it is for."""
         if self.modern:
             own = modern_meta(self.declared if capabilities is None else capabilities)
             order.params["_meta"] = {**order.params.get("_meta", {}), **own}
-        self.in_flight += 1
-        try:
-            return await self.link.request(order)
-        except StaleSession as stale:
-            await self.renew(stale, order.deadline)
-            return await self.again(order)
-        finally:
-            self.in_flight -= 1
-
-    async def again(self, order: Order) -> bytes:
-        """Send a request that the server refused to look at, because it had forgotten the session."""
-        try:
-            return await self.link.request(order)
-        except StaleSession:
-            raise Broken("it forgets its sessions at once", sent=False) from None
+        return self.link.request(order)
 
     async def renew(self, stale: StaleSession, deadline: float) -> None:
+        """Introduce ourselves again, once for all requests that the server refused to look at."""
         async with self.renewing:
             if not stale.current():
                 return
