@@ -7,6 +7,7 @@ folder for each set of requests that is judged on them. What does not install or
 
 import asyncio
 import json
+import logging
 import shutil
 import subprocess
 import sys
@@ -149,7 +150,14 @@ SERVERS = (
     pypi("arxiv", "arxiv-mcp-server", "0.8.2", SECOND),
     npm("airtable", "airtable-mcp-server", "1.14.0", SECOND, UNSEEN, AIRTABLE_API_KEY="x.x"),
     npm("docker", "mcp-server-docker", "1.0.0", SECOND, UNSEEN),
-    npm("figma", "figma-developer-mcp", "0.13.2", SECOND, UNSEEN, args=["--stdio", "--figma-api-key=x"]),
+    npm(
+        "figma",
+        "figma-developer-mcp",
+        "0.13.2",
+        SECOND,
+        UNSEEN,
+        args=["--stdio", "--image-dir=/", "--figma-api-key=x"],
+    ),
     npm("kubernetes", "mcp-server-kubernetes", "4.1.7", SECOND, UNSEEN),
     npm("shopify", "@shopify/dev-mcp", "1.16.0", SECOND, UNSEEN),
     npm("trello", "@delorenj/mcp-server-trello", "1.8.1", SECOND, UNSEEN, **TRELLO),
@@ -242,7 +250,8 @@ async def ask(name: str, argv: Sequence[str], env: Mapping[str, str], cwd: Path,
 def listed(server: Server) -> dict[str, Any]:
     """The catalog of an installed server, which sees an empty home and none of the caller's secrets."""
     work, log = server.folder / "work", SERVERS_FOLDER / f"{server.name}.log"
-    asking = ask(server.name, command(server), {"HOME": str(work), **server.env}, work, log)
+    env = {"HOME": str(work), "PYTHONHASHSEED": "0", **server.env}
+    asking = ask(server.name, command(server), env, work, log)
     try:
         found = asyncio.run(asyncio.wait_for(asking, LIST_SECONDS))
     except TimeoutError:
@@ -277,6 +286,7 @@ def save(server: Server, catalog: Mapping[str, Any]) -> None:
 def gather() -> Iterator[tuple[Server, str]]:
     """Lists what is not listed yet; yields the servers that are left out, with the reason."""
     failures = 0
+    logging.getLogger(stdio_client.__module__).setLevel(logging.CRITICAL)
     for server in SERVERS:
         if cached(server):
             continue
