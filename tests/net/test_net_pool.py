@@ -24,6 +24,7 @@ from agent_gate.net.pool import (
     Pool,
     Reply,
     Sending,
+    StreamReply,
     Target,
     TooLarge,
     check_headers,
@@ -602,6 +603,33 @@ def test_requests_of_one_turn_are_written_together_at_its_end() -> None:
         await asyncio.sleep(0)
         assert order == [b"", b"", b""]
         assert [transport.written for transport in transports] == [b"x", b"x", b"x"]
+        await pool.aclose()
+
+    asyncio.run(story())
+
+
+def test_a_stream_is_never_taken_for_a_reply_that_came_before_on_its_connection() -> None:
+    events = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    accepted = b"HTTP/1.1 202 Accepted\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n"
+
+    async def story() -> None:
+        pool = Pool()
+        wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
+        wire.connection_made(cast(Any, Quiet()))
+
+        async def exchange(*pieces: bytes) -> Reply | StreamReply:
+            late = time.monotonic() + 5
+            waiter = wire.send(Sending(b"x", wire.target, late, 10_000, False, streaming=True, whole=100))
+            await asyncio.sleep(0)
+            for piece in pieces:
+                wire.data_received(piece)
+            return await waiter
+
+        for _ in range(3):
+            assert isinstance(await exchange(accepted), Reply)
+            stream = await exchange(events, b"5\r\nhello\r\n", b"0\r\n\r\n")
+            assert isinstance(stream, StreamReply)
+            assert await stream.read(100) == b"hello"
         await pool.aclose()
 
     asyncio.run(story())

@@ -232,6 +232,7 @@ class Wire(asyncio.Protocol):
         self.whole = sending.whole
         self.head_done = self.until_close = False
         self.received = self.size = 0
+        self.fresh = b""
         self.deadline = sending.deadline
         if sending.deadline < self.pool.sweep_at:
             self.pool.sweep_by(sending.deadline)
