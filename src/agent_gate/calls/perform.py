@@ -136,6 +136,7 @@ class Answer:
             performance.error = self._interrupted(performance)
         finally:
             self._sweeper.forget(performance)
+            performance.task = None
         performance.marks["replied"] = self._clock.now()
         self._metrics.client.observe(self._clock.monotonic() - began, case.tool.source)
         if failpoint.armed:
