@@ -221,7 +221,10 @@ class Connection(RequestReader):
                 self._send(request, response)
             elif not await self._streamed(request, response):
                 return
-            request = self.active or await self._following()
+            request = self.active
+            if request is None and self.transport is not None and self.reading is not Reading.ENDED:
+                self.wanted = self.server.loop.create_future()
+                request = await self.wanted
 
     async def _streamed(self, request: Request, response: Answer) -> bool:
         """Whether a whole stream went out: the one that the handler began, or else the one it returned."""
@@ -235,13 +238,6 @@ class Connection(RequestReader):
         if whole:
             self._answered(keep_alive=request.keep_alive and not self.server.draining)
         return whole
-
-    async def _following(self) -> Request | None:
-        """The next request on this connection; None when there will be none."""
-        if self.transport is None or self.reading is Reading.ENDED:
-            return None
-        self.wanted = self.server.loop.create_future()
-        return await self.wanted
 
     def _begin(self, response: StreamResponse) -> None:
         """The handler has something to say before its answer: stream it while the handler goes on."""

@@ -32,13 +32,12 @@ class Counter:
         self.values: dict[Labels, float] = {}
 
     def add(self, *labels: str, by: float = 1) -> None:
-        values = self.values
-        if labels in values:
-            values[labels] += by
-            return
-        if len(values) >= MOST_SERIES:
-            labels = (OTHER,) * len(self.labels)
-        values[labels] = values.get(labels, 0) + by
+        try:
+            self.values[labels] += by
+        except KeyError:
+            if len(self.values) >= MOST_SERIES:
+                labels = (OTHER,) * len(self.labels)
+            self.values[labels] = self.values.get(labels, 0) + by
 
     def lines(self) -> Iterable[str]:
         for values, number in sorted(self.values.items()):

@@ -375,7 +375,15 @@ def test_many_crashes_leave_no_process_and_no_descriptor() -> None:
     start = psutil.Process().children(recursive=True)
     run(story(), seconds=600)
     assert set(psutil.Process().children(recursive=True)) <= set(start)
-    leftover = [
-        p for p in psutil.process_iter(["cmdline"]) if "time.sleep(600)" in " ".join(p.info["cmdline"] or [])
+    # Other workers run servers like these beside us; what they leave for a moment is not ours.
+    run(until(lambda: not grandchildren_left()))
+
+
+def grandchildren_left() -> list[int]:
+    found = psutil.process_iter(["cmdline", "status"])
+    return [
+        process.pid
+        for process in found
+        if "time.sleep(600)" in " ".join(process.info["cmdline"] or [])
+        and process.info["status"] != psutil.STATUS_ZOMBIE
     ]
-    assert [p.pid for p in leftover if p.status() != psutil.STATUS_ZOMBIE] == []

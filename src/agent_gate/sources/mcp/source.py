@@ -6,7 +6,7 @@ the gateway's errors. It never reconnects by itself: `connect` and `watch` raise
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -134,26 +134,39 @@ class McpSource:
             idempotent=route.idempotent,
         )
         try:
-            body = await self.deliver(ask)
+            try:
+                body = await self.attempt(ask)
+            except (Throttled, Broken) as failure:
+                body = await self.again(ask, failure)
             shape = shape_of(body)
             return Result(without_reserved(body, shape) if shape.meta else body, "mcp", shape.is_error)
         except FAILURES as error:
             raise call_error(error, self.title, ask.method) from None
 
-    async def deliver(self, ask: Ask, failure: Throttled | Broken | None = None) -> bytes:
-        """Send within the server's rate, and once more where nothing can have run."""
+    def attempt(self, ask: Ask) -> Awaitable[bytes]:
+        """Send over the session at hand, where there is one and nothing limits how often it is used."""
+        session = None if self.bucket.limits else self.connections.at_hand(ask)
+        return self.bridge.run(ask, session) if session is not None else self.opened(ask)
+
+    async def opened(self, ask: Ask) -> bytes:
+        """Send within the server's rate, over a session that is opened if it has to be."""
+        if self.bucket.limits:
+            await self.bucket.take(ask.deadline)
+        return await self.bridge.run(ask, await self.connections.for_ask(ask))
+
+    async def again(self, ask: Ask, failure: Throttled | Broken) -> bytes:
+        """Send once more where nothing can have run."""
+        if isinstance(failure, Throttled):
+            self.bucket.block(failure.after)
+        elif failure.sent and not ask.idempotent:
+            raise failure
+        return await self.opened(ask)
+
+    async def deliver(self, ask: Ask) -> bytes:
         try:
-            if self.bucket.limits:
-                await self.bucket.take(ask.deadline)
-            session = self.connections.at_hand(ask) or await self.connections.for_ask(ask)
-            return await self.bridge.run(ask, session)
-        except (Throttled, Broken) as error:
-            if failure is not None or (isinstance(error, Broken) and error.sent and not ask.idempotent):
-                raise
-            if isinstance(error, Throttled):
-                self.bucket.block(error.after)
-            failure = error
-        return await self.deliver(ask, failure)
+            return await self.attempt(ask)
+        except (Throttled, Broken) as failure:
+            return await self.again(ask, failure)
 
     def offers(self, kind: str) -> Sequence[Json]:
         return self.context.get(kind, ())
