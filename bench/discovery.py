@@ -98,7 +98,7 @@ def contextweaver(suite: Suite, width: int | None) -> Row:
         {
             "id": tool.id,
             "definition": {
-                "name": f"{tool.namespace}.{tool.upstream}",
+                "name": f"{tool.namespace}.{tool.name}",
                 "description": tool.description or tool.name,
                 "inputSchema": dict(tool.input_schema),
             },
@@ -136,6 +136,10 @@ def fts5(catalog: Catalog) -> Search:
     return search
 
 
+def text(said: str | bytes | None) -> str:
+    return said.decode(errors="replace") if isinstance(said, bytes) else said or ""
+
+
 def compared(suite: Suite, semantic: bool) -> Iterator[Row]:
     yield from listed(suite)
     yield browsed(suite, semantic=False)
@@ -144,8 +148,8 @@ def compared(suite: Suite, semantic: bool) -> Iterator[Row]:
     try:
         yield contextweaver(suite, None)
         yield contextweaver(suite, WIDEST)
-    except (OSError, subprocess.CalledProcessError) as reason:
-        print(f"contextweaver is left out: {reason}", file=sys.stderr)
+    except subprocess.CalledProcessError as failed:
+        print(f"contextweaver is left out: {catalogs.last_line(text(failed.stderr))}", file=sys.stderr)
     yield Row("SQLite FTS5", places=judge(fts5(suite.catalog), suite))
 
 
