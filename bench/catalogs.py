@@ -11,6 +11,7 @@ import logging
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ from bench.machine import CACHE
 
 SERVERS_FOLDER, CATALOGS = CACHE / "servers", CACHE / "catalogs"
 INSTALL_SECONDS, LIST_SECONDS, PATIENCE = 600, 90, 3
-"""The longest that one server may take, and after how many failures in a row nothing more is installed."""
+"""The longest that one server may take, and after how many failures in a row a registry is not asked again."""
 
 NOWHERE = "http://127.0.0.1:9"
 FIRST, SECOND, UNSEEN = "first", "second", "unseen"
@@ -285,23 +286,23 @@ def save(server: Server, catalog: Mapping[str, Any]) -> None:
 
 def gather() -> Iterator[tuple[Server, str]]:
     """Lists what is not listed yet; yields the servers that are left out, with the reason."""
-    failures = 0
+    failures = Counter[str]()
     logging.getLogger(stdio_client.__module__).setLevel(logging.CRITICAL)
     for server in SERVERS:
         if cached(server):
             continue
         for path in server.files:
             path.unlink(missing_ok=True)
-        if failures >= PATIENCE:
-            yield server, f"not tried, because {failures} installs in a row failed"
+        if failures[server.kind] >= PATIENCE:
+            yield server, f"not tried, because {PATIENCE} installs from {server.kind} in a row failed"
             continue
         print(f"listing the tools of {server.pin} …", file=sys.stderr)
         try:
             install(server)
-            failures = 0
+            failures[server.kind] = 0
             save(server, listed(server))
         except LeftOut as reason:
-            failures += not (server.folder / "installed").exists()
+            failures[server.kind] += not (server.folder / "installed").exists()
             yield server, str(reason)
         else:
             shutil.rmtree(server.folder, ignore_errors=True)

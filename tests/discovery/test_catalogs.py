@@ -97,3 +97,17 @@ def test_an_installer_that_is_absent_or_fails_is_a_reason_to_leave_a_server_out(
         catalogs.run("no-such-installer")
     with pytest.raises(LeftOut, match="no such package"):
         catalogs.run(sys.executable, "-c", "import sys; sys.exit('no such package')")
+
+
+def test_a_registry_that_keeps_failing_is_not_asked_again_but_the_other_is(folder, monkeypatch):
+    def install(server):
+        raise LeftOut(f"no {server.kind}")
+
+    table = [Server(f"{kind}{at}", kind, "x", "1.0", (FIRST,)) for kind in ("npm", "pypi") for at in range(4)]
+    monkeypatch.setattr(catalogs, "SERVERS", table)
+    monkeypatch.setattr(catalogs, "install", install)
+    reasons = [reason for _, reason in catalogs.gather()]
+    assert reasons[:3] == ["no npm"] * 3
+    assert reasons[4:7] == ["no pypi"] * 3
+    assert reasons[3].startswith("not tried")
+    assert reasons[7].startswith("not tried")
