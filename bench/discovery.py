@@ -252,7 +252,8 @@ def main() -> None:
     suites = [metatool(options.metatool)] if options.metatool else []
     suites += [suite for name in sets if (suite := own(name, catalogs.CATALOGS / name)).tasks]
     if not suites:
-        sys.exit("No server could be listed here, so there is nothing to compare.")
+        print("No server could be listed here, so there is nothing to compare.")
+        return
     table(suites, options.semantic)
     tuned = [suite for suite in suites if suite.name != catalogs.UNSEEN]
     for suite in suites if options.cpu else ():
