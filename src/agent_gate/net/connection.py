@@ -221,6 +221,8 @@ class Connection(RequestReader):
                 self._send(request, response)
             elif not await self._streamed(request, response):
                 return
+            # Whoever asked to hear of a lost client mostly holds the request too; such cycles cost the collector much.
+            request.callbacks = request.opener = None
             request = self.active
             if request is None and self.transport is not None and self.reading is not Reading.ENDED:
                 self.wanted = self.server.loop.create_future()
