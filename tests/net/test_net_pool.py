@@ -633,3 +633,22 @@ def test_a_stream_is_never_taken_for_a_reply_that_came_before_on_its_connection(
         await pool.aclose()
 
     asyncio.run(story())
+
+
+def test_a_connection_that_cannot_be_written_to_holds_back_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Quiet):
+        def write(self, data: bytes) -> None:
+            raise RuntimeError("the handler is closed")
+
+    async def story() -> None:
+        pool, transports = Pool(), [Broken(), Quiet()]
+        for transport in transports:
+            wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
+            wire.connection_made(cast(Any, transport))
+            wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 100, False))
+        await asyncio.sleep(0)
+        assert transports[1].written == b"x"
+        await pool.aclose()
+
+    asyncio.run(story())
+    assert "a write failed" in caplog.text

@@ -5,7 +5,10 @@ wake it again, and waking a process costs more than the write.
 """
 
 import asyncio
+import logging
 from typing import Protocol
+
+log = logging.getLogger("agent_gate.net")
 
 
 class Sender(Protocol):
@@ -27,4 +30,7 @@ class Outbox:
     def _flush(self) -> None:
         senders, self._senders = self._senders, []
         for sender in senders:
-            sender.flush()
+            try:
+                sender.flush()
+            except Exception:  # the boundary: one broken connection must not hold back the others
+                log.exception("a write failed")
