@@ -43,6 +43,17 @@ def run(*argv: str, cwd: Path | None = None) -> None:
         raise RuntimeError(f"{argv[0]} failed while installing a test server: {done.stderr[-2000:]}")
 
 
+def reference() -> Path:
+    """A folder with contextweaver alone: it asks for an older protocol library than the other tests use."""
+    folder = CACHE / "reference"
+    with locked(folder):
+        if not (folder / ".ready").exists():
+            argv = ("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "lib"))
+            run(sys.executable, *argv, "contextweaver==0.18.2")
+            (folder / ".ready").touch()
+    return folder / "lib"
+
+
 def install_python(name: str) -> None:
     folder = CACHE / name
     with locked(folder):

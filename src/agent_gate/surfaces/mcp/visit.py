@@ -1,5 +1,6 @@
 """`Visit`: one request of a client while it is answered, and the way back to that client meanwhile."""
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 
 import msgspec
@@ -22,7 +23,11 @@ RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 NO_BACK = "This client cannot be asked anything while its request runs"
 
 
-class Visit(msgspec.Struct, eq=False):
+class AbstractStruct(msgspec.StructMeta, ABCMeta):
+    """Lets a struct have methods that its subclasses must give."""
+
+
+class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     """The `Conversation` of a call. Each transport says how a message gets out."""
 
     caller: Caller
@@ -37,9 +42,9 @@ class Visit(msgspec.Struct, eq=False):
     trace: str | None = None
     call_id: str = ""
 
+    @abstractmethod
     def emit(self, message: bytes) -> None:
         """Send one message to the client before the answer."""
-        raise NotImplementedError
 
     @property
     def progress_token(self) -> Json:
