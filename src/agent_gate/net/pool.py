@@ -29,6 +29,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 PORTS = {"http": 80, "https": 443}
 PRINTABLE = re.compile(rb"/[!-\"$-~]*")
+LONGEST_KEPT = 2048
 HOST = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")
 OURS = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"connection", b"accept-encoding", b"expect"}
@@ -316,19 +317,24 @@ def encode_request(
     method: str, target: Target, path: bytes, headers: Sequence[Header], body: bytes | None
 ) -> bytes:
     """The request as bytes. A path or header that could be read as more than one is a ValueError."""
-    head = request_head(method, target.base + path or b"/", target.tail, tuple(headers))
+    short = len(path) + sum(len(value) for _, value in headers) <= LONGEST_KEPT
+    encode = kept_head if short else request_head
+    head = encode(method, target.base + path or b"/", target.tail, tuple(headers))
     if body is None and method in ("GET", "HEAD", "DELETE", "OPTIONS"):
         return head + b"\r\n"
     body = body or b""
     return b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
 
 
-@lru_cache(maxsize=256)
 def request_head(method: str, path: bytes, tail: bytes, headers: tuple[Header, ...]) -> bytes:
-    """The lines before the body's length; most requests to a server share them."""
+    """The lines before the body's length."""
     if method not in METHODS or not PRINTABLE.fullmatch(path):
         raise ValueError("a request needs a known method and a path of printable ASCII without #")
     return b"%b %b%b%b" % (method.encode("ascii"), path, tail, header_lines(headers))
+
+
+kept_head = lru_cache(maxsize=256)(request_head)
+"""Most requests to a server share their head."""
 
 
 def check_headers(headers: Sequence[Header]) -> None:

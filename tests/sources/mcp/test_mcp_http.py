@@ -32,6 +32,10 @@ from agent_gate.errors import (
     Unauthorized,
     UpstreamError,
 )
+from agent_gate.net.pool import Pool
+from agent_gate.sources.mcp.http import HttpLink
+from agent_gate.sources.mcp.link import Order
+from agent_gate.sources.mcp.wire import MODERN
 
 Story = Callable[[Scripted], Awaitable[None]]
 
@@ -597,3 +601,23 @@ def test_an_sse_server_cannot_send_our_requests_to_another_origin() -> None:
                 await made.source.connect()
 
     with_server(handler, story)
+
+
+def test_heads_are_kept_for_short_names_only_so_that_long_uris_fill_no_memory() -> None:
+    async def story() -> None:
+        pool = Pool()
+        link = HttpLink(pool, "http://127.0.0.1:1/mcp", {})
+        link.era = MODERN
+
+        def head(uri: str) -> bytes:
+            return link.head_for(Order(method="resources/read", params={"uri": uri}, deadline=1.0))
+
+        assert head("a:b") is head("a:b")
+        long = "a:" + "b" * 100_000
+        assert head(long) == head(long)
+        assert f"mcp-name: {long}".encode() in head(long)
+        assert sum(map(len, link.heads.values())) < 1_000
+        await link.close()
+        await pool.aclose()
+
+    asyncio.run(story())

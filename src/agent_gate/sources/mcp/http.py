@@ -57,6 +57,7 @@ RETRY_SECONDS = 1.0
 DEFAULT_AFTER = 5.0
 MAX_RESUMES = 5
 MOST_HEADS = 1024
+LONGEST_NAMED = 256
 
 
 def split_url(url: str) -> tuple[Target, bytes]:
@@ -197,12 +198,13 @@ class HttpLink:
         if self.revision == MODERN and (member := NAMED_BY.get(order.method)) is not None:
             named = str(order.params.get(member, ""))
         key = (order.method, named)
-        head = self.heads.get(key) if order.headers is None else None
+        # A uri can be as long as a request; only what is short is kept.
+        kept = order.headers is None and len(named or "") <= LONGEST_NAMED
+        head = self.heads.get(key) if kept else None
         if head is None:
-            head = request_head(
-                "POST", self.target.base + self.path, self.target.tail, self.fields(order, named)
-            )
-            if order.headers is None and len(self.heads) < MOST_HEADS:
+            path, tail = self.target.base + self.path, self.target.tail
+            head = request_head("POST", path, tail, self.fields(order, named))
+            if kept and len(self.heads) < MOST_HEADS:
                 self.heads[key] = head
         return head
 
