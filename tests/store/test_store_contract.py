@@ -14,7 +14,7 @@ from agent_gate.audit import ensure_key, verify
 from agent_gate.core.call import State
 from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.store import Conflict, Head, Statement, StoreSettings, open_store
-from agent_gate.store.writer import PORTION, portions, repeated
+from agent_gate.store.writer import PORTION, TICK, portions, repeated
 from rows import change, eventually, opened, put, step, values
 
 
@@ -122,6 +122,28 @@ def test_a_posted_unit_is_written_without_anybody_waiting(settings: StoreSetting
                 await eventually(written)
                 assert time.monotonic() - started < 2
                 await eventually(asleep)
+
+    asyncio.run(story())
+
+
+def test_rows_that_nobody_waits_for_gather_until_the_tick(settings: StoreSettings) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            commits: list[float] = []
+
+            def go_on(_head: Head, _rows: Sequence[tuple[Any, ...]]) -> None:
+                # On the writer's own thread, so that the row is there when the writer looks for more.
+                commits.append(time.monotonic())
+                if len(commits) < 4:
+                    store.post(step(str(len(commits))))
+
+            async def ended() -> bool:
+                return len(commits) >= 4
+
+            store.watch(go_on)
+            await store.write(step("first"))
+            await eventually(ended)
+            assert commits[3] - commits[0] >= 2.5 * TICK
 
     asyncio.run(story())
 

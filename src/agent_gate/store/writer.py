@@ -133,11 +133,19 @@ class Writer:
                 except Exception as error:
                     log.exception("The store's writer failed")
                     self._refuse(batch, Fault(f"internal error ({type(error).__name__})", broken=True))
-                if self.fault is not None:
+                if self.fault is not None or not self._pressed():
                     break
             if self._closing and self.fault is not None:
                 return self._abandon()
         return None
+
+    def _pressed(self) -> bool:
+        """Whether what queued meanwhile is to be written at once; rows that nobody waits for gather until the tick."""
+        if self._urgent:
+            # Cleared before the queue is read: whoever sets it again has queued its unit by then.
+            self._urgent = False
+            return True
+        return self._closing or len(self._queue) >= BATCH
 
     def _wait(self) -> None:
         """Return when somebody waits for a commit, when the tick is due, or when closing."""

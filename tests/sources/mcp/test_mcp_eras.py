@@ -82,9 +82,15 @@ def test_handshake_to_modern_runs_the_rounds_for_the_caller(both_eras: Upstream)
     run(story())
 
 
-def test_modern_to_handshake_parks_the_call_until_its_caller_comes_back(both_eras: Upstream) -> None:
+@pytest.fixture(params=["http", "stdio"])
+def old_server(request: pytest.FixtureRequest, both_eras: Upstream) -> dict[str, object]:
+    """Where the SDK's server is met in a handshake era: over HTTP, where it holds a stream of its own, and over stdio."""
+    return {"url": both_eras.url} if request.param == "http" else SDK_STDIO
+
+
+def test_modern_to_handshake_parks_the_call_until_its_caller_comes_back(old_server: dict) -> None:
     async def story() -> None:
-        async with connected(KnownAsOld(), url=both_eras.url) as made:
+        async with connected(KnownAsOld(), **old_server) as made:
             first = msgspec.json.decode((await made.call("push", conversation=modern())).body)
             assert first["resultType"] == "input_required"
             (name, question), *_ = first["inputRequests"].items()
@@ -98,9 +104,9 @@ def test_modern_to_handshake_parks_the_call_until_its_caller_comes_back(both_era
     run(story())
 
 
-def test_a_parked_call_belongs_to_its_caller_and_its_arguments(both_eras: Upstream) -> None:
+def test_a_parked_call_belongs_to_its_caller_and_its_arguments(old_server: dict) -> None:
     async def story() -> None:
-        async with connected(KnownAsOld(), url=both_eras.url) as made:
+        async with connected(KnownAsOld(), **old_server) as made:
             first = msgspec.json.decode((await made.call("push", conversation=modern())).body)
             stolen = {"requestState": first["requestState"], "inputResponses": {}}
             for other in ({"caller": "thief"}, {"arguments": {"x": 1}}):
@@ -115,9 +121,9 @@ def test_a_parked_call_belongs_to_its_caller_and_its_arguments(both_eras: Upstre
     run(story())
 
 
-def test_a_closed_source_ends_its_parked_calls(both_eras: Upstream) -> None:
+def test_a_closed_source_ends_its_parked_calls(old_server: dict) -> None:
     async def story() -> None:
-        async with connected(KnownAsOld(), url=both_eras.url) as made:
+        async with connected(KnownAsOld(), **old_server) as made:
             await made.call("push", conversation=modern())
             (parked,) = made.source.bridge.parking.waiting.values()
         await until(parked.task.done)

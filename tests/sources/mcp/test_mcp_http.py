@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 from upstreams import (
+    Bench,
     Conversation,
     Memory,
     Request,
@@ -35,6 +36,7 @@ from agent_gate.errors import (
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp.http import HttpLink
 from agent_gate.sources.mcp.link import Order
+from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.wire import MODERN
 
 Story = Callable[[Scripted], Awaitable[None]]
@@ -50,6 +52,16 @@ def with_server(handler: Callable[[Request], Awaitable[None]], story: Story) -> 
 
 def reply(request: Request, result: object) -> dict:
     return {"jsonrpc": "2.0", "id": request.body["id"], "result": result}
+
+
+def sessions(made: Bench) -> list[Session]:
+    """Every session that is open, the callers' own too."""
+    connections = made.source.connections
+    return [connections.current(), *(task.result() for task in connections.others.values() if task.done())]
+
+
+def in_flight(made: Bench) -> int:
+    return sum(session.in_flight for session in sessions(made))
 
 
 def note(method: str, **params: object) -> dict:
@@ -190,6 +202,97 @@ def test_a_question_in_a_stream_is_answered_by_a_post_of_its_own() -> None:
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
             assert await made.text("work", conversation=Conversation()) == "['7', 'q1']"
+
+    with_server(handler, story)
+
+
+WHO = {"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": {"message": "who?"}}
+
+
+def test_a_server_without_a_stream_of_its_own_asks_a_modern_caller_round_by_round() -> None:
+    answered: asyncio.Queue[object] = asyncio.Queue()
+
+    async def handler(request: Request) -> None:
+        if request.method == "POST" and not request.rpc:
+            await answered.put(request.body)
+            await request.send(202)
+        elif not await handshake(request):
+            await request.events(WHO, end=False)
+            said = (await answered.get())["result"]["content"]["name"]
+            await request.more(reply(request, text(f"hello {said}")))
+            request.writer.write(b"0\r\n\r\n")
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            first = msgspec.json.decode((await made.call("work", conversation=modern())).body)
+            (name, question), *_ = first["inputRequests"].items()
+            assert question["params"]["message"] == "who?"
+            answers = {name: {"action": "accept", "content": {"name": "Bo"}}}
+            again = {"inputResponses": answers, "requestState": first["requestState"]}
+            assert await made.text("work", conversation=modern(), meta=again) == "hello Bo"
+            assert len(upstream.sent("tools/call")) == 1
+            assert made.source.bridge.parking.waiting == {}
+            await until(lambda: not in_flight(made))
+
+    with_server(handler, story)
+
+
+def test_a_plain_answer_to_a_caller_that_could_be_asked_starts_nothing_beside_the_call() -> None:
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            await request.result(text("done"))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert await made.text("work", conversation=modern()) == "done"
+            await until(lambda: all(session.link.parks for session in sessions(made)))
+            tasks = asyncio.all_tasks()
+            for _ in range(3):
+                assert await made.text("work", conversation=modern()) == "done"
+            assert asyncio.all_tasks() == tasks
+
+    with_server(handler, story)
+
+
+def test_a_server_is_told_once_that_a_caller_left_in_the_middle_of_its_stream() -> None:
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            told = note("notifications/progress", progressToken=request.body["id"], progress=1)
+            await request.events(told, end=False)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            conversation = modern()
+            meta = {"progressToken": "mine"}
+            call = asyncio.create_task(made.call("work", conversation=conversation, meta=meta))
+            await until(lambda: conversation.notes)
+            call.cancel()
+            await asyncio.wait([call])
+            await until(lambda: upstream.sent("notifications/cancelled"))
+            await until(lambda: not in_flight(made))
+            assert len(upstream.sent("notifications/cancelled")) == 1
+
+    with_server(handler, story)
+
+
+def test_a_parked_call_whose_server_goes_away_ends_in_an_unknown_outcome() -> None:
+    async def handler(request: Request) -> None:
+        if request.method == "POST" and not request.rpc:
+            request.writer.transport.abort()
+            upstream_of[0].stop()
+        elif not await handshake(request):
+            await request.events(WHO, end=False)
+
+    upstream_of: list[Scripted] = []
+
+    async def story(upstream: Scripted) -> None:
+        upstream_of.append(upstream)
+        async with connected(url=upstream.url) as made:
+            first = msgspec.json.decode((await made.call("work", conversation=modern())).body)
+            answers = {key: {"action": "accept", "content": {}} for key in first["inputRequests"]}
+            again = {"inputResponses": answers, "requestState": first["requestState"]}
+            with pytest.raises(OutcomeUnknown):
+                await made.call("work", conversation=modern(), meta=again)
 
     with_server(handler, story)
 

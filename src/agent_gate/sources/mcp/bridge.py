@@ -8,12 +8,13 @@ modern      handshake   the call is parked while its caller answers
 """
 
 from collections.abc import Awaitable, Mapping
-from time import monotonic
+from functools import partial
 
+from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.ask import NOTHING, Ask, Direct
 from agent_gate.sources.mcp.link import SILENT, Talk
-from agent_gate.sources.mcp.parking import TTL, Parking
+from agent_gate.sources.mcp.parking import Parking, parked_until
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.shape import shape_of
 from agent_gate.sources.mcp.wire import INVALID_REQUEST, META_LOG_LEVEL, RpcError, decode_json
@@ -37,12 +38,24 @@ class Bridge:
             return session.send(ask.order(SILENT, NOTHING))
         if not ask.modern or not ask.can_be_asked:
             return session.send(ask.order(Direct(conversation), NOTHING))
-        return self.parking.run(ask, conversation, lambda talk: self.parked(ask, session, talk))
+        return self.parkable(ask, conversation, session)
+
+    def parkable(self, ask: Ask, conversation: Conversation, session: Session) -> Awaitable[bytes]:
+        """A call of a caller that has to come back with its answers, should the server ask anything."""
+        state = ask.meta.get("requestState")
+        if state is not None:
+            return self.parking.resume(ask, conversation, state)
+        if not session.link.parks:
+            return self.parking.run(ask, conversation, lambda talk: self.parked(ask, session, talk))
+        self.parking.check_room()
+        order = ask.order(Direct(conversation), NOTHING)
+        order.park = partial(self.parking.follow, ask, conversation, order)
+        return session.send(order)
 
     async def parked(self, ask: Ask, session: Session, talk: Talk) -> bytes:
-        """The upstream half of a parked call; each round keeps its own, shorter deadline."""
-        order = ask.order(talk, {})
-        order.deadline = monotonic() + TTL + max(ask.deadline - monotonic(), 0)
+        """The upstream half of a call that is parked from its beginning."""
+        order = ask.order(talk, NOTHING)
+        order.deadline = parked_until(ask)
         return await session.send(order)
 
     def pass_through(self, ask: Ask, session: Session) -> Awaitable[bytes]:

@@ -8,9 +8,10 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from itertools import count
 from time import monotonic
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from agent_gate.core.tool import Json
@@ -140,34 +141,65 @@ class HttpLink:
         self.head = (*self.fixed, *version, *session)
         self.heads.clear()
 
+    @property
+    def parks(self) -> bool:
+        return self.hearing is None or self.hearing.done()
+
     async def request(self, order: Order) -> bytes:
         number, used = next(self.numbers), self.session_id
         body = encode_request(number, order.method, order.numbered(number))
         self.running[number] = order
         reply: Reply | StreamReply | None = None
+        following: Coroutine[Any, Any, bytes] | None = None
         try:
             reply = await self.post(body, order)
             if type(reply) is Reply and reply.status == 200 and order.method != "initialize":
                 return result_of(answer_in(reply.body, number))
-            return await self.received(reply, used, body, order, number)
-        except NotSent as error:
-            raise Broken(error.message, sent=False) from None
-        except Lost as error:
-            if error.timed_out:
-                self.give_up(order, number)
-                raise TimeoutError from None
-            raise Broken(error.message, sent=True) from None
-        except BadReply as error:
-            raise RpcError(INTERNAL_ERROR, error.message) from None
+            reply = await self.received(reply, used, body, order)
+            if not isinstance(reply, StreamReply) or media_type(reply) != EVENTS:
+                return result_of(answer_in(await whole(reply, self.limit), number, reply.status))
+            following = self.followed(reply, order, number)
+        except (NotSent, Lost, BadReply) as error:
+            raise self.meaning(error, order, number) from None
         except asyncio.CancelledError:
             self.give_up(order, number)
             if isinstance(reply, StreamReply):
                 await reply.aclose()
             raise
         finally:
-            del self.running[number]
-            if order.questions:
-                order.end()
+            if following is None:
+                self.ended(order, number)
+        return await (following if order.park is None else order.park(following))
+
+    async def followed(self, reply: StreamReply, order: Order, number: int) -> bytes:
+        """The result at the end of a request's own stream."""
+        reply.deadline = order.deadline
+        try:
+            return result_of(await self.read_stream(reply, order, number))
+        except (NotSent, Lost, BadReply) as error:
+            raise self.meaning(error, order, number) from None
+        except asyncio.CancelledError:
+            self.give_up(order, number)
+            await reply.aclose()
+            raise
+        finally:
+            self.ended(order, number)
+
+    def meaning(self, error: NotSent | Lost | BadReply, order: Order, number: int) -> Exception:
+        """What a failed exchange says of the request; the server is told where nobody waits any more."""
+        if isinstance(error, NotSent):
+            return Broken(error.message, sent=False)
+        if isinstance(error, BadReply):
+            return RpcError(INTERNAL_ERROR, error.message)
+        if error.timed_out:
+            self.give_up(order, number)
+            return TimeoutError()
+        return Broken(error.message, sent=True)
+
+    def ended(self, order: Order, number: int) -> None:
+        del self.running[number]
+        if order.questions:
+            order.end()
 
     def give_up(self, order: Order, number: int) -> None:
         """Tell the server that nobody waits any more."""
@@ -176,16 +208,14 @@ class HttpLink:
             spawn(self.tasks, self.notify("notifications/cancelled", gone))
 
     async def received(
-        self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order, number: int
-    ) -> bytes:
-        """The result in a reply that is not simply a short body with status 200."""
+        self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
+    ) -> Reply | StreamReply:
+        """The reply that carries the answer, where the first is not simply a short body with status 200."""
         if reply.status != 200:
             reply = await self.accepted(reply, used, body, order)
         if order.method == "initialize":
             self.set_era("", reply.header(b"mcp-session-id") or b"")
-        if isinstance(reply, StreamReply) and media_type(reply) == EVENTS:
-            return result_of(await self.read_stream(reply, order, number))
-        return result_of(answer_in(await whole(reply, self.limit), number, reply.status))
+        return reply
 
     def post(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
         idempotent = order.idempotent or order.talk is None

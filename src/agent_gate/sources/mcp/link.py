@@ -5,8 +5,8 @@ callers or eras' bridging; whatever the server says while a request runs goes to
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Protocol
 
 import msgspec
 
@@ -27,6 +27,9 @@ Notice = Callable[[str, Mapping[str, Json]], None]
 
 Renew = Callable[[StaleSession, float], Awaitable[None]]
 """Makes a forgotten session known again, before a deadline."""
+
+
+Park = Callable[[Coroutine[Any, Any, bytes]], Awaitable[bytes]]
 
 
 class Talk(Protocol):
@@ -60,7 +63,8 @@ class Order(msgspec.Struct, kw_only=True):
 
     `talk` None marks a request of our own. `progress` is the caller's progress token; the wire carries
     the request's number instead, because two callers may choose the same token. `questions` are the tasks
-    that put the server's questions to the caller.
+    that put the server's questions to the caller. `park` runs what is left of a request whose server speaks
+    before it answers; without it that is waited for.
     """
 
     method: str
@@ -71,6 +75,7 @@ class Order(msgspec.Struct, kw_only=True):
     headers: Mapping[str, str] | None = None
     idempotent: bool = False
     questions: list["asyncio.Task[None]"] = msgspec.field(default_factory=list)
+    park: "Park | None" = None
 
     def end(self) -> None:
         """Nobody waits for it any more, so nobody is asked anything for it."""
@@ -103,6 +108,12 @@ class Link(Protocol):
     @property
     def in_flight(self) -> int:
         """How many requests have no answer yet."""
+        ...
+
+    @property
+    def parks(self) -> bool:
+        """Whether `Order.park` is used whenever the server asks something; false where a question can come
+        by a way that nobody who waits for a reply would notice."""
         ...
 
     async def request(self, order: Order) -> bytes:

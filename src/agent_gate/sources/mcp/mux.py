@@ -9,10 +9,11 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count
+from typing import Any
 
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.deadlines import Deadlines
-from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
+from agent_gate.sources.mcp.link import Notice, Order, Renew, ignore, reply_to
 from agent_gate.sources.mcp.wire import (
     UNREADABLE,
     Broken,
@@ -32,13 +33,17 @@ MAX_QUESTIONS = 32
 
 
 class Exchange:
-    """One request in flight, with the notes its caller has not been told yet."""
+    """One request in flight, with the notes its caller has not been told yet.
 
-    __slots__ = ("future", "notes", "order", "pump", "reply")
+    `future` gives the raw result, or None where the server asks something first; `park` makes a new one then.
+    """
 
-    def __init__(self, order: Order, future: "asyncio.Future[bytes]") -> None:
+    __slots__ = ("future", "notes", "order", "parked", "pump", "reply")
+
+    def __init__(self, order: Order, future: "asyncio.Future[bytes | None]") -> None:
         self.order = order
         self.future = future
+        self.parked = False
         self.notes: deque[tuple[str, dict[str, Json]]] | None = None
         self.pump: asyncio.Task[None] | None = None
         self.reply: Message | None = None
@@ -54,6 +59,13 @@ class Exchange:
     def expire(self) -> None:
         if not self.future.done():
             self.future.set_exception(TimeoutError())
+
+    def park(self) -> None:
+        """Let whoever waits go on with the rest of the request, in which the caller can be asked."""
+        if self.order.park is not None and not self.parked and not self.future.done():
+            waiting, self.future = self.future, self.future.get_loop().create_future()
+            self.parked = True
+            waiting.set_result(None)
 
     def settle(self, message: Message) -> None:
         """Finish with `message`, after every note that came before it."""
@@ -113,25 +125,51 @@ class Mux:
     def in_flight(self) -> int:
         return len(self.pending)
 
+    @property
+    def parks(self) -> bool:
+        return True
+
     async def request(self, order: Order) -> bytes:
         if self.lost.done():
             raise Broken(self.lost.result(), sent=False)
         number = next(self.numbers)
-        future: asyncio.Future[bytes] = self.loop.create_future()
+        future: asyncio.Future[bytes | None] = self.loop.create_future()
         exchange = self.pending[number] = Exchange(order, future)
         self.deadlines.add(number, order.deadline, exchange.expire)
+        following: Coroutine[Any, Any, bytes] | None = None
         try:
             sending = self.deliver(encode_request(number, order.method, order.numbered(number)))
             if sending is not None:
                 await sending
-            return await future
+            result = await future
+            if result is not None:
+                return result
+            following = self.followed(number, exchange)
         except (asyncio.CancelledError, TimeoutError):
             self.give_up(number)
             raise
         finally:
-            self.deadlines.drop(number)
-            del self.pending[number]
-            exchange.close()
+            if following is None:
+                self.close_exchange(number, exchange)
+        return await (following if order.park is None else order.park(following))
+
+    async def followed(self, number: int, exchange: Exchange) -> bytes:
+        """The result of a request whose server asked something first."""
+        self.deadlines.add(number, exchange.order.deadline, exchange.expire)
+        try:
+            result = await exchange.future
+            assert result is not None
+            return result
+        except (asyncio.CancelledError, TimeoutError):
+            self.give_up(number)
+            raise
+        finally:
+            self.close_exchange(number, exchange)
+
+    def close_exchange(self, number: int, exchange: Exchange) -> None:
+        self.deadlines.drop(number)
+        del self.pending[number]
+        exchange.close()
 
     async def tell(self, data: bytes) -> None:
         """Send what has no answer."""
@@ -199,7 +237,9 @@ class Mux:
         only = self.only_exchange()
         if len(self.questions) >= MAX_QUESTIONS:
             only = None
-        task = spawn(self.tasks, self.respond(message, only.order.talk if only is not None else None))
+        if only is not None and message.method != "ping":
+            only.park()
+        task = spawn(self.tasks, self.respond(message, only.order if only is not None else None))
         if only is not None:
             only.order.questions.append(task)
         self.questions[message.id] = task
@@ -209,9 +249,10 @@ class Mux:
         if self.questions.get(number) is task:
             del self.questions[number]
 
-    async def respond(self, message: Message, talk: Talk | None) -> None:
+    async def respond(self, message: Message, order: Order | None) -> None:
         try:
-            await self.tell(await reply_to(message, talk))
+            # Read here and not before: a request that was just parked has another talk by now.
+            await self.tell(await reply_to(message, order.talk if order is not None else None))
         except Broken as error:
             log.debug("the reply to %s was not sent: %s", message.method, error)
 

@@ -7,13 +7,15 @@ A server of a handshake era asks in the middle of a call; a client of the modern
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
+from time import monotonic
+from typing import Any
 
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 from agent_gate.sources.mcp.ask import Ask, check_askable, tell
 from agent_gate.sources.mcp.deadlines import Deadlines
-from agent_gate.sources.mcp.link import Talk
+from agent_gate.sources.mcp.link import Order, Talk
 from agent_gate.sources.mcp.wire import INVALID_REQUEST, Broken, RpcError, encode
 
 TTL = 600.0
@@ -34,6 +36,10 @@ class Parked:
         self.task: asyncio.Task[bytes] | None = None
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.timer: asyncio.TimerHandle | None = None
+
+    def start(self, work: Coroutine[Any, Any, bytes]) -> None:
+        self.task = asyncio.get_running_loop().create_task(work)
+        self.task.add_done_callback(self.ended)
 
     def is_about(self, ask: Ask) -> bool:
         """Whether `ask` is the same call by the same caller."""
@@ -85,6 +91,12 @@ class Parked:
             self.task.cancel()
 
 
+def parked_until(ask: Ask) -> float:
+    """The upstream half of a parked call outlives its rounds, each of which keeps its own, shorter deadline."""
+    now = monotonic()
+    return now + TTL + max(ask.deadline - now, 0)
+
+
 class Parking:
     """The open calls of one server, each under a random state that only its own caller can use, once."""
 
@@ -92,18 +104,31 @@ class Parking:
         self.waiting: dict[str, Parked] = {}
         self.deadlines = Deadlines()
 
+    def check_room(self) -> None:
+        if len(self.waiting) >= MAX_PARKED:
+            raise Broken("too many of its calls wait for an answer", sent=False)
+
     async def run(self, ask: Ask, conversation: Conversation, start: Start) -> bytes:
-        """Run one round: until the server answers, or asks something of the caller."""
-        state = ask.meta.get("requestState")
-        parked = Parked(ask, conversation) if state is None else self.resume(ask, conversation, state)
-        if parked.task is None:
-            if len(self.waiting) >= MAX_PARKED:
-                raise Broken("too many of its calls wait for an answer", sent=False)
-            parked.task = asyncio.create_task(start(parked))
-            parked.task.add_done_callback(parked.ended)
+        """The first round: until the server answers, or asks something of the caller."""
+        self.check_room()
+        parked = Parked(ask, conversation)
+        parked.start(start(parked))
         return await self.round(parked, ask.deadline)
 
-    def resume(self, ask: Ask, conversation: Conversation, state: Json) -> Parked:
+    async def follow(
+        self, ask: Ask, conversation: Conversation, order: Order, work: Coroutine[Any, Any, bytes]
+    ) -> bytes:
+        """What is left of the first round, where the server began to speak before it answered."""
+        parked = Parked(ask, conversation)
+        order.talk, order.deadline = parked, parked_until(ask)
+        parked.start(work)
+        return await self.round(parked, ask.deadline)
+
+    async def resume(self, ask: Ask, conversation: Conversation, state: Json) -> bytes:
+        """A further round: the caller came back with its answers."""
+        return await self.round(self.taken_up(ask, conversation, state), ask.deadline)
+
+    def taken_up(self, ask: Ask, conversation: Conversation, state: Json) -> Parked:
         parked = self.waiting.get(state) if isinstance(state, str) else None
         if parked is None or not parked.is_about(ask):
             raise InvalidArgs(GONE)
