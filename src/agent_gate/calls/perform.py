@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import msgspec
@@ -120,13 +121,17 @@ class Answer:
     def __init__(self, sources: Answering, sweeper: Sweeper, clock: Clock, metrics: Metrics) -> None:
         self._sources, self._sweeper, self._clock, self._metrics = sources, sweeper, clock, metrics
 
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
     async def __call__(self, performance: Performance) -> None:
         if performance.error is not None:
             return
         case = performance.case
         began = self._clock.monotonic()
         performance.deadline = began + timeout_of(case)
-        performance.task = asyncio.current_task()
+        performance.task = asyncio.current_task(self._loop)
         self._sweeper.watch(performance)
         try:
             performance.result = await self._sources.answer(Job(case=case, deadline=performance.deadline))
@@ -216,7 +221,7 @@ class Settle:
         if outcome.state is not State.COMPLETED or log.isEnabledFor(logging.DEBUG):
             self._log(case, outcome, seconds)
         self._count(case, outcome, seconds)
-        if failpoint.chosen("after_complete_commit"):
+        if failpoint.armed and failpoint.chosen("after_complete_commit"):
             return reached(self._store.flush(), "after_complete_commit")
         return None
 

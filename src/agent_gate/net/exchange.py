@@ -165,6 +165,7 @@ class StreamReply:
 class KnownReply(msgspec.Struct):
     """What replies with the same head have in common."""
 
+    head: bytes
     status: int
     headers: list[Header]
     length: int
@@ -181,6 +182,7 @@ class Wire(asyncio.Protocol):
         "head_only",
         "headers",
         "idle_since",
+        "known",
         "max_bytes",
         "outgoing",
         "parser",
@@ -205,6 +207,7 @@ class Wire(asyncio.Protocol):
         self.parser = httptools.HttpResponseParser(self)
         self.waiter: asyncio.Future[Reply | StreamReply] | None = None
         self.stream: StreamReply | None = None
+        self.known: KnownReply | None = None
         self.headers: list[Header] = []
         self.chunks: list[bytes] = []
         self.fresh = self.outgoing = b""
@@ -312,13 +315,14 @@ class Wire(asyncio.Protocol):
 
     def _known(self, data: bytes) -> bool:
         """Take a whole short reply whose head was parsed before, byte for byte."""
-        at = data.find(END)
-        known = self.pool.replies.get(data[:at])
-        if known is None or len(data) - at - 4 != known.length or not self._waits_for(known.length):
+        known = self.known
+        if known is None or not data.startswith(known.head):
+            known = self.known = self.pool.replies.get(data[: data.find(END) + 4])
+        if known is None or len(data) != len(known.head) + known.length or not self._waits_for(known.length):
             self.fresh = data
             return False
         self.pool.repeated += 1
-        self.status, self.headers, self.chunks = known.status, known.headers, [data[at + 4 :]]
+        self.status, self.headers, self.chunks = known.status, known.headers, [data[len(known.head) :]]
         self._finish(reusable=True)
         return True
 
@@ -336,7 +340,8 @@ class Wire(asyncio.Protocol):
         if EVENTS not in fields.get(b"content-type", b"") and self.status >= 200:
             if len(replies) >= MOST:
                 replies.clear()
-            replies[data[:at]] = KnownReply(self.status, self.headers, len(body))
+            head = data[: at + 4]
+            replies[head] = KnownReply(head, self.status, self.headers, len(body))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None

@@ -15,13 +15,21 @@ AMBIGUOUS = (b"transfer-encoding", b"expect", b"upgrade")
 class KnownHead(msgspec.Struct):
     """What all requests with the same head share, and where that head was accepted."""
 
+    head: bytes
+    size: int
     method: str
     target: bytes
     fields: dict[bytes, bytes]
     version: str
     keep_alive: bool
-    length: int
     guard: Any
+
+    def request_in(self, data: bytes, guard: Any) -> Request | None:
+        """The request in `data`, which begins with this head, if its whole body and nothing else follows."""
+        if len(data) != self.size or guard is not self.guard:
+            return None
+        body = data[len(self.head) :]
+        return Request(self.method, self.target, self.fields, body, self.keep_alive, self.version)
 
 
 class KnownHeads:
@@ -34,16 +42,10 @@ class KnownHeads:
         self._known: dict[bytes, KnownHead] = {}
         self.repeated = self.parsed = 0
 
-    def find(self, data: bytes, guard: Any) -> Request | None:
-        """The request in `data`, if that is a known head with its whole body and nothing else."""
+    def find(self, data: bytes) -> KnownHead | None:
+        """The head that `data` begins with, if it is known."""
         at = data.find(END)
-        known = self._known.get(data[:at]) if 0 < at <= LONGEST else None
-        if known is None or len(data) != at + 4 + known.length or known.guard is not guard:
-            return None
-        self.repeated += 1
-        return Request(
-            known.method, known.target, known.fields, data[at + 4 :], known.keep_alive, known.version
-        )
+        return self._known.get(data[: at + 4]) if 0 < at <= LONGEST else None
 
     def learn(self, data: bytes, request: Request, guard: Any) -> None:
         """Remember the head of `request`, if `data` is that request and nothing else."""
@@ -54,12 +56,14 @@ class KnownHeads:
             return
         if len(self._known) >= MOST:
             self._known.clear()
-        self._known[data[:at]] = KnownHead(
+        head = data[: at + 4]
+        self._known[head] = KnownHead(
+            head,
+            len(data),
             request.method,
             request.target,
             fields,
             request.version,
             request.keep_alive,
-            len(request.body),
             guard,
         )

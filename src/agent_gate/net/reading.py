@@ -25,6 +25,7 @@ from agent_gate.net.head import (
     too_large,
     too_long,
 )
+from agent_gate.net.heads import KnownHead
 from agent_gate.net.http import Header, Request, Response
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class RequestReader(asyncio.Protocol):
         "chunks",
         "feeding",
         "headers",
+        "known",
         "mark",
         "owes_continue",
         "parser",
@@ -85,6 +87,7 @@ class RequestReader(asyncio.Protocol):
         self.headers: list[Header] = []
         self.chunks: list[bytes] = []
         self.feeding = self.started = self.received = self.size = self.mark = self.raw_left = 0
+        self.known: KnownHead | None = None
         self.request: Request | None = None
         self.active: Request | None = None
         self.owes_continue = False
@@ -103,7 +106,7 @@ class RequestReader(asyncio.Protocol):
 
     def _feed(self, data: bytes) -> None:
         if self.reading is Reading.BETWEEN or (self.reading is Reading.HEAD and not self.feeding):
-            request = self.server.known.find(data, self.server.guard)
+            request = self._recognised(data)
             if request is not None:
                 self.reading = Reading.BETWEEN
                 request.peer, request.uid, request.secure = self.peer, self.uid, self.server.secure
@@ -112,6 +115,16 @@ class RequestReader(asyncio.Protocol):
             self.unread = data
         self._parse(data)
         self.unread = b""
+
+    def _recognised(self, data: bytes) -> Request | None:
+        """The request in `data`, if its head was parsed before; mostly it is the one this client sent last."""
+        server, known = self.server, self.known
+        if known is None or not data.startswith(known.head):
+            known = self.known = server.known.find(data)
+        request = known.request_in(data, server.guard) if known is not None else None
+        if request is not None:
+            server.known.repeated += 1
+        return request
 
     def _parse(self, data: bytes) -> None:
         while data and self.reading is not Reading.ENDED:

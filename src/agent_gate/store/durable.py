@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.engine import Engine, Fault
@@ -21,6 +22,10 @@ class DurableStore:
         self._writer = Writer(engine, chain)
         self._readers = ThreadPoolExecutor(READERS, "store-reader")
         self._closed = False
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
 
     @property
     def head(self) -> Head:
@@ -42,7 +47,7 @@ class DurableStore:
         writer = self._writer
         if self._closed or (writer.fault is not None and writer.fault.broken):
             raise refusal(writer.fault or Fault("the gateway is stopping"))
-        future: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[list[int]] = self._loop.create_future()
         writer.put(Unit(statements, future))
         return future
 
