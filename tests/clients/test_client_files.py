@@ -209,6 +209,13 @@ def servers_block(name: str, text: str) -> dict:
     return here
 
 
+def test_a_client_that_withholds_secrets_from_its_servers_names_the_bridges_token():
+    bridged = CLIENTS["gemini"].write(Gateway("http://127.0.0.1:8443", stdio=True))
+    assert bridged["env"] == {"AGENT_TOKEN": "${AGENT_TOKEN}"}
+    kept = CLIENTS["gemini"].write(Gateway("http://127.0.0.1:8443", stdio=True, token_file="/t"))
+    assert "env" not in kept
+
+
 @EVERY
 def test_connecting_can_replace_the_servers_that_were_there(name):
     after = connect(file(name), fixture(name), CLIENTS[name].write(GATEWAY), list(EXPECTED[name]))

@@ -31,7 +31,9 @@ def read(raw: Mapping[str, Any]) -> Entry:
 
 def write(gateway: Gateway) -> Entry:
     if gateway.needs_bridge:
-        return stdio(gateway)
+        # Variables that look like secrets reach a server only where its entry names them.
+        env = {} if gateway.token_file else {"env": {"AGENT_TOKEN": "${AGENT_TOKEN}"}}
+        return {**stdio(gateway), **env}
     return {"httpUrl": gateway.endpoint, "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"}}
 
 
