@@ -47,17 +47,24 @@ class SqliteEngine:
         self._make_private_file()
         try:
             self._writer = self._connect()
+        except sqlite3.Error as error:
+            self._lock.release()
+            raise self._unusable(error) from error
+        try:
             self._writer.execute("PRAGMA synchronous=FULL")
             # Checkpoints are run by `upkeep`, because the automatic ones swallow a failed fsync.
             self._writer.execute("PRAGMA wal_autocheckpoint=0")
             self._writer.execute(f"PRAGMA journal_size_limit={CHECKPOINT_BYTES * 4}")
             migrate(self, lambda sql: self._writer.execute(sql).fetchall())
         except sqlite3.Error as error:
-            self._lock.release()
-            raise ConfigError(f"{self._path} cannot be opened as the gateway's database: {error}.") from error
+            self.close()
+            raise self._unusable(error) from error
         except ConfigError:
             self.close()
             raise
+
+    def _unusable(self, error: sqlite3.Error) -> ConfigError:
+        return ConfigError(f"{self._path} cannot be opened as the gateway's database: {error}.")
 
     def _make_private_file(self) -> None:
         folder = self._path.parent
@@ -81,8 +88,12 @@ class SqliteEngine:
             check_same_thread=False,
             cached_statements=PREPARED,
         )
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA temp_store=MEMORY")
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA temp_store=MEMORY")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     def head(self, chain: str) -> Head:
