@@ -167,9 +167,10 @@ class Pool:
     async def _exchange(self, sending: Sending) -> Any:
         """Send on the connection used last or on a fresh one; after a reused one broke, once more if safe."""
         target = sending.target
-        if sending.deadline <= self.loop.time():
+        now = self.loop.time()
+        if sending.deadline <= now:
             raise NotSent(f"no time was left to call {target.origin}", timed_out=True)
-        kept = self._reuse(target, idempotent=sending.idempotent)
+        kept = self._reuse(target, now, idempotent=sending.idempotent)
         while True:
             wire = kept or await self._connect(target, sending.deadline)
             waiter = wire.send(sending)
@@ -188,14 +189,14 @@ class Pool:
 
     # -- connections
 
-    def _reuse(self, target: Target, *, idempotent: bool) -> Wire | None:
+    def _reuse(self, target: Target, now: float, *, idempotent: bool) -> Wire | None:
         """The connection used last, unless it sat idle too long for a request that must not repeat."""
         idle = self._idle.get(target.origin)
         while idle:
             wire = idle[-1]
             if not wire.usable:
                 idle.pop()
-            elif idempotent or self.loop.time() - wire.idle_since <= self.trust_seconds:
+            elif idempotent or now - wire.idle_since <= self.trust_seconds:
                 return idle.pop()
             else:
                 return None

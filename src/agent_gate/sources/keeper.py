@@ -175,7 +175,6 @@ class Keeper:
 
     async def answer(self, job: Job) -> Result:
         """Let the source execute, connecting first where it connects on demand."""
-        self._used = self._clock.monotonic()
         self._running += 1
         try:
             if not self._ready.is_set():

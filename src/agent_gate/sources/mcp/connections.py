@@ -96,8 +96,8 @@ class Connections:
         return (ask.caller, self.encoded(ask.capabilities))
 
     def encoded(self, capabilities: Mapping[str, Json]) -> bytes:
-        """What a client declared, as part of a key; a session says the same with each of its requests."""
-        if capabilities is not self.declared[0]:
+        """What a client declared, as part of a key; most say the same with each of their requests."""
+        if capabilities is not self.declared[0] and capabilities != self.declared[0]:
             self.declared = (capabilities, encode(capabilities) if capabilities else b"")
         return self.declared[1]
 
