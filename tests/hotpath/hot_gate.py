@@ -18,7 +18,7 @@ HANDSHAKE, MODERN = "2025-11-25", "2026-07-28"
 ERAS = (HANDSHAKE, MODERN)
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 TOOLS = [{"name": name, "inputSchema": TEXT} for name in ("echo", "slow", "wipe")]
-CAPABILITIES: dict[str, Any] = {}
+CAPABILITIES: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 encode, decode = msgspec.json.encode, msgspec.json.decode
 
 

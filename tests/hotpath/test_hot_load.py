@@ -1,6 +1,7 @@
 """Many calls at once over few connections: whatever is pipelined, split or refused, each answer is its own."""
 
 import asyncio
+import gc
 import json
 import logging
 import random
@@ -105,6 +106,33 @@ def test_metrics_count_every_call_by_surface_and_nothing_is_logged_per_call(
             assert not [record for record in caplog.records if record.levelno >= logging.INFO]
 
     caplog.set_level(logging.INFO)
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(post("up__echo", {"text": "x"}, era) for era in ERAS),
+        request(b'{"text": "x"}', "/api/tools/up__echo"),
+    ],
+    ids=[*ERAS, "rest"],
+)
+def test_a_call_leaves_nothing_for_the_collector(tmp_path: Path, data: bytes) -> None:
+    """Cycles cost nothing by themselves; under load their collection stops everybody for many milliseconds."""
+
+    async def story() -> None:
+        async with running(tmp_path, RULES) as (_, _, port), connected(port) as wire:
+            for _ in range(5):
+                assert (await wire.ask(data))[0] == 200
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(100):
+                    assert (await wire.ask(data))[0] == 200
+                assert gc.collect() < 100
+            finally:
+                gc.enable()
+
     asyncio.run(story())
 
 

@@ -49,7 +49,7 @@ class Bridge:
             return self.parking.run(ask, conversation, lambda talk: self.parked(ask, session, talk))
         self.parking.check_room()
         order = ask.order(Direct(conversation), NOTHING)
-        order.park = partial(self.parking.follow, ask, conversation, order)
+        order.park = partial(self.parking.follow, ask, conversation)
         return session.send(order)
 
     async def parked(self, ask: Ask, session: Session, talk: Talk) -> bytes:

@@ -169,7 +169,7 @@ class HttpLink:
         finally:
             if following is None:
                 self.ended(order, number)
-        return await (following if order.park is None else order.park(following))
+        return await (following if order.park is None else order.park(order, following))
 
     async def followed(self, reply: StreamReply, order: Order, number: int) -> bytes:
         """The result at the end of a request's own stream."""

@@ -29,7 +29,7 @@ Renew = Callable[[StaleSession, float], Awaitable[None]]
 """Makes a forgotten session known again, before a deadline."""
 
 
-Park = Callable[[Coroutine[Any, Any, bytes]], Awaitable[bytes]]
+Park = Callable[["Order", Coroutine[Any, Any, bytes]], Awaitable[bytes]]
 
 
 class Talk(Protocol):

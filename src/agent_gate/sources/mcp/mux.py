@@ -151,7 +151,7 @@ class Mux:
         finally:
             if following is None:
                 self.close_exchange(number, exchange)
-        return await (following if order.park is None else order.park(following))
+        return await (following if order.park is None else order.park(order, following))
 
     async def followed(self, number: int, exchange: Exchange) -> bytes:
         """The result of a request whose server asked something first."""
