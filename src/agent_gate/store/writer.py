@@ -252,11 +252,10 @@ class Writer:
 
     def _insert(self, sql: str, units: list[Unit]) -> None:
         # One statement, not executemany: that gives up and wins back the interpreter lock for every row.
-        rows = [self._complete(unit.statements[0]) for unit in units]
         start = 0
-        for size in portions(len(rows)):
-            several = repeated(sql, size) or sql
-            self._engine.execute(several, tuple(flatten.from_iterable(rows[start : start + size])))
+        for size in portions(len(units)):
+            rows = [self._complete(unit.statements[0]) for unit in units[start : start + size]]
+            self._engine.execute(repeated(sql, size) or sql, tuple(flatten.from_iterable(rows)))
             start += size
         for unit in units:
             unit.counts = [1]
