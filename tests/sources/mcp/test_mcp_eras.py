@@ -8,6 +8,7 @@ import pytest
 from upstreams import HERE, Conversation, Memory, Upstream, connected, modern, run, until
 
 from agent_gate.errors import InvalidArgs, UpstreamError
+from agent_gate.sources.mcp.parking import Parked
 
 SDK_STDIO = {"command": sys.executable, "args": (str(HERE / "sdk_server.py"), "stdio")}
 
@@ -127,6 +128,27 @@ def test_a_closed_source_ends_its_parked_calls(old_server: dict) -> None:
             await made.call("push", conversation=modern())
             (parked,) = made.source.bridge.parking.waiting.values()
         await until(parked.task.done)
+
+    run(story())
+
+
+def test_a_caller_that_leaves_the_moment_its_child_asks_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        async with connected(KnownAsOld(), **SDK_STDIO) as made:
+            call = asyncio.create_task(made.call("push", conversation=modern()))
+            start = Parked.start
+
+            def start_and_leave(parked: Parked, work: object) -> None:
+                start(parked, work)
+                call.cancel()
+
+            monkeypatch.setattr(Parked, "start", start_and_leave)
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert made.source.connections.current().in_flight == 0
+            assert await made.text("era") == "2025-11-25"
 
     run(story())
 

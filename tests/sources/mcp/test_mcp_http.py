@@ -36,6 +36,7 @@ from agent_gate.errors import (
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp.http import HttpLink
 from agent_gate.sources.mcp.link import Order
+from agent_gate.sources.mcp.parking import Parked
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.wire import MODERN
 
@@ -724,3 +725,29 @@ def test_heads_are_kept_for_short_names_only_so_that_long_uris_fill_no_memory() 
         await pool.aclose()
 
     asyncio.run(story())
+
+
+def test_a_caller_that_leaves_the_moment_its_server_speaks_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            await request.events(WHO, end=False)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            call = asyncio.create_task(made.call("work", conversation=modern()))
+            start = Parked.start
+
+            def start_and_leave(parked: Parked, work: object) -> None:
+                start(parked, work)
+                call.cancel()
+
+            monkeypatch.setattr(Parked, "start", start_and_leave)
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            await until(lambda: upstream.sent("notifications/cancelled"))
+            assert in_flight(made) == 0
+            assert len(upstream.sent("notifications/cancelled")) == 1
+
+    with_server(handler, story)
