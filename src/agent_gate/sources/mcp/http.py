@@ -18,7 +18,7 @@ from agent_gate.core.tool import Json
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Reply, StreamReply, Target, request_head
 from agent_gate.sources.mcp.events import Event, EventParser, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
-from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, let_go_on, reply_to
+from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
 from agent_gate.sources.mcp.mux import hashable, spawn
 from agent_gate.sources.mcp.wire import (
     INTERNAL_ERROR,
@@ -169,7 +169,7 @@ class HttpLink:
         finally:
             if following is None:
                 self.ended(order, number)
-        return await let_go_on(order, following, lambda: self.abandoned(reply, order, number))
+        return await (following if order.park is None else order.park(order, following))
 
     async def followed(self, reply: StreamReply, order: Order, number: int) -> bytes:
         """The result at the end of a request's own stream."""
@@ -200,13 +200,6 @@ class HttpLink:
         del self.running[number]
         if order.questions:
             order.end()
-
-    def abandoned(self, reply: StreamReply, order: Order, number: int) -> None:
-        """Nobody began to read a stream."""
-        if number in self.running:
-            self.ended(order, number)
-            self.give_up(order, number)
-            spawn(self.tasks, reply.aclose())
 
     def give_up(self, order: Order, number: int) -> None:
         """Tell the server that nobody waits any more."""

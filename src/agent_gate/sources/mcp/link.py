@@ -6,7 +6,6 @@ callers or eras' bridging; whatever the server says while a request runs goes to
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from inspect import CORO_CLOSED, getcoroutinestate
 from typing import Any, Protocol
 
 import msgspec
@@ -93,21 +92,6 @@ class Order(msgspec.Struct, kw_only=True):
     def told(self, params: dict[str, Json]) -> dict[str, Json]:
         """A progress notification's parameters as the caller expects them."""
         return {**params, "progressToken": self.progress}
-
-
-async def let_go_on(
-    order: Order, following: Coroutine[Any, Any, bytes], clean_up: Callable[[], None]
-) -> bytes:
-    """Wait for the rest of a request, or let `order.park` run it.
-
-    A task that is cancelled before its first step never enters its work; `clean_up` then does what the work
-    would have done at its end, and must do no harm after it.
-    """
-    try:
-        return await (following if order.park is None else order.park(order, following))
-    finally:
-        if getcoroutinestate(following) == CORO_CLOSED:
-            clean_up()
 
 
 class Link(Protocol):

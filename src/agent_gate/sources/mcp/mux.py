@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.deadlines import Deadlines
-from agent_gate.sources.mcp.link import Notice, Order, Renew, ignore, let_go_on, reply_to
+from agent_gate.sources.mcp.link import Notice, Order, Renew, ignore, reply_to
 from agent_gate.sources.mcp.wire import (
     UNREADABLE,
     Broken,
@@ -151,7 +151,7 @@ class Mux:
         finally:
             if following is None:
                 self.close_exchange(number, exchange)
-        return await let_go_on(order, following, lambda: self.abandoned(number, exchange))
+        return await (following if order.park is None else order.park(order, following))
 
     async def followed(self, number: int, exchange: Exchange) -> bytes:
         """The result of a request whose server asked something first."""
@@ -170,12 +170,6 @@ class Mux:
         self.deadlines.drop(number)
         del self.pending[number]
         exchange.close()
-
-    def abandoned(self, number: int, exchange: Exchange) -> None:
-        """Nobody began to wait for the result."""
-        if number in self.pending:
-            self.close_exchange(number, exchange)
-            self.give_up(number)
 
     async def tell(self, data: bytes) -> None:
         """Send what has no answer."""
