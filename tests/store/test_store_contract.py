@@ -14,6 +14,7 @@ from agent_gate.audit import ensure_key, verify
 from agent_gate.core.call import State
 from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.store import Conflict, Head, Statement, StoreSettings, open_store
+from agent_gate.store.cohort import QUIET_TURNS
 from agent_gate.store.writer import PORTION, TICK, portions, repeated
 from rows import change, eventually, opened, put, step, values
 
@@ -144,6 +145,45 @@ def test_rows_that_nobody_waits_for_gather_until_the_tick(settings: StoreSetting
             await store.write(step("first"))
             await eventually(ended)
             assert commits[3] - commits[0] >= 2.5 * TICK
+
+    asyncio.run(story())
+
+
+async def crowd(store: Any, count: int) -> None:
+    """Let many wait for one commit."""
+    await asyncio.gather(*(store.write(put(f"{count}-{number}")) for number in range(count)))
+
+
+def test_those_who_come_in_neighbouring_turns_share_a_commit(settings: StoreSettings) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await crowd(store, 4)
+            heads: set[int] = set()
+            store.watch(lambda head, _rows: heads.add(head.seq))
+            waiting = []
+            for name in ("first", "second", "third"):
+                waiting.append(asyncio.ensure_future(store.write(step(name))))
+                await asyncio.sleep(0)
+            await asyncio.gather(*waiting)
+            await store.flush()
+            assert heads - {0} == {3}
+
+    asyncio.run(story())
+
+
+def test_a_loop_that_never_rests_keeps_nobody_waiting(settings: StoreSettings) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await crowd(store, 50)
+            waiting = asyncio.ensure_future(store.write(put("waited")))
+            started, posted = time.monotonic(), 0
+            while not store._writer._cohort._called:
+                store.post(put(f"posted-{posted}"))
+                posted += 1
+                await asyncio.sleep(0)
+            assert time.monotonic() - started < 2
+            assert posted > QUIET_TURNS
+            assert await waiting == [1]
 
     asyncio.run(story())
 

@@ -1,8 +1,8 @@
 """Units into commits: the one thread that writes, with one commit for whatever queued during the last.
 
-The event loop appends units to a queue; the writer takes what is there, runs it in one transaction, commits
-(which fsyncs) and tells all waiters in one call into the loop. There is no timer between a waiter and its
-commit. A unit without a waiter rides along with the next commit, or with the tick.
+The event loop appends units to a queue and calls the writer when it has no more to add (`Cohort`). The writer
+takes what is there, runs it in one transaction, commits (which fsyncs) and tells all waiters in one call into the
+loop. A unit without a waiter rides along with the next commit, or with the tick.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ import msgspec
 
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.chain import Chain
+from agent_gate.store.cohort import Cohort
 from agent_gate.store.engine import Engine, Fault
 from agent_gate.store.statement import Conflict, Head, Listener, Param, Statement
 
@@ -95,20 +96,17 @@ class Writer:
         self._appended: list[tuple[Param, ...]] = []
         self._queue: deque[Unit] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
+        self._cohort = Cohort(self._queue, lambda: self._wake.put(None))
         self._committing: list[Unit] = []
-        self._urgent = self._waiting = self._asleep = self._closing = False
+        self._asleep = self._closing = self._told_them = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
     def put(self, unit: Unit) -> None:
-        """Queue a unit. One with a waiter wakes the writer; one without does only if it is fast asleep."""
+        """Queue a unit. One with a waiter calls the writer soon; one without does only if it is fast asleep."""
         self._queue.append(unit)
         if unit.future is not None:
-            self._urgent = True
-            if self._waiting:
-                self._waiting = False
-                # Not at once: whoever else is ready in this turn of the loop shares the commit.
-                unit.future.get_loop().call_soon(self._wake.put, None)
+            self._cohort.join(unit.future.get_loop())
         elif self._asleep:
             self._asleep = False
             self._wake.put(None)
@@ -120,54 +118,51 @@ class Writer:
 
     def stop(self) -> None:
         """Write what is queued, once, then end the thread; blocks until that is done."""
-        self._closing = self._urgent = True
+        self._closing = True
         self._wake.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         while not (self._closing and not self._queue):
-            self._wait()
-            while batch := self._take():
-                try:
-                    self._settle(batch)
-                except Exception as error:
-                    log.exception("The store's writer failed")
-                    self._refuse(batch, Fault(f"internal error ({type(error).__name__})", broken=True))
-                if self.fault is not None or not self._pressed():
-                    break
+            called = self._closing or self._nap(RETRY if self.fault else TICK)
+            self._told_them = False
+            self._write_all()
+            if called and not self._told_them:
+                self._tell([])
             if self._closing and self.fault is not None:
                 return self._abandon()
         return None
 
-    def _pressed(self) -> bool:
-        """Whether what queued meanwhile is to be written at once; rows that nobody waits for gather until the tick."""
-        if self._urgent:
-            # Cleared before the queue is read: whoever sets it again has queued its unit by then.
-            self._urgent = False
-            return True
-        return self._closing or len(self._queue) >= BATCH
-
-    def _wait(self) -> None:
-        """Return when somebody waits for a commit, when the tick is due, or when closing."""
-        self._waiting = True
-        if not self._urgent:
-            self._nap(RETRY if self.fault else TICK)
-        self._waiting = self._urgent = False
-
-    def _nap(self, seconds: float) -> None:
+    def _nap(self, seconds: float) -> bool:
+        """Return when the writer is called, or when the tick is due and there is something to write; whether it was called."""
         try:
             self._wake.get(timeout=seconds)
-            return
+            return True
         except Empty:
             self._asleep = True
         # A unit put before this line is seen here; one put after it sends a token.
-        if not self._queue and not self._urgent:
+        called = not self._queue
+        if called:
             self._wake.get()
         self._asleep = False
+        return called
+
+    def _write_all(self) -> None:
+        """Write what is queued. What comes meanwhile waits for the next call or tick, unless it is much."""
+        while batch := self._take():
+            try:
+                self._settle(batch)
+            except Exception as error:
+                log.exception("The store's writer failed")
+                self._refuse(batch, Fault(f"internal error ({type(error).__name__})", broken=True))
+            if self.fault is not None or not (self._closing or len(self._queue) >= BATCH):
+                return
 
     def _take(self) -> list[Unit]:
         queue = self._queue
-        return [queue.popleft() for _ in range(min(len(queue), BATCH))]
+        batch = [queue.popleft() for _ in range(min(len(queue), BATCH))]
+        self._cohort.taken += sum(unit.future is not None for unit in batch)
+        return batch
 
     def _settle(self, batch: list[Unit]) -> None:
         """Commit a batch and tell its waiters, or refuse it as a whole."""
@@ -281,11 +276,21 @@ class Writer:
             if unit.error is not None and unit.future is None:
                 log.warning("A row that nobody waited for was not written: %s", unit.error)
         waited = [unit for unit in batch if unit.future is not None]
-        if waited and waited[0].future is not None:
-            try:
-                waited[0].future.get_loop().call_soon_threadsafe(tell, waited)
-            except RuntimeError:
-                log.debug("The event loop ended before its rows were committed")
+        if waited:
+            self._tell(waited)
+
+    def _tell(self, waited: list[Unit]) -> None:
+        """Let the loop know that the writer came back, with what became of those who waited."""
+        loop, self._told_them = self._cohort.loop, True
+        try:
+            if loop is not None:
+                loop.call_soon_threadsafe(self._came_back, waited)
+        except RuntimeError:
+            log.debug("The event loop ended before its rows were committed")
+
+    def _came_back(self, waited: list[Unit]) -> None:
+        tell(waited)
+        self._cohort.came_back()
 
     def _refuse(self, batch: list[Unit], fault: Fault) -> None:
         """Undo the batch, refuse those who wait, keep the rest for the next try."""
