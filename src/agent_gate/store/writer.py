@@ -1,4 +1,4 @@
-"""Units into commits: the one thread that writes, with one commit for whatever queued during the last.
+"""Units into commits: the one thread that writes, with one commit for everybody who is there.
 
 The event loop appends units to a queue and calls the writer when it has no more to add (`Cohort`). The writer
 takes what is there, runs it in one transaction, commits (which fsyncs) and tells all waiters in one call into the

@@ -5,10 +5,10 @@ import sys
 
 import msgspec
 import pytest
-from upstreams import HERE, Conversation, Memory, Upstream, connected, modern, run, until
+from upstreams import HERE, Conversation, Memory, Upstream, connected, leave_when_parked, modern, run, until
 
 from agent_gate.errors import InvalidArgs, UpstreamError
-from agent_gate.sources.mcp.parking import Parked
+from agent_gate.sources.mcp import parking
 
 SDK_STDIO = {"command": sys.executable, "args": (str(HERE / "sdk_server.py"), "stdio")}
 
@@ -122,6 +122,28 @@ def test_a_parked_call_belongs_to_its_caller_and_its_arguments(old_server: dict)
     run(story())
 
 
+class OneWay(Conversation):
+    """A caller that is asked by coming back only, as one over HTTP is."""
+
+    async def request(self, method, params):
+        raise InvalidArgs("It cannot be asked while its request runs")
+
+
+def test_where_no_more_calls_may_wait_a_question_is_refused_and_other_calls_go_on(
+    old_server: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with connected(KnownAsOld(), **old_server) as made:
+            monkeypatch.setattr(parking, "MAX_PARKED", 0)
+            caller = OneWay(era="2026-07-28")
+            with pytest.raises(UpstreamError, match="cannot be asked"):
+                await made.call("push", conversation=caller)
+            assert made.source.bridge.parking.waiting == {}
+            assert await made.text("era", conversation=caller) == "2025-11-25"
+
+    run(story())
+
+
 def test_a_closed_source_ends_its_parked_calls(old_server: dict) -> None:
     async def story() -> None:
         async with connected(KnownAsOld(), **old_server) as made:
@@ -138,13 +160,7 @@ def test_a_caller_that_leaves_the_moment_its_child_asks_leaves_nothing_behind(
     async def story() -> None:
         async with connected(KnownAsOld(), **SDK_STDIO) as made:
             call = asyncio.create_task(made.call("push", conversation=modern()))
-            start = Parked.start
-
-            def start_and_leave(parked: Parked, work: object) -> None:
-                start(parked, work)
-                call.cancel()
-
-            monkeypatch.setattr(Parked, "start", start_and_leave)
+            leave_when_parked(call, monkeypatch)
             with pytest.raises(asyncio.CancelledError):
                 await call
             assert made.source.connections.current().in_flight == 0

@@ -16,6 +16,7 @@ from upstreams import (
     discovery,
     free_port,
     handshake,
+    leave_when_parked,
     modern,
     run,
     scripted,
@@ -36,7 +37,6 @@ from agent_gate.errors import (
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp.http import HttpLink
 from agent_gate.sources.mcp.link import Order
-from agent_gate.sources.mcp.parking import Parked
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.wire import MODERN
 
@@ -53,6 +53,15 @@ def with_server(handler: Callable[[Request], Awaitable[None]], story: Story) -> 
 
 def reply(request: Request, result: object) -> dict:
     return {"jsonrpc": "2.0", "id": request.body["id"], "result": result}
+
+
+async def taken(request: Request, answered: "asyncio.Queue[object]") -> bool:
+    """Whether this is the client's answer to a question, which is kept for whoever asked."""
+    if request.method != "POST" or request.rpc:
+        return False
+    await answered.put(request.body)
+    await request.send(202)
+    return True
 
 
 def sessions(made: Bench) -> list[Session]:
@@ -184,10 +193,7 @@ def test_a_question_in_a_stream_is_answered_by_a_post_of_its_own() -> None:
     answered: asyncio.Queue[object] = asyncio.Queue()
 
     async def handler(request: Request) -> None:
-        if request.method == "POST" and not request.rpc:
-            await answered.put(request.body)
-            await request.send(202)
-        elif not await handshake(request):
+        if not await taken(request, answered) and not await handshake(request):
             question = {
                 "jsonrpc": "2.0",
                 "id": "q1",
@@ -214,10 +220,7 @@ def test_a_server_without_a_stream_of_its_own_asks_a_modern_caller_round_by_roun
     answered: asyncio.Queue[object] = asyncio.Queue()
 
     async def handler(request: Request) -> None:
-        if request.method == "POST" and not request.rpc:
-            await answered.put(request.body)
-            await request.send(202)
-        elif not await handshake(request):
+        if not await taken(request, answered) and not await handshake(request):
             await request.events(WHO, end=False)
             said = (await answered.get())["result"]["content"]["name"]
             await request.more(reply(request, text(f"hello {said}")))
@@ -302,10 +305,7 @@ def test_a_question_without_a_conversation_is_answered_with_an_error() -> None:
     answered: asyncio.Queue[object] = asyncio.Queue()
 
     async def handler(request: Request) -> None:
-        if request.method == "POST" and not request.rpc:
-            await answered.put(request.body)
-            await request.send(202)
-        elif not await handshake(request):
+        if not await taken(request, answered) and not await handshake(request):
             question = {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {}}
             await request.events(question, end=False)
             error = (await answered.get())["error"]
@@ -737,13 +737,7 @@ def test_a_caller_that_leaves_the_moment_its_server_speaks_leaves_nothing_behind
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
             call = asyncio.create_task(made.call("work", conversation=modern()))
-            start = Parked.start
-
-            def start_and_leave(parked: Parked, work: object) -> None:
-                start(parked, work)
-                call.cancel()
-
-            monkeypatch.setattr(Parked, "start", start_and_leave)
+            leave_when_parked(call, monkeypatch)
             with pytest.raises(asyncio.CancelledError):
                 await call
             await until(lambda: upstream.sent("notifications/cancelled"))

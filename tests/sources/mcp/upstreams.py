@@ -13,6 +13,7 @@ from socket import create_connection
 from typing import Any
 
 import msgspec
+import pytest
 import uvloop
 from tests.processes import free_port
 
@@ -23,6 +24,7 @@ from agent_gate.core.ports import Job, SystemClock, Toolbox
 from agent_gate.core.tool import Definition
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp import McpSource
+from agent_gate.sources.mcp.parking import Parked
 
 HERE = Path(__file__).resolve().parent
 ALL = {"sampling": {}, "elicitation": {}, "roots": {}}
@@ -67,6 +69,17 @@ class Conversation:
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         self.asked.append((method, params))
         return self.answers[method]
+
+
+def leave_when_parked(call: "asyncio.Task[Any]", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancel `call` the moment the rest of it gets a task of its own."""
+    start = Parked.start
+
+    def start_and_leave(parked: Parked, work: Coroutine[Any, Any, bytes]) -> None:
+        start(parked, work)
+        call.cancel()
+
+    monkeypatch.setattr(Parked, "start", start_and_leave)
 
 
 def modern(capabilities: Mapping[str, Any] = ALL) -> Conversation:

@@ -45,9 +45,8 @@ class Bridge:
         state = ask.meta.get("requestState")
         if state is not None:
             return self.parking.resume(ask, conversation, state)
-        if not session.link.parks:
+        if not session.link.parks and not self.parking.full:
             return self.parking.run(ask, conversation, lambda talk: self.parked(ask, session, talk))
-        self.parking.check_room()
         order = ask.order(Direct(conversation), NOTHING)
         order.park = partial(self.parking.follow, ask, conversation)
         return session.send(order)

@@ -16,7 +16,7 @@ from agent_gate.errors import InvalidArgs
 from agent_gate.sources.mcp.ask import Ask, check_askable, tell
 from agent_gate.sources.mcp.deadlines import Deadlines
 from agent_gate.sources.mcp.link import Order, Talk
-from agent_gate.sources.mcp.wire import INVALID_REQUEST, Broken, RpcError, encode
+from agent_gate.sources.mcp.wire import INVALID_REQUEST, RpcError, encode
 
 TTL = 600.0
 MAX_PARKED = 1_000
@@ -104,13 +104,13 @@ class Parking:
         self.waiting: dict[str, Parked] = {}
         self.deadlines = Deadlines()
 
-    def check_room(self) -> None:
-        if len(self.waiting) >= MAX_PARKED:
-            raise Broken("too many of its calls wait for an answer", sent=False)
+    @property
+    def full(self) -> bool:
+        """Whether so many calls wait for their callers that no other may; the server's questions are refused then."""
+        return len(self.waiting) >= MAX_PARKED
 
     async def run(self, ask: Ask, conversation: Conversation, start: Start) -> bytes:
         """The first round: until the server answers, or asks something of the caller."""
-        self.check_room()
         parked = Parked(ask, conversation)
         parked.start(start(parked))
         return await self.round(parked, ask.deadline)
@@ -119,6 +119,8 @@ class Parking:
         self, ask: Ask, conversation: Conversation, order: Order, work: Coroutine[Any, Any, bytes]
     ) -> bytes:
         """What is left of the first round, where the server began to speak before it answered."""
+        if self.full:
+            return await work
         parked = Parked(ask, conversation)
         order.talk, order.deadline = parked, parked_until(ask)
         parked.start(work)
