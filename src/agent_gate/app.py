@@ -24,6 +24,7 @@ from agent_gate.audit import Sealer, ensure_key
 from agent_gate.calls import Calls
 from agent_gate.calls.admit import Decide, quota, resolve, validate
 from agent_gate.calls.admit import Stage as AdmitStage
+from agent_gate.calls.ahead import TICK, Ahead
 from agent_gate.calls.asking import Asking
 from agent_gate.calls.meta import MetaTools
 from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape, traced
@@ -135,6 +136,7 @@ class Gateway:
         self.certificate: CertificateFiles | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._reload_fault = ""
+        self._reloading = asyncio.Lock()
         self.exporter: Any = None
 
     async def start(self) -> None:
@@ -175,15 +177,15 @@ class Gateway:
     def _make_calls(self) -> Calls:
         """The two lists every call passes, joined by the record."""
         store, clock, metrics = self.store, self.clock, self.metrics
-        self.decide = Decide(self.policy, self.grants, metrics)
+        self.decide, self.ahead = Decide(self.policy, self.grants, metrics), Ahead(store)
         refusals = Refusals(store, clock, metrics, self.redactor)
         admit: list[AdmitStage] = [quota(Quota(clock)), resolve(self.shelf), validate, self.decide]
         perform: list[PerformStage] = [
-            Claim(store, clock),
+            Claim(store, clock, self.ahead),
             bucket(self.supervisor),
             Answer(self.supervisor, self.sweeper, clock, metrics),
             shape(self.shaper, metrics),
-            Settle(store, clock, metrics, self.redactor),
+            Settle(store, clock, self.ahead, metrics, self.redactor),
         ]
         tracer = self._make_tracer()
         if tracer is not None:
@@ -201,6 +203,7 @@ class Gateway:
             still_allowed=self._still_allowed,
         )
         calls.traced = tracer is not None
+        self.sweeper.every(TICK, self.ahead.catch_up)
         self.sweeper.every(0.25, calls.asking.expire_due)
         self.sweeper.every(10.0, refusals.flush)
         self.sweeper.every(3600.0, calls.purge)
@@ -540,7 +543,11 @@ class Gateway:
         }
 
     async def reload(self) -> list[str]:
-        """Read the files again and take them over whole, or keep what runs and say why."""
+        """Read the files again and take them over whole, or keep what runs and say why; one at a time."""
+        async with self._reloading:
+            return await self._reload()
+
+    async def _reload(self) -> list[str]:
         try:
             loaded = load(self.options.config, self.options.permissions)
             settings = with_options(loaded.settings, self.options)
@@ -589,5 +596,6 @@ class Gateway:
         await self.pool.aclose()
         if self.exporter is not None:
             await asyncio.to_thread(self.exporter.close)
+        await self.ahead.catch_up()
         await self.sealer.__aexit__(None, None, None)
         await self.store.close()

@@ -180,6 +180,23 @@ def test_a_good_reload_takes_effect_and_a_bad_one_keeps_the_old_rules(tmp_path, 
         assert gateway.admin.get("/api/status")["reload_fault"] is None
 
 
+def test_reloads_that_meet_are_done_one_after_the_other(tmp_path, files):
+    slow_to_stop = """servers: {{slow: {{command: sh, args: ["-c", "exec sleep {seconds}"]}}}}\n"""
+    config = files["config.yaml"]
+    files["config.yaml"] = config + slow_to_stop.format(seconds=1000)
+    with running(tmp_path, files, "--insecure") as gateway:
+        (tmp_path / "config.yaml").write_text(config + slow_to_stop.format(seconds=2000))
+        first = threading.Thread(target=gateway.admin.request, args=("POST", "/api/reload", {}))
+        first.start()
+        assert gateway.admin.get("/api/status")["sources"]
+        (tmp_path / "config.yaml").write_text(config)
+        gateway.admin.request("POST", "/api/reload", {})
+        first.join()
+        assert [source["key"] for source in gateway.admin.get("/api/status")["sources"]] == ["home"]
+        assert gateway.call("read").status == 200
+    assert "Traceback" not in gateway.stderr
+
+
 def test_a_question_survives_the_kill_and_the_same_answer_then_works(tmp_path, files, api):
     gateway = Gateway(tmp_path, "--insecure")
     with running(tmp_path, files, "--insecure") as first:

@@ -296,6 +296,56 @@ def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
     asyncio.run(main())
 
 
+def test_a_store_that_is_away_at_the_start_keeps_no_question_from_its_channel(tmp_path, monkeypatch):
+    async def main():
+        store, clock, inbox = await world(tmp_path)
+        question = asked_now(clock)
+        await inbox.put(question)
+        flush, away = store.flush, [True, True]
+
+        async def sometimes():
+            if away:
+                away.pop()
+                raise DependencyUnavailable("The record cannot be written: disk full.")
+            await flush()
+
+        monkeypatch.setattr(store, "flush", sometimes)
+        dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
+        await dispatcher.start([Place(channel=channel)])
+        assert channel.seen == []
+        await heard(channel, 1)
+        assert channel.seen == [("asked", question.id)]
+        await dispatcher.stop()
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_a_question_that_broke_its_channel_is_told_again(tmp_path):
+    async def main():
+        store, clock, inbox = await world(tmp_path)
+        channel = Recorder()
+        told, faults = channel.asked, [KeyError("a fault in the channel")]
+
+        async def asked(approval):
+            if faults:
+                raise faults.pop()
+            return await told(approval)
+
+        channel.asked = asked
+        dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02)
+        await dispatcher.start([Place(channel=channel)])
+        question = asked_now(clock)
+        await inbox.put(question)
+        inbox.announce(question)
+        await heard(channel, 1)
+        assert channel.seen == [("asked", question.id)]
+        await dispatcher.stop()
+        await store.close()
+
+    asyncio.run(main())
+
+
 def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)

@@ -201,6 +201,28 @@ def test_a_trusted_read_only_call_may_answer_before_its_row_is_durable(tmp_path:
             assert code_of((await wire.ask(post("up__echo", {"text": "x"})))[1]) == "ok"
             assert writes == []
             del gateway.store.write
+            [(state, call)] = await rows(gateway)
+            [(text,)] = await gateway.store.read("SELECT body FROM record WHERE call = ?", (call,))
+            body = json.loads(text)
+            assert (state, body["rule"], body["arguments"]) == (State.COMPLETED, "allow up__*", {"text": "x"})
+            assert body["size"] > 0
+            assert body["marks"].keys() >= {"received", "dispatched", "replied"}
+
+    asyncio.run(story())
+
+
+def test_a_call_that_runs_on_ahead_of_its_row_gets_it_while_it_runs(tmp_path: Path) -> None:
+    async def story() -> None:
+        server = {"record": "behind", "traits": {"read_only": True}}
+        async with running(tmp_path, RULES, **server) as (gateway, upstream, port), connected(port) as wire:
+            written = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            gateway.store.watch(lambda _head, _rows: loop.call_soon_threadsafe(written.set))
+            wire.send(post("up__slow", {"text": "x"}))
+            await asyncio.wait_for(written.wait(), 10)
+            assert [state for state, _ in await rows(gateway)] == [State.DISPATCHING]
+            upstream.release.set()
+            assert code_of((await wire.answer())[1]) == "ok"
             assert [state for state, _ in await rows(gateway)] == [State.DISPATCHING, State.COMPLETED]
 
     asyncio.run(story())

@@ -41,9 +41,10 @@ class Row(msgspec.Struct, frozen=True):
         return {**msgspec.structs.asdict(self), "body": msgspec.json.decode(self.body)}
 
 
-def row(
-    call_id: str, state: State, at: float, caller: str, tool: str, body: Mapping[str, Any] | msgspec.Struct
-) -> Statement:
+Body = Mapping[str, Any] | msgspec.Struct | msgspec.Raw
+
+
+def row(call_id: str, state: State, at: float, caller: str, tool: str, body: Body) -> Statement:
     """The append of one state change. A second row for the same step of a call is a `Conflict`.
 
     `body` arrives redacted. The last three columns are filled by the writer.

@@ -175,6 +175,8 @@ class Sealer:
                 await self.seal()
             except DependencyUnavailable as unavailable:
                 log.warning("The seal waits for the next row: %s", unavailable.message)
+            except Exception:  # the boundary: the next rows must not stay unsealed for it
+                log.exception("Sealing the record failed; it is tried again with the next rows")
 
     async def seal(self) -> None:
         """Seal the head as it is now, unless it is sealed already."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from agent_gate.audit.record import encode as encode_body
 from agent_gate.audit.record import row
 from agent_gate.calls.admit import Draft
 from agent_gate.core.approval import Approval
@@ -98,15 +99,22 @@ def dispatching(case: Case, at: float, *, asked: bool) -> Statement:
 
 
 def settled(
-    case: Case, outcome: Outcome, at: float, marks: dict[str, float], redactor: Redactor
+    case: Case, outcome: Outcome, at: float, marks: dict[str, float], redactor: Redactor, *, whole: bool
 ) -> Statement:
+    """How the call ended; `whole` for the only row of a call, which says everything."""
     body = Settled(marks=marks)
     if outcome.result is not None:
         body.size = len(outcome.result.body)
         body.digest = sha256(outcome.result.body).hexdigest()
     if outcome.error is not None:
         body.error = {"code": outcome.error.code, "message": redactor.text(outcome.error.message)[:1000]}
-    return row(case.call.id, outcome.state, at, case.call.caller.name, case.tool.id, body)
+    told = joined(decided(case), body) if whole else body
+    return row(case.call.id, outcome.state, at, case.call.caller.name, case.tool.id, told)
+
+
+def joined(first: Decided, then: Settled) -> msgspec.Raw:
+    """Both in one object; neither is ever empty, and they share no member."""
+    return msgspec.Raw(encode_body(first)[:-1] + b"," + encode_body(then)[1:])
 
 
 def lost(call_id: str, caller: str, tool: str, at: float, error: GatewayError) -> Statement:

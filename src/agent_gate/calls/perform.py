@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from agent_gate.calls import entries
+from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.core.call import Case, Outcome, Result, State
 from agent_gate.core.ports import Clock, Job
@@ -58,28 +59,29 @@ class Answering(Protocol):
 class Claim:
     """Win the right to dispatch: one durable row, which nobody else can write for this call."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, ahead: Ahead) -> None:
+        self._store, self._clock, self._ahead = store, clock, ahead
 
     def __call__(self, performance: Performance) -> Awaitable[object] | None:
         case, asked = performance.case, performance.asked
         if failpoint.armed:
             failpoint.reach("before_dispatch_commit")
         performance.marks["dispatched"] = now = self._clock.now()
+        if not asked and goes_ahead(case) and not self._store.crowded:
+            self._ahead.add(case, now)
+            return None
         statement = entries.dispatching(case, now, asked=asked)
         if case.call.idempotency_key and not asked:
             written = self._store.write(remember_key(case, now), statement)
-        elif asked or not goes_ahead(case) or self._store.crowded:
-            written = self._store.write(statement)
         else:
-            self._store.post(statement)
-            return None
+            written = self._store.write(statement)
         return reached(written, "after_dispatch_commit") if failpoint.armed else written
 
 
 def goes_ahead(case: Case) -> bool:
-    """Whether the tool is trusted to run before its row is written."""
-    return case.tool.definition.record == "behind" and case.tool.traits.read_only
+    """Whether the call is trusted to run before its row is written; one with a key has to be found by the next."""
+    tool = case.tool
+    return tool.definition.record == "behind" and tool.traits.read_only and not case.call.idempotency_key
 
 
 async def reached(work: Awaitable[object], place: str) -> None:
@@ -203,8 +205,11 @@ def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
 class Settle:
     """Turn what happened into the outcome and record it; the row rides on the next commit."""
 
-    def __init__(self, store: Store, clock: Clock, metrics: Metrics, redactor: Redactor) -> None:
-        self._store, self._clock, self._metrics, self._redactor = store, clock, metrics, redactor
+    def __init__(
+        self, store: Store, clock: Clock, ahead: Ahead, metrics: Metrics, redactor: Redactor
+    ) -> None:
+        self._store, self._clock, self._ahead = store, clock, ahead
+        self._metrics, self._redactor = metrics, redactor
 
     def __call__(self, performance: Performance) -> Awaitable[object] | None:
         case = performance.case
@@ -212,7 +217,8 @@ class Settle:
         now = self._clock.now()
         if failpoint.armed:
             failpoint.reach("before_complete_commit")
-        row = entries.settled(case, outcome, now, performance.marks, self._redactor)
+        whole = self._ahead.remove(case.call.id)
+        row = entries.settled(case, outcome, now, performance.marks, self._redactor, whole=whole)
         if performance.asked or case.call.idempotency_key:
             self._store.post(row, keep_outcome(case, outcome, now))
         else:

@@ -1,11 +1,14 @@
 """One ticking task for every deadline, because a timer per call costs more than the rest of the call."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from agent_gate.core.ports import Clock
+from agent_gate.errors import GatewayError
 
+log = logging.getLogger("agent_gate.calls")
 TICK = 0.05
 
 
@@ -15,13 +18,36 @@ class Watched(Protocol):
     task: asyncio.Task[object] | None
 
 
+class Chore:
+    """Something to do every so many seconds. Its failure is logged, and it is done again when it is next due."""
+
+    def __init__(self, seconds: float, work: Callable[[], Awaitable[object]], now: float) -> None:
+        self._seconds, self._work = seconds, work
+        self._due = now + seconds
+        self.task: asyncio.Task[None] | None = None
+
+    def start_if_due(self, now: float) -> None:
+        """Begin in a task of its own, unless the last time is not over yet."""
+        if now >= self._due and (self.task is None or self.task.done()):
+            self._due = now + self._seconds
+            self.task = asyncio.get_running_loop().create_task(self._once())
+
+    async def _once(self) -> None:
+        try:
+            await self._work()
+        except GatewayError as error:
+            log.warning("A chore waits for its next turn: %s", error.message)
+        except Exception:  # the boundary: one chore's fault must not end the others
+            log.exception("A chore failed; it is tried again")
+
+
 class Sweeper:
-    """Cancels what ran past its deadline, and runs the chores that are due."""
+    """Cancels what ran past its deadline, and starts the chores that are due."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._watched: set[Watched] = set()
-        self._chores: list[tuple[float, Callable[[], Awaitable[object]]]] = []
+        self._chores: list[Chore] = []
 
     def watch(self, item: Watched) -> None:
         self._watched.add(item)
@@ -29,8 +55,8 @@ class Sweeper:
     def forget(self, item: Watched) -> None:
         self._watched.discard(item)
 
-    def every(self, seconds: float, chore: Callable[[], Awaitable[object]]) -> None:
-        self._chores.append((seconds, chore))
+    def every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
+        self._chores.append(Chore(seconds, work, self._clock.monotonic()))
 
     def sweep(self) -> None:
         """Cancel every watched task whose deadline has passed."""
@@ -42,12 +68,16 @@ class Sweeper:
                 item.task.cancel()
 
     async def run(self) -> None:
-        due = {index: self._clock.monotonic() + seconds for index, (seconds, _) in enumerate(self._chores)}
-        while True:
-            await asyncio.sleep(TICK)
-            self.sweep()
-            now = self._clock.monotonic()
-            for index, (seconds, chore) in enumerate(self._chores):
-                if due[index] <= now:
-                    due[index] = now + seconds
-                    await chore()
+        """Tick until cancelled; a chore that fails or takes long holds up no deadline."""
+        try:
+            while True:
+                await asyncio.sleep(TICK)
+                self.sweep()
+                now = self._clock.monotonic()
+                for chore in self._chores:
+                    chore.start_if_due(now)
+        finally:
+            busy = [chore.task for chore in self._chores if chore.task is not None]
+            for task in busy:
+                task.cancel()
+            await asyncio.gather(*busy, return_exceptions=True)

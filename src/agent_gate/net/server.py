@@ -1,6 +1,7 @@
 """A listener over TCP, TLS or a Unix socket: it holds the connections, their sweeper and the drain."""
 
 import asyncio
+import logging
 import os
 import socket
 import stat
@@ -20,6 +21,8 @@ from agent_gate.net.unixpath import reachable
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 
 __all__ = ["Guard", "Limits", "Server", "Upgrade"]
+
+log = logging.getLogger("agent_gate.net")
 
 BACKLOG = 2048
 Upgrade = Callable[[Request], WebSocketHandler | Response]
@@ -118,11 +121,16 @@ class Server:
 
     def _sweep(self) -> None:
         """The one timer: every connection's deadlines, and the second in the Date header."""
+        self._sweeper = self.loop.call_later(self.limits.tick, self._sweep)
         self.now = now = self.loop.time()
         self.heads.clear()
         for connection in tuple(self.connections):
-            connection.sweep(now)
-        self._sweeper = self.loop.call_later(self.limits.tick, self._sweep)
+            try:
+                connection.sweep(now)
+            except (
+                Exception
+            ):  # the boundary: one broken connection must not free the others of their deadlines
+                log.exception("a connection could not be held to its deadlines")
 
     async def drain(self, seconds: float) -> None:
         """Stop accepting, let requests in flight be answered for up to `seconds`, then close everything."""

@@ -16,6 +16,7 @@ from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import Calls
 from agent_gate.calls.admit import Decide, quota, resolve, validate
+from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.asking import Asking
 from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape
 from agent_gate.calls.refusals import Refusals
@@ -159,6 +160,7 @@ class SmallGate:
         clock, store, metrics, redactor = self.clock, self.store, Metrics(), Redactor()
         self.inbox, self.grants = Inbox(store, clock), Grants(store, clock)
         sweeper = self.sweeper = Sweeper(clock)
+        ahead = Ahead(store)
         return Calls(
             store=store,
             clock=clock,
@@ -172,11 +174,11 @@ class SmallGate:
                 Decide(self.policy, self.grants),
             ],
             perform_stages=[
-                Claim(store, clock),
+                Claim(store, clock, ahead),
                 bucket(self.sources),
                 Answer(self.sources, sweeper, clock, metrics),
                 shape(None),
-                Settle(store, clock, metrics, redactor),
+                Settle(store, clock, ahead, metrics, redactor),
             ],
             asking=lambda calls: Asking(
                 self.inbox,

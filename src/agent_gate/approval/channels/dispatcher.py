@@ -7,7 +7,7 @@ one short story per channel: wait until it is due, send until it is through, wai
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,11 +65,18 @@ class Dispatcher:
 
     async def start(self, places: Sequence[Place]) -> None:
         """Take up what is open and what still has to be said, then listen for more."""
-        await self._store.flush()
         self._places = places
         self._undo = self._inbox.subscribe(self._heard)
         for place in places:
             self._spawn(self._keep_running(place.channel))
+        taken_up = await self._worked(self._take_up)
+        if places:
+            self._spawn(self._look_again(taken_up=taken_up))
+
+    async def _take_up(self) -> None:
+        """Go on with the stories that had not ended when the last run did."""
+        await self._store.flush()
+        for place in self._places:
             known = await self._known(place.channel.name)
             for approval_id, message in known.items():
                 approval = await self._inbox.get(approval_id)
@@ -79,21 +86,32 @@ class Dispatcher:
                 if approval.id not in known:
                     self._tell(place, approval, None)
 
-        if places:
-            self._spawn(self._look_again())
-
-    async def _look_again(self) -> None:
-        """Find what nobody announced: a caller that left in the middle, or another gateway on the same store."""
+    async def _look_again(self, *, taken_up: bool) -> None:
         while True:
             await asyncio.sleep(self._look_every)
-            open_now = self._inbox.open()
-            for approval in open_now:
-                for place in self._places:
-                    self._tell(place, approval, None)
-            for approval_id in self._ends.keys() - {approval.id for approval in open_now}:
-                found = await self._inbox.get(approval_id)
-                if found is not None and found.state is not State.PENDING:
-                    self._heard(found)
+            taken_up = taken_up or await self._worked(self._take_up)
+            if taken_up:
+                await self._worked(self._look)
+
+    async def _worked(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Whether the store let it; where not, it is tried again later."""
+        try:
+            await work()
+        except GatewayError as error:
+            log.warning("Open questions cannot be looked through now: %s", error.message)
+            return False
+        return True
+
+    async def _look(self) -> None:
+        """Find what nobody announced: a caller that left in the middle, or another gateway on the same store."""
+        open_now = self._inbox.open()
+        for approval in open_now:
+            for place in self._places:
+                self._tell(place, approval, None)
+        for approval_id in self._ends.keys() - {approval.id for approval in open_now}:
+            found = await self._inbox.get(approval_id)
+            if found is not None and found.state is not State.PENDING:
+                self._heard(found)
 
     async def purge(self) -> None:
         """Forget where closed questions were shown, a month later."""
@@ -146,14 +164,17 @@ class Dispatcher:
         self, place: Place, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
     ) -> None:
         channel = place.channel
-        if message is None:
-            self._mark(channel, approval, None, "due")
-            message = await self._ask(place, approval, ends)
-        if message is not None:
-            ended = await asyncio.shield(ends)
-            await self._show_end(channel, ended, message)
-        self._mark(channel, approval, message, "closed")
-        self._stories.discard((channel.name, approval.id))
+        try:
+            if message is None:
+                self._mark(channel, approval, None, "due")
+                message = await self._ask(place, approval, ends)
+            if message is not None:
+                ended = await asyncio.shield(ends)
+                await self._show_end(channel, ended, message)
+            self._mark(channel, approval, message, "closed")
+        finally:
+            # One that broke off begins again when the open questions are next looked through.
+            self._stories.discard((channel.name, approval.id))
 
     async def _ask(self, place: Place, approval: Approval, ends: asyncio.Future[Approval]) -> str | None:
         """Send the question until it is through; None when it ended before."""

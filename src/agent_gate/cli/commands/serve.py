@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import json
+import logging
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ from agent_gate.config.options import Options
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.observe.log import configure
 from agent_gate.surfaces.mcp import StdioServer
+
+log = logging.getLogger("agent_gate.cli")
 
 STOP = (signal.SIGINT, signal.SIGTERM)
 COLLECT = (50_000, 20, 50)
@@ -44,11 +47,18 @@ def stamps(gateway: Gateway) -> dict[Path, tuple[int, int]]:
 
 
 async def reload_when(gateway: Gateway, changed: asyncio.Event) -> None:
+    """Reload on every sign of a change. What cannot be taken over is said in the log; the gateway goes on."""
     while True:
         await changed.wait()
         changed.clear()
-        with contextlib.suppress(GatewayError):
+        try:
             await gateway.reload()
+        except ConfigError:
+            continue  # `reload` said why
+        except GatewayError as error:
+            log.error("The reload did not end well: %s", error.message)
+        except Exception:  # the boundary: a fault in a reload must not end what runs
+            log.exception("The reload failed")
 
 
 async def serve_stdio(gateway: Gateway, agent: str, stop: asyncio.Event) -> None:
