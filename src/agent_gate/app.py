@@ -183,7 +183,7 @@ class Gateway:
         perform: list[PerformStage] = [
             Claim(store, clock, self.ahead),
             bucket(self.supervisor),
-            Answer(self.supervisor, self.sweeper, clock, metrics),
+            Answer(self.supervisor, self.sweeper, clock),
             shape(self.shaper, metrics),
             Settle(store, clock, self.ahead, metrics, self.redactor),
         ]

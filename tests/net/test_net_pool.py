@@ -577,7 +577,9 @@ def test_a_connection_that_ends_in_the_turn_of_its_request_never_carried_it(what
         pool, transport = Pool(), Quiet()
         wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
         wire.connection_made(cast(Any, transport))
-        waiter = wire.send(Sending(b"GET / HTTP/1.1\r\n\r\n", wire.target, time.monotonic() + 5, 100, False))
+        waiter = wire.send(
+            Sending(b"GET / HTTP/1.1\r\n\r\n", wire.target, time.monotonic() + 5, 100, False, 100)
+        )
         if what == "closed":
             wire.connection_lost(None)
         else:
@@ -598,7 +600,7 @@ def test_requests_of_one_turn_are_written_together_at_its_end() -> None:
         for transport in transports:
             wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
             wire.connection_made(cast(Any, transport))
-            wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 100, False))
+            wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 100, False, 100))
             order.append(transport.written)
         await asyncio.sleep(0)
         assert order == [b"", b"", b""]
@@ -645,7 +647,7 @@ def test_a_connection_that_cannot_be_written_to_holds_back_no_other(caplog: pyte
         for transport in transports:
             wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
             wire.connection_made(cast(Any, transport))
-            wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 100, False))
+            wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 100, False, 100))
         await asyncio.sleep(0)
         assert transports[1].written == b"x"
         await pool.aclose()

@@ -15,7 +15,7 @@ from agent_gate.core.call import Case, Outcome, Result, State
 from agent_gate.core.ports import Clock, Job
 from agent_gate.errors import CallTimeout, DependencyUnavailable, GatewayError, OutcomeUnknown
 from agent_gate.observe import failpoint
-from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.metrics import MOST_SERIES, Meter, Metrics, note
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer, trace_of
 from agent_gate.results.kept import keep, upstream_said
@@ -28,7 +28,10 @@ MAY_HAVE_RUN = "It may have run: check the service before you try again"
 
 
 class Performance(msgspec.Struct, eq=False):
-    """One case while it is performed, and what became of it. `marks` says when each part of it began."""
+    """One case while it is performed, and what became of it.
+
+    `marks` says when each part of it began, `at_source` how many seconds its source took.
+    """
 
     case: Case
     asked: bool
@@ -37,6 +40,7 @@ class Performance(msgspec.Struct, eq=False):
     error: GatewayError | None = None
     outcome: Outcome | None = None
     deadline: float = 0.0
+    at_source: float | None = None
     task: "asyncio.Task[object] | None" = None
     timed_out: bool = False
     cancelled: bool = False
@@ -120,8 +124,8 @@ def timeout_of(case: Case) -> float:
 class Answer:
     """Let the source execute once, under a deadline that starts now."""
 
-    def __init__(self, sources: Answering, sweeper: Sweeper, clock: Clock, metrics: Metrics) -> None:
-        self._sources, self._sweeper, self._clock, self._metrics = sources, sweeper, clock, metrics
+    def __init__(self, sources: Answering, sweeper: Sweeper, clock: Clock) -> None:
+        self._sources, self._sweeper, self._clock = sources, sweeper, clock
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -145,7 +149,7 @@ class Answer:
             self._sweeper.forget(performance)
             performance.task = None
         performance.marks["replied"] = self._clock.now()
-        self._metrics.client.observe(self._clock.monotonic() - began, case.tool.source)
+        performance.at_source = self._clock.monotonic() - began
         if failpoint.armed:
             failpoint.reach("after_upstream_reply")
 
@@ -210,6 +214,7 @@ class Settle:
     ) -> None:
         self._store, self._clock, self._ahead = store, clock, ahead
         self._metrics, self._redactor = metrics, redactor
+        self._meters: dict[tuple[str, str, str, str, str], Meter] = {}
 
     def __call__(self, performance: Performance) -> Awaitable[object] | None:
         case = performance.case
@@ -226,7 +231,7 @@ class Settle:
         seconds = now - performance.marks.get("received", now)
         if outcome.state is not State.COMPLETED or log.isEnabledFor(logging.DEBUG):
             self._log(case, outcome, seconds)
-        self._count(case, outcome, seconds)
+        self._count(performance, outcome, seconds)
         if failpoint.armed and failpoint.chosen("after_complete_commit"):
             return reached(self._store.flush(), "after_complete_commit")
         return None
@@ -263,12 +268,21 @@ class Settle:
         }
         log.log(level, "Call ended", extra=fields)
 
-    def _count(self, case: Case, outcome: Outcome, seconds: float) -> None:
-        tool, metrics = case.tool, self._metrics
-        metrics.calls.add(tool.source, tool.wire, case.call.surface, case.decision.effect, outcome.state)
-        metrics.server.observe(seconds, case.call.surface, tool.wire)
+    def _count(self, performance: Performance, outcome: Outcome, seconds: float) -> None:
+        case = performance.case
+        tool = case.tool
+        key = (tool.source, tool.wire, case.call.surface, case.decision.effect, outcome.state)
+        meter = self._meters.get(key)
+        if meter is None:
+            if len(self._meters) >= MOST_SERIES:
+                self._meters.clear()
+            meter = self._meters[key] = self._metrics.meter(*key)
+        meter.calls[0] += 1
+        note(meter.seconds, seconds)
+        if performance.at_source is not None:
+            note(meter.at_source, performance.at_source)
         if outcome.result is not None:
-            metrics.result_bytes.add(tool.source, by=len(outcome.result.body))
+            meter.result_bytes[0] += len(outcome.result.body)
 
 
 def traced(tracer: Tracer, clock: Clock) -> Stage:

@@ -17,13 +17,12 @@ class Shaper:
     def budget(self, case: Case) -> int | None:
         """The smallest budget that anybody set; a mode made for small contexts always has one."""
         given = (case.tool.definition.budget, case.call.caller.budget, self.default)
-        if given == UNSET and case.call.mode == "full":
-            return None
         asked = [budget for budget in given if budget is not None]
         return min(asked, default=None if case.call.mode == "full" else DEFAULT_BUDGET)
 
     def leaves(self, case: Case) -> bool:
-        return case.call.mode == "full" and self.budget(case) is None
+        given = (case.tool.definition.budget, case.call.caller.budget, self.default)
+        return given == UNSET and case.call.mode == "full"
 
     async def __call__(self, case: Case, result: Result) -> Result:
         budget, gateway = self.budget(case), case.call.mode == "gateway"

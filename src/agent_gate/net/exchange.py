@@ -169,6 +169,7 @@ class KnownReply(msgspec.Struct):
     status: int
     headers: list[Header]
     length: int
+    size: int
 
 
 class Wire(asyncio.Protocol):
@@ -179,25 +180,22 @@ class Wire(asyncio.Protocol):
         "deadline",
         "fresh",
         "head_done",
-        "head_only",
         "headers",
         "idle_since",
         "known",
-        "max_bytes",
         "outgoing",
         "parser",
         "paused",
         "pool",
         "received",
+        "sending",
         "size",
         "status",
         "stream",
-        "streaming",
         "target",
         "transport",
         "until_close",
         "waiter",
-        "whole",
     )
 
     def __init__(self, pool: "Pool", target: "Target") -> None:
@@ -205,6 +203,7 @@ class Wire(asyncio.Protocol):
         self.target = target
         self.transport: asyncio.Transport | None = None
         self.parser = httptools.HttpResponseParser(self)
+        self.sending: Sending
         self.waiter: asyncio.Future[Reply | StreamReply] | None = None
         self.stream: StreamReply | None = None
         self.known: KnownReply | None = None
@@ -213,8 +212,8 @@ class Wire(asyncio.Protocol):
         self.fresh = self.outgoing = b""
         self.idle_since = 0.0
         self.deadline = math.inf
-        self.max_bytes = self.received = self.size = self.status = self.whole = 0
-        self.head_done = self.head_only = self.streaming = self.until_close = self.paused = False
+        self.received = self.size = self.status = 0
+        self.head_done = self.until_close = self.paused = False
 
     # -- the pool's side
 
@@ -228,19 +227,15 @@ class Wire(asyncio.Protocol):
 
     def send(self, sending: "Sending") -> "asyncio.Future[Reply | StreamReply]":
         """Have one request written with all others of this turn; the future gives its reply."""
-        self.waiter = waiter = self.pool.loop.create_future()
-        self.max_bytes = sending.max_bytes
-        self.head_only = sending.head_only
-        self.streaming = sending.streaming
-        self.whole = sending.whole
-        self.head_done = self.until_close = False
-        self.received = self.size = 0
-        self.fresh = b""
-        self.deadline = sending.deadline
-        if sending.deadline < self.pool.sweep_at:
-            self.pool.sweep_by(sending.deadline)
+        pool = self.pool
+        self.waiter = waiter = pool.loop.create_future()
+        self.sending = sending
+        self.received = 0
+        self.deadline = deadline = sending.deadline
+        if deadline < pool.sweep_at:
+            pool.sweep_by(deadline)
         self.outgoing = sending.data
-        self.pool.outbox.add(self)
+        pool.outbox.add(self)
         return waiter
 
     def flush(self) -> None:
@@ -295,9 +290,13 @@ class Wire(asyncio.Protocol):
         if self.outgoing or (self.waiter is None and self.stream is None):
             self._unasked()
             return
+        if not self.received:
+            if self._known(data):
+                return
+            self.fresh = data
+            self.head_done = self.until_close = False
+            self.size = 0
         self.received += len(data)
-        if self.received == len(data) and self._known(data):
-            return
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -318,17 +317,14 @@ class Wire(asyncio.Protocol):
         known = self.known
         if known is None or not data.startswith(known.head):
             known = self.known = self.pool.replies.get(data[: data.find(END) + 4])
-        if known is None or len(data) != len(known.head) + known.length or not self._waits_for(known.length):
-            self.fresh = data
+        if known is None or len(data) != known.size or known.length > self.sending.whole:
             return False
         self.pool.repeated += 1
-        self.status, self.headers, self.chunks = known.status, known.headers, [data[len(known.head) :]]
-        self._finish(reusable=True)
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(Reply(known.status, known.headers, data[len(known.head) :]))
+        self.pool.release(self)
         return True
-
-    def _waits_for(self, length: int) -> bool:
-        """Whether a body of that length is handed over whole."""
-        return length <= (self.whole if self.streaming else self.max_bytes) and not self.head_only
 
     def _learn(self, body: bytes) -> None:
         """Remember the head of a reply that came in one piece and left the connection open."""
@@ -341,7 +337,7 @@ class Wire(asyncio.Protocol):
             if len(replies) >= MOST:
                 replies.clear()
             head = data[: at + 4]
-            replies[head] = KnownReply(head, self.status, self.headers, len(body))
+            replies[head] = KnownReply(head, self.status, self.headers, len(body), len(data))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
@@ -375,7 +371,7 @@ class Wire(asyncio.Protocol):
                 self.fail(BadReply(f"{self.target.origin} switched protocols without being asked"))
             return
         self.head_done = True
-        fields = dict(self.headers)
+        sending, fields = self.sending, dict(self.headers)
         if b"content-encoding" in fields and fields[b"content-encoding"].strip().lower() != b"identity":
             self.fail(BadReply(f"{self.target.origin} sent an encoded body; it was asked for none"))
             return
@@ -383,21 +379,21 @@ class Wire(asyncio.Protocol):
         whole = False
         if length is None:
             self.until_close = b"transfer-encoding" not in fields and status not in (204, 304)
-        elif int(length) > self.max_bytes and not self.head_only:
+        elif int(length) > sending.max_bytes and not sending.head_only:
             self._too_large()
             return
         else:
-            whole = int(length) <= self.whole and EVENTS not in fields.get(b"content-type", b"")
-        if self.streaming and not whole:
+            whole = int(length) <= sending.whole and EVENTS not in fields.get(b"content-type", b"")
+        if sending.streaming and not whole:
             self._start_stream()
-        if self.head_only:
+        if sending.head_only:
             self._finish(reusable=False)
 
     def on_body(self, chunk: bytes) -> None:
         if self.waiter is None and self.stream is None:
             return
         self.size += len(chunk)
-        if self.size > self.max_bytes:
+        if self.size > self.sending.max_bytes:
             self._too_large()
         elif self.stream is None:
             self.chunks.append(chunk)
@@ -413,7 +409,8 @@ class Wire(asyncio.Protocol):
     # -- inside
 
     def _too_large(self) -> None:
-        self.fail(TooLarge(f"the reply from {self.target.origin} is larger than {self.max_bytes} bytes"))
+        most = self.sending.max_bytes
+        self.fail(TooLarge(f"the reply from {self.target.origin} is larger than {most} bytes"))
 
     def _start_stream(self) -> None:
         waiter, self.waiter = self.waiter, None

@@ -70,16 +70,16 @@ class Target:
 
 
 class Sending(msgspec.Struct, gc=False):
-    """One request on its way."""
+    """One request on its way. A reply's body of up to `whole` bytes is handed over in one piece."""
 
     data: bytes
     target: Target
     deadline: float
     max_bytes: int
     idempotent: bool
+    whole: int
     head_only: bool = False
     streaming: bool = False
-    whole: int = -1
 
 
 class Pool:
@@ -132,8 +132,9 @@ class Pool:
     ) -> Coroutine[Any, Any, Reply]:
         """One exchange with its whole reply. `target.base + path` is sent byte for byte."""
         data = encode_request(method, target, path, headers, body)
-        sending = Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", False)
-        return self._exchange(sending)
+        head_only = method == "HEAD"
+        whole = -1 if head_only else max_bytes
+        return self._exchange(Sending(data, target, deadline, max_bytes, idempotent, whole, head_only))
 
     def stream(
         self,
@@ -150,7 +151,7 @@ class Pool:
         """As `request`, but it returns with the head and the body follows as it comes."""
         data = encode_request(method, target, path, headers, body)
         return self._exchange(
-            Sending(data, target, deadline, max_bytes, idempotent, method == "HEAD", streaming=True)
+            Sending(data, target, deadline, max_bytes, idempotent, -1, method == "HEAD", streaming=True)
         )
 
     def send(
@@ -162,7 +163,7 @@ class Pool:
         as a stream without a limit.
         """
         data = b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
-        return self._exchange(Sending(data, target, deadline, sys.maxsize, idempotent, False, True, whole))
+        return self._exchange(Sending(data, target, deadline, sys.maxsize, idempotent, whole, False, True))
 
     async def _exchange(self, sending: Sending) -> Any:
         """Send on the connection used last or on a fresh one; after a reused one broke, once more if safe."""
@@ -194,7 +195,7 @@ class Pool:
         idle = self._idle.get(target.origin)
         while idle:
             wire = idle[-1]
-            if not wire.usable:
+            if wire.transport is None or wire.transport.is_closing():
                 idle.pop()
             elif idempotent or now - wire.idle_since <= self.trust_seconds:
                 return idle.pop()

@@ -127,9 +127,7 @@ class Server:
         for connection in tuple(self.connections):
             try:
                 connection.sweep(now)
-            except (
-                Exception
-            ):  # the boundary: one broken connection must not free the others of their deadlines
+            except Exception:  # the boundary: one broken connection must not spare the others
                 log.exception("a connection could not be held to its deadlines")
 
     async def drain(self, seconds: float) -> None:

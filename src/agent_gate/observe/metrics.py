@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 WAITS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 86_400.0)
@@ -23,21 +23,31 @@ def label_text(names: Iterable[str], values: Labels) -> str:
 
 
 class Counter:
-    """A number that only grows, per combination of labels; beyond the cap everything counts as `other`."""
+    """A number that only grows, per combination of labels; beyond the cap everything counts as `other`.
+
+    Each number is the only item of its cell, which whoever counts often can hold on to.
+    """
 
     kind = "counter"
 
     def __init__(self, name: str, help_text: str, labels: Iterable[str] = ()) -> None:
         self.name, self.help, self.labels = name, help_text, tuple(labels)
-        self.values: dict[Labels, float] = {}
+        self.cells: dict[Labels, list[float]] = {}
+
+    @property
+    def values(self) -> dict[Labels, float]:
+        return {labels: number for labels, (number,) in self.cells.items()}
+
+    def cell(self, *labels: str) -> list[float]:
+        if labels not in self.cells and len(self.cells) >= MOST_SERIES:
+            labels = (OTHER,) * len(self.labels)
+        return self.cells.setdefault(labels, [0])
 
     def add(self, *labels: str, by: float = 1) -> None:
-        try:
-            self.values[labels] += by
-        except KeyError:
-            if len(self.values) >= MOST_SERIES:
-                labels = (OTHER,) * len(self.labels)
-            self.values[labels] = self.values.get(labels, 0) + by
+        cell = self.cells.get(labels)
+        if cell is None:
+            cell = self.cell(*labels)
+        cell[0] += by
 
     def lines(self) -> Iterable[str]:
         for values, number in sorted(self.values.items()):
@@ -87,14 +97,14 @@ class Histogram:
         self.fixed = fixed or {}
         self.values: dict[Labels, list[float]] = {}
 
+    def row(self, *labels: str) -> list[float]:
+        """The numbers of these labels, one per bucket and the sum, for `note`."""
+        if labels not in self.values and len(self.values) >= MOST_SERIES:
+            labels = (OTHER,) * len(self.labels)
+        return self.values.setdefault(labels, [0.0] * (len(self.buckets) + 2))
+
     def observe(self, seconds: float, *labels: str) -> None:
-        row = self.values.get(labels)
-        if row is None:
-            if len(self.values) >= MOST_SERIES:
-                labels = (OTHER,) * len(self.labels)
-            row = self.values.setdefault(labels, [0.0] * (len(self.buckets) + 2))
-        row[bisect_left(self.buckets, seconds)] += 1
-        row[-1] += seconds
+        note(self.row(*labels), seconds, self.buckets)
 
     def lines(self) -> Iterable[str]:
         names = (*self.fixed, *self.labels)
@@ -105,6 +115,21 @@ class Histogram:
                 yield f"{self.name}_bucket{label_text((*names, 'le'), (*whole, bound))} {total:g}"
             yield f"{self.name}_sum{label_text(names, whole)} {row[-1]:g}"
             yield f"{self.name}_count{label_text(names, whole)} {total:g}"
+
+
+def note(row: list[float], seconds: float, buckets: tuple[float, ...] = BUCKETS) -> None:
+    """Count one duration in a row of a histogram."""
+    row[bisect_left(buckets, seconds)] += 1
+    row[-1] += seconds
+
+
+class Meter(NamedTuple):
+    """Where all calls of one tool that end alike are counted."""
+
+    calls: list[float]
+    seconds: list[float]
+    at_source: list[float]
+    result_bytes: list[float]
 
 
 Series = TypeVar("Series", Counter, Gauge, Histogram)
@@ -172,6 +197,14 @@ class Metrics:
     def add(self, series: Series) -> Series:
         self.series[series.name] = series
         return series
+
+    def meter(self, source: str, tool: str, surface: str, decision: str, state: str) -> Meter:
+        return Meter(
+            self.calls.cell(source, tool, surface, decision, state),
+            self.server.row(surface, tool),
+            self.client.row(source),
+            self.result_bytes.cell(source),
+        )
 
     def text(self) -> str:
         out: list[str] = []

@@ -163,8 +163,7 @@ class Keeper:
             raise DependencyUnavailable(
                 f"{self.key} is {self._status}{why}. Nothing was sent", retry_after=after
             )
-        wait = self._circuit.wait(self._clock.monotonic())
-        if wait:
+        if self._circuit.failures and (wait := self._circuit.wait(self._clock.monotonic())):
             raise DependencyUnavailable(
                 f"{self.key} failed too often; it is tried again in {wait:.0f} s", retry_after=wait
             )

@@ -38,12 +38,19 @@ def plans(settings: Any, toolbox: Toolbox) -> list[Plan]:
     return found
 
 
+class Keepers(dict[str, Keeper]):
+    """By source. A call of a tool that was on its way while its source went away finds none."""
+
+    def __missing__(self, key: str) -> Keeper:
+        raise DependencyUnavailable(f"The source {key} is not configured any more. Nothing was sent")
+
+
 class Supervisor:
     """Starts sources, hears their changes, and swaps the catalog. A slow source never delays another."""
 
     def __init__(self, shelf: Shelf, clock: Clock, pins: Pins, redact: Redact = str) -> None:
         self.shelf, self._clock, self.pins, self._redact = shelf, clock, pins, redact
-        self._keepers: dict[str, Keeper] = {}
+        self._keepers = Keepers()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._listings: dict[str, Listing] = {}
 
@@ -119,16 +126,10 @@ class Supervisor:
         self.shelf.swap(catalog)
 
     def check(self, source: str) -> None:
-        self._keeper(source).check()
+        self._keepers[source].check()
 
     def answer(self, job: Job) -> Awaitable[Result]:
-        return self._keeper(job.case.tool.source).answer(job)
-
-    def _keeper(self, key: str) -> Keeper:
-        keeper = self._keepers.get(key)
-        if keeper is None:
-            raise DependencyUnavailable(f"The source {key} is not configured any more. Nothing was sent")
-        return keeper
+        return self._keepers[job.case.tool.source].answer(job)
 
     def source(self, key: str) -> Source | None:
         keeper = self._keepers.get(key)
@@ -143,7 +144,7 @@ class Supervisor:
 
     def reconnect(self, key: str) -> None:
         """Try a failed source now."""
-        self._keeper(key).wake()
+        self._keepers[key].wake()
 
     def changes(self) -> list[Change]:
         """Definitions that are not what was accepted."""

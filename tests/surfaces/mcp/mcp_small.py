@@ -176,7 +176,7 @@ class SmallGate:
             perform_stages=[
                 Claim(store, clock, ahead),
                 bucket(self.sources),
-                Answer(self.sources, sweeper, clock, metrics),
+                Answer(self.sources, sweeper, clock),
                 shape(None),
                 Settle(store, clock, ahead, metrics, redactor),
             ],

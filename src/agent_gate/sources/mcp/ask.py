@@ -61,7 +61,7 @@ class Ask(msgspec.Struct, kw_only=True):
     def order(self, talk: Talk | None, inputs: Mapping[str, Json], log_level: str = "") -> Order:
         """This request as it goes upstream: the caller's `_meta` without what speaks for its own connection."""
         params = {**self.params, **inputs}
-        if self.meta or log_level:
+        if log_level or not self.meta.keys() <= OURS:
             passed = {n: v for n, v in self.meta.items() if n not in OURS and not n.startswith(META)}
             params["_meta"] = {**passed, META_LOG_LEVEL: log_level} if log_level else passed
         return Order(

@@ -43,6 +43,7 @@ class Connections:
         self.notice = notice
         self.main: Session | None = None
         self.others: OrderedDict[Key, asyncio.Task[Session]] = OrderedDict()
+        self.opened: dict[Key, Session] = {}
         self.closing: set[asyncio.Task[None]] = set()
         self.handshake_refused = False
         self.declared: tuple[Mapping[str, Json], bytes] = ({}, b"")
@@ -109,11 +110,11 @@ class Connections:
         key = self.kept_apart(ask, main)
         if key is None:
             return main
-        task = self.others.get(key)
-        if task is None or not task.done() or not alive(task):
+        session = self.opened.get(key)
+        if session is None or session.link.lost.done():
             return None
         self.others.move_to_end(key)
-        return task.result()
+        return session
 
     async def for_ask(self, ask: Ask) -> Session:
         """The session for this request, opened if it has to be."""
@@ -134,7 +135,7 @@ class Connections:
         """The session under `key`, opened once however many calls wait for it."""
         task = self.others.get(key)
         if task is not None and task.done() and not alive(task):
-            self.close_later(self.others.pop(key))
+            self.drop(key)
             task = None
         if task is None:
             era = NEWEST_HANDSHAKE if key[1].startswith(TWIN) else main.welcome.era
@@ -142,7 +143,10 @@ class Connections:
             task = self.others[key] = asyncio.create_task(self.open_other(era, declared))
             task.add_done_callback(failure)
             self.evict()
-        return await asyncio.shield(task)
+        session = await asyncio.shield(task)
+        if self.others.get(key) is task:
+            self.opened[key] = session
+        return session
 
     async def open_other(self, era: str, declared: Mapping[str, Json]) -> Session:
         session = await self.dialer.open(era, declared)
@@ -161,8 +165,11 @@ class Connections:
             if len(self.others) <= limit:
                 return
             if task.done() and not (alive(task) and task.result().in_flight):
-                del self.others[key]
-                self.close_later(task)
+                self.drop(key)
+
+    def drop(self, key: Key) -> None:
+        self.opened.pop(key, None)
+        self.close_later(self.others.pop(key))
 
     def close_later(self, task: "asyncio.Task[Session]") -> None:
         closing = asyncio.create_task(close_opened(task))
@@ -171,9 +178,8 @@ class Connections:
 
     async def close(self) -> None:
         main, self.main = self.main, None
-        for task in self.others.values():
-            self.close_later(task)
-        self.others.clear()
+        for key in list(self.others):
+            self.drop(key)
         if main is not None:
             await main.close()
         if self.closing:

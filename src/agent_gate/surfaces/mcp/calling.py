@@ -36,6 +36,7 @@ HOLD_SECONDS = 50.0
 LONGEST_KEY = 256
 APPROVAL = "approval"
 ROUND_MEMBERS = frozenset({"inputResponses", "requestState"})
+PASSED_AS_IT_IS = frozenset({"progressToken", "traceparent"})
 WAITS = "Waiting for a person to approve this call"
 
 
@@ -56,11 +57,13 @@ def idempotency_key(meta: Mapping[str, Json]) -> str | None:
 
 def passed_meta(wanted: CallParams, state: State | None) -> Mapping[str, Json]:
     """What the source gets to see of the request beside its arguments; a client's own metadata never passes for a state."""
-    meta: Mapping[str, Json] = {
-        name: value
-        for name, value in wanted.meta.items()
-        if not name.startswith(OURS) and name not in ROUND_MEMBERS
-    }
+    meta: Mapping[str, Json] = wanted.meta
+    if not meta.keys() <= PASSED_AS_IT_IS:
+        meta = {
+            name: value
+            for name, value in meta.items()
+            if not name.startswith(OURS) and name not in ROUND_MEMBERS
+        }
     if wanted.input_responses is not msgspec.UNSET:
         meta = {**meta, "inputResponses": wanted.input_responses}
     if state is not None:
