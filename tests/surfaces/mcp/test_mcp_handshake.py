@@ -179,6 +179,34 @@ def test_a_client_that_lost_its_stream_reads_the_result_from_where_it_stopped(
     run(main())
 
 
+def test_a_client_that_reads_slowly_still_gets_the_answer(tmp_path: Path, run: Run) -> None:
+    go = asyncio.Event()
+
+    async def talks(job: Job) -> Any:
+        conversation = job.case.call.conversation
+        assert conversation is not None
+        await conversation.notify("notifications/message", {"level": "info", "data": "x" * 32_000_000})
+        await go.wait()
+        return "done"
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(talks=talks)) as gate, client_of(gate) as client:
+            await client.initialize()
+            reply = await client.call("lab__talks")
+            while not any(getattr(one, "drained", None) for one in gate.server.connections):
+                await asyncio.sleep(0.005)
+            go.set()
+            while gate.surface._under_way:
+                await asyncio.sleep(0.005)
+            events = await reply.events()
+            assert [event.get("method", "the answer") for event in events] == [
+                "notifications/message",
+                "the answer",
+            ]
+
+    run(main())
+
+
 def test_a_hung_up_stream_does_not_cancel_but_a_cancel_notice_does(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         work = Gated()

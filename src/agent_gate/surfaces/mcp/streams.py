@@ -72,7 +72,7 @@ class Stream:
             while mine == self._reader:
                 for frame in self._unsent():
                     yield frame
-                if self.ended:
+                if self.ended and self.sent == self.sequence:
                     return
                 if not await self._changed(mine):
                     yield PING
