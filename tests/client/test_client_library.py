@@ -27,6 +27,7 @@ from agent_gate.errors import (
     UpstreamError,
     by_code,
 )
+from agent_gate.surfaces.websocket.agent import Agent
 
 HEAVY = (
     "cryptography",
@@ -177,6 +178,90 @@ def test_without_reconnecting_a_lost_connection_is_unreachable(tmp_path: Path, a
                 await call
             with pytest.raises(Unreachable):
                 await client.tools()
+
+    run(main())
+
+
+def test_a_client_whose_token_was_revoked_says_so_on_every_call(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            waiting = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+            await home.asked()
+            home.gateway.tokens.replace([])
+            await drop(home)
+            with pytest.raises(Unauthorized):
+                await waiting
+            with pytest.raises(Unauthorized):
+                await client.call("get_state", ALLOWED, timeout=2)
+
+    run(main())
+
+
+def test_a_result_is_acknowledged_also_when_the_gateway_leaves_right_after_it(
+    tmp_path: Path, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answers_and_leaves(agent: Agent, text: str) -> bool:
+        monkeypatch.undo()
+        agent.ws.send(text)
+        agent.ws.close(1001, "the gateway is shutting down")
+        return True
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+            await home.asked()
+            monkeypatch.setattr(Agent, "deliver", answers_and_leaves)
+            await home.answer()
+            assert (await call)["path"] == "/turn_on"
+            await eventually(lambda: client._link is None)
+            await eventually(lambda: client._link is not None)
+            assert (await client.call("get_state", ALLOWED))["path"] == "/states/sensor.temp"
+            await eventually(lambda: not client._received)
+            assert await client.pending() == []
+
+    run(main())
+
+
+def test_a_result_that_an_earlier_run_of_the_session_left_is_not_taken_for_a_new_calls(
+    tmp_path: Path, api: Api
+) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            async with gate(home, session="nightly") as earlier:
+                left = asyncio.create_task(earlier.call("turn_on", {"entity_id": "light.a"}))
+                await home.asked()
+            with pytest.raises(Unreachable):
+                await left
+            await home.answer()
+            await home.settled("/turn_on")
+            async with gate(home, session="nightly") as client:
+                call = asyncio.create_task(client.call("unlock", {"entity_id": "lock.back"}))
+                await home.asked()
+                await drop(home)
+                await eventually(lambda: home.gateway.websocket.connected == 1)
+                assert len(await client.pending()) == 1
+                await home.answer()
+                assert (await call)["path"] == "/unlock"
+                assert [row["tool_name"] for row in await client.pending()] == ["turn_on"]
+
+    run(main())
+
+
+def test_a_callback_that_fails_costs_neither_the_call_nor_the_connection(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            told: list[Any] = []
+
+            def fails(params: Any) -> None:
+                told.append(params)
+                raise KeyError("total")
+
+            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}, on_waiting=fails))
+            await eventually(lambda: told)
+            link = client._link
+            await home.answer()
+            assert (await call)["path"] == "/turn_on"
+            assert client._link is link
 
     run(main())
 

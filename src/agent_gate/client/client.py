@@ -5,6 +5,7 @@ Every call carries an idempotency key, so sending it again after a lost connecti
 
 import asyncio
 import itertools
+import logging
 import os
 import random
 import uuid
@@ -19,9 +20,11 @@ from agent_gate.client.link import Link, Place, dial
 from agent_gate.client.wire import Incoming, Reply, decode_incoming, kept_reply, reply_of, request_text
 from agent_gate.errors import CallTimeout, GatewayError, RateLimited, Unreachable
 
+log = logging.getLogger("agent_gate.client")
 Told = Callable[[Mapping[str, Any]], None]
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 30.0
+MOST_ACKNOWLEDGED = 1000
 PENDING = "get_pending_results"
 
 
@@ -81,11 +84,13 @@ class Client:
         self.session = session or env.get("AGENT_GATE_SESSION") or f"py-{uuid.uuid4().hex}"
         self._headers = {"Authorization": f"Bearer {token}", "Agent-Session": self.session}
         self._reconnect, self._connect_timeout = reconnect, connect_timeout
-        self._ids = itertools.count(1)
+        # A session can outlive this client, and what it left is found by these ids: no other client starts here.
+        self._ids = itertools.count(random.getrandbits(48))
         self._open: dict[int, Request] = {}
         self._link: Link | None = None
         self._mending: asyncio.Task[None] | None = None
         self._received: list[str] = []
+        self._refused: GatewayError | None = None
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -199,6 +204,8 @@ class Client:
     # Requests and replies
 
     async def _finish(self, request: Request, timeout: float | None) -> Reply | bytes:
+        if self._refused is not None:
+            raise self._refused
         if self._closed or (self._link is None and self._mending is None):
             raise Unreachable("the client is not connected")
         self._open[request.ident] = request
@@ -235,8 +242,12 @@ class Client:
         if request is None:
             return
         told = request.on_progress if message.method == "progress" else request.on_waiting
-        if told is not None:
+        if told is None:
+            return
+        try:
             told(message.params)
+        except Exception:  # the boundary of foreign code: it must not cost the connection
+            log.exception("A callback failed on a message about a call")
 
     def _answered(self, request: Request, message: Incoming) -> None:
         if message.error is None:
@@ -259,9 +270,12 @@ class Client:
         self._received.append(call_id)
 
     def _flush_received(self) -> None:
-        if self._link is not None and self._received:
-            self._link.send(request_text(None, "ack_results", {"request_ids": self._received}))
-            self._received = []
+        """What cannot be told now is told after the next connect."""
+        while self._received and self._link is not None:
+            first = self._received[:MOST_ACKNOWLEDGED]
+            if not self._link.send(request_text(None, "ack_results", {"request_ids": first})):
+                return
+            del self._received[:MOST_ACKNOWLEDGED]
 
     def _fail_all(self, error: GatewayError) -> None:
         for request in list(self._open.values()):
@@ -294,9 +308,11 @@ class Client:
             except (Unreachable, RateLimited):
                 continue
             except GatewayError as error:
+                self._refused = error
                 self._fail_all(error)
                 return
         self._mending = None
+        self._flush_received()
         await self._resume(list(self._open.values()))
 
     async def _resume(self, waiting: Sequence[Request]) -> None:

@@ -93,10 +93,13 @@ class Link(asyncio.Protocol):
         self._flush()
         self._timer = self._loop.call_later(PING_SECONDS, self._keep_alive)
 
-    def send(self, text: bytes) -> None:
-        if self._frames.state is OPEN:
-            self._frames.send_text(text)
-            self._flush()
+    def send(self, text: bytes) -> bool:
+        """Send one message; False where the connection is closing or gone."""
+        if self._frames.state is not OPEN or self.transport is None:
+            return False
+        self._frames.send_text(text)
+        self._flush()
+        return True
 
     async def close(self) -> None:
         """Say goodbye and wait a moment until it is sent."""
