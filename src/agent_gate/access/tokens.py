@@ -12,6 +12,7 @@ from agent_gate.core.call import Caller
 from agent_gate.errors import Unauthorized
 
 MOST_REMEMBERED = 10_000
+UNSAID = "Not authenticated: send the agent's token as Authorization: Bearer TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,14 @@ class Credential:
 
 def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
+
+
+def bearer(header: bytes) -> str:
+    """The token of an `Authorization: Bearer …` header."""
+    scheme, _, token = header.decode("latin-1").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthorized(UNSAID)
+    return token.strip()
 
 
 def new_token() -> str:
@@ -61,6 +70,11 @@ class Tokens:
     def caller(self, name: str) -> Caller | None:
         return next((caller for caller in self.callers() if caller.name == name), None)
 
+    def holder(self, token_digest: bytes) -> Caller | None:
+        """Whose token this is now; None once it was revoked or replaced."""
+        found = self._by_digest.get(token_digest)
+        return found.caller if found is not None else None
+
     def authenticate(self, token: str) -> Caller:
         presented = digest(token)
         found = self._by_digest.get(presented)
@@ -71,13 +85,10 @@ class Tokens:
     def from_header(self, header: bytes | None) -> Caller:
         """The caller of an `Authorization: Bearer …` header; one that was seen before costs a dictionary lookup."""
         if header is None:
-            raise Unauthorized("Not authenticated: send the agent's token as Authorization: Bearer TOKEN")
+            raise Unauthorized(UNSAID)
         caller = self._headers.get(header)
         if caller is None:
-            scheme, _, token = header.decode("latin-1").partition(" ")
-            if scheme.lower() != "bearer" or not token:
-                raise Unauthorized("Not authenticated: send the agent's token as Authorization: Bearer TOKEN")
-            caller = self.authenticate(token.strip())
+            caller = self.authenticate(bearer(header))
             if len(self._headers) < MOST_REMEMBERED:
                 self._headers[header] = caller
         return caller

@@ -5,6 +5,7 @@ import json
 import threading
 from pathlib import Path
 
+import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api
 from tests.wsgate import ALLOWED, LIMITED_TOKEN, NARROW_TOKEN, eventually, run, started
 
@@ -299,6 +300,27 @@ def test_a_revoked_agent_is_closed_when_the_configuration_is_reloaded(tmp_path: 
             )
             await home.gateway.reload()
             assert await other.closed() == 1008
+            assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
+
+    run(main())
+
+
+@pytest.mark.parametrize("way", ["message", "header"])
+def test_a_connection_made_with_a_token_that_was_replaced_is_closed(
+    tmp_path: Path, api: Api, way: str
+) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent:
+            headers = {"Authorization": f"Bearer {OTHER_TOKEN}"} if way == "header" else None
+            async with home.stranger(additional_headers=headers) as leaked:
+                if way == "message":
+                    await leaked.ask("auth", {"token": OTHER_TOKEN})
+                assert (await leaked.call("get_state", ALLOWED))["result"]["status"] == "executed"
+                path = tmp_path / "config.yaml"
+                path.write_text(path.read_text().replace(OTHER_TOKEN, "a-new-token-for-the-other-agent"))
+                await home.gateway.reload()
+                async with asyncio.timeout(2):
+                    assert await leaked.closed() == 1008
             assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
 
     run(main())

@@ -26,16 +26,21 @@ class Owner(Protocol):
 
 
 class Agent:
-    """`caller` is None until it has authenticated; `live` maps the ids of its open requests to their calls."""
+    """`caller` is None until it has authenticated, by the token whose digest is `proof`; `live` maps the ids of its
+    open requests to their calls, and `working` counts them, since an id may be used twice.
+    """
 
-    __slots__ = ("_session", "caller", "count", "live", "owner", "peer", "second", "ws")
+    __slots__ = ("_session", "caller", "count", "live", "owner", "peer", "proof", "second", "working", "ws")
 
     ws: WebSocket
 
-    def __init__(self, owner: Owner, peer: str, caller: Caller | None, session: str | None) -> None:
+    def __init__(
+        self, owner: Owner, peer: str, caller: Caller | None, session: str | None, proof: bytes = b""
+    ) -> None:
         self.owner, self.peer, self.caller, self._session = owner, peer, caller, session
+        self.proof = proof
         self.live: dict[Json, str] | None = None
-        self.second = self.count = 0
+        self.second = self.count = self.working = 0
 
     def opened(self, ws: WebSocket) -> None:
         self.ws = ws
@@ -73,8 +78,10 @@ class Agent:
         if self.live is None:
             self.live = {}
         self.live[ident] = call_id
+        self.working += 1
 
     def end(self, ident: Json, call_id: str) -> None:
+        self.working -= 1
         if self.live is not None and self.live.get(ident) == call_id:
             del self.live[ident]
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from agent_gate.access.door import Door
+from agent_gate.access.tokens import bearer, digest
 from agent_gate.calls import Calls
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
@@ -94,14 +95,16 @@ class WebSocketSurface:
         """A connection for this request, or the answer that refuses it."""
         if request.path not in PATHS:
             return refusal(404, "INVALID_ARGS", "WebSocket is spoken on / and /ws")
+        header = request.header(b"authorization")
         try:
-            caller = self._door.enter(request) if request.header(b"authorization") is not None else None
+            caller = self._door.enter(request) if header is not None else None
+            proof = digest(bearer(header)) if header is not None else b""
             session = session_name(request)
         except Unauthorized as error:
             return self._door.refusal(error)
         except GatewayError as error:
             return error_response(error)
-        return Agent(self, request.peer, caller, session)
+        return Agent(self, request.peer, caller, session, proof)
 
     def opened(self, agent: Agent) -> None:
         if agent.caller is None:
@@ -122,7 +125,7 @@ class WebSocketSurface:
         self._strangers.remove(agent)
         self._agents.discard(agent)
         who = agent.caller.name if agent.caller is not None else "not authenticated"
-        self._drops.note(who, agent.peer, code, reason, len(agent.live or ()))
+        self._drops.note(who, agent.peer, code, reason, agent.working)
 
     # Messages
 
@@ -163,22 +166,25 @@ class WebSocketSurface:
             self._authenticate(agent, message)
 
     def _authenticate(self, agent: Agent, message: Message) -> None:
+        said = message.params.get("token")
+        token = said if isinstance(said, str) else ""
         try:
-            caller = self._login(agent, message.params.get("token"))
+            caller = self._login(agent, token)
             session = optional_text(message.params, "session")
         except GatewayError as error:
             agent.expel(message.id, error)
             return
+        agent.proof = digest(token)
         if session is not None:
             agent.session = session
         self._welcome(agent, caller)
         status = {"status": "authenticated", "agent": caller.name}
         agent.send(result_text(message.id, msgspec.json.encode(status)))
 
-    def _login(self, agent: Agent, token: Json) -> Caller:
+    def _login(self, agent: Agent, token: str) -> Caller:
         """The caller of this token. Failures are counted per address; a connection keeps its caller."""
         try:
-            caller = self._door.tokens.authenticate(token if isinstance(token, str) else "")
+            caller = self._door.tokens.authenticate(token)
         except Unauthorized:
             self._door.failed(agent.peer)
             raise
@@ -206,7 +212,7 @@ class WebSocketSurface:
             raise Refused(InvalidArgs("Missing request id"))
         if self._stopping:
             raise Refused(DependencyUnavailable("The gateway is stopping; try again"), ident=message.id)
-        if len(agent.live or ()) >= self._limits.in_flight:
+        if agent.working >= self._limits.in_flight:
             error = RateLimited(
                 f"{self._limits.in_flight} requests of this connection are open already", retry_after=1.0
             )
@@ -271,10 +277,10 @@ class WebSocketSurface:
     # The way out
 
     def refresh(self) -> None:
-        """After a reload: agents whose token is gone are closed, the others get their new limits."""
+        """After a reload: agents whose token is gone or another's are closed, the others get their new limits."""
         for agent in list(self._agents):
-            caller = self._door.tokens.caller(agent.caller.name) if agent.caller is not None else None
-            if caller is None:
+            caller = self._door.tokens.holder(agent.proof)
+            if caller is None or agent.caller is None or caller.name != agent.caller.name:
                 agent.ws.close(POLICY_VIOLATION, "the token was revoked")
             else:
                 agent.caller = caller
