@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mcp_client import MODERN, Run, client_of, encode, text_of
-from mcp_small import ALLOW, ASK, Cupboard, caller, small_gate
+from mcp_small import ALLOW, ASK, BERT, Cupboard, caller, small_gate
 from msgspec.structs import replace
 
 from agent_gate.core.call import Call, Caller
@@ -15,6 +15,7 @@ from agent_gate.core.tool import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
 from agent_gate.surfaces.mcp import Reply, lists
 from agent_gate.surfaces.mcp.modes import Held
+from agent_gate.surfaces.mcp.surface import MOST_LISTENS
 from agent_gate.surfaces.mcp.templates import fits
 
 SCHEMA = {"type": "object", "$defs": {"z": {"const": 1}}, "properties": {"b": {}, "a": {"$ref": "#/$defs/z"}}}
@@ -217,6 +218,130 @@ def test_a_source_that_comes_back_is_asked_again_to_watch_what_clients_subscribe
                 await asyncio.sleep(0.005)
             assert attic.forwarded == [("resources/subscribe", {"uri": "attic://b"})]
             assert lab.forwarded == []
+
+    run(main())
+
+
+async def told(source: Cupboard, *expected: tuple[str, str]) -> None:
+    """Wait until a source was told exactly this of its resources."""
+    wanted = [(f"resources/{what}", {"uri": uri}) for what, uri in expected]
+    async with asyncio.timeout(2):
+        while source.forwarded != wanted:
+            await asyncio.sleep(0.005)
+
+
+def test_a_caller_who_does_not_see_a_resource_cannot_end_the_subscription_of_another(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        callers = (caller("anna"), caller("bert", namespaces=frozenset({"my-lab"})))
+        async with (
+            small_gate(tmp_path, lab, attic, callers=callers) as gate,
+            client_of(gate) as first,
+            client_of(gate) as second,
+            client_of(gate, token=BERT) as bert,
+        ):
+            for client in first, second:
+                await client.initialize()
+                await client.ask("resources/subscribe", uri="attic://b")
+            stream = await bert.modern(
+                "subscriptions/listen", notifications={"resourceSubscriptions": ["attic://b"]}
+            )
+            await stream.event()
+            stream.hang_up()
+            while len(gate.surface.notices) > 2:
+                await asyncio.sleep(0.005)
+            await first.ask("resources/unsubscribe", uri="attic://b")
+            await told(attic, ("subscribe", "attic://b"))
+            await second.send("DELETE", headers=second.session_headers())
+            await told(attic, ("subscribe", "attic://b"), ("unsubscribe", "attic://b"))
+
+    run(main())
+
+
+def test_each_source_that_has_a_uri_is_asked_to_watch_it_for_those_who_see_it(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        callers = tuple(
+            caller(name, namespaces=frozenset({space}))
+            for name, space in (("anna", "my-lab"), ("bert", "attic"))
+        )
+        async with (
+            small_gate(tmp_path, lab, attic, callers=callers) as gate,
+            client_of(gate) as anna,
+            client_of(gate, token=BERT) as bert,
+        ):
+            for client in anna, bert:
+                await client.initialize()
+                assert (await client.ask("resources/subscribe", uri="shared://a")).result == {}
+            for source in lab, attic:
+                await told(source, ("subscribe", "shared://a"))
+
+    run(main())
+
+
+def test_a_source_that_a_reload_replaced_is_asked_to_watch_in_the_place_of_the_old_one(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
+            await client.initialize()
+            await client.ask("resources/subscribe", uri="attic://b")
+            _, fresh = contexts()
+            gate.sources.by_key["attic"] = fresh
+            for available in False, True:
+                fresh.available = available
+                gate.publish()
+            await told(fresh, ("subscribe", "attic://b"))
+
+    run(main())
+
+
+def test_a_subscription_that_fails_leaves_the_next_one_to_try_again(tmp_path: Path, run: Run) -> None:
+    class Slow(Cupboard):
+        """Refuses the first request to watch, once a second one has come."""
+
+        both = asyncio.Event()
+
+        async def forward(self, method: str, *more: Any) -> bytes:
+            body = await super().forward(method, *more)
+            if len(self.forwarded) == 1:
+                await self.both.wait()
+                raise DependencyUnavailable("attic is not available")
+            return body
+
+    async def main() -> None:
+        attic = Slow("attic")
+        attic.context = contexts()[1].context
+        async with (
+            small_gate(tmp_path, attic) as gate,
+            client_of(gate) as first,
+            client_of(gate) as second,
+        ):
+            for client in first, second:
+                await client.initialize()
+            failing = asyncio.create_task(first.ask("resources/subscribe", uri="attic://b"))
+            while not attic.forwarded:
+                await asyncio.sleep(0.005)
+            assert (await second.ask("resources/subscribe", uri="attic://b")).result == {}
+            attic.both.set()
+            assert (await failing).error["data"]["code"] == "DEPENDENCY_UNAVAILABLE"
+            await told(attic, ("subscribe", "attic://b"), ("subscribe", "attic://b"))
+
+    run(main())
+
+
+def test_sessions_take_no_place_of_subscriptions(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, Cupboard()) as gate, client_of(gate) as client:
+            for _ in range(MOST_LISTENS):
+                await client.initialize()
+            stream = await client.modern("subscriptions/listen", notifications={"toolsListChanged": True})
+            assert stream.streams
 
     run(main())
 

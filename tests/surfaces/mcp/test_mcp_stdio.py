@@ -109,6 +109,30 @@ def test_questions_notices_and_listening_use_the_same_pipe(tmp_path: Path, run: 
     run(main())
 
 
+def test_a_listener_on_a_pipe_hears_of_its_resources_until_it_leaves(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        source = lab()
+        source.context["resources"] = [{"uri": "lab://a", "name": "a"}]
+        wanted = {"resourceSubscriptions": ["lab://a"]}
+        async with small_gate(tmp_path, source) as gate:
+            async with pipe_to(gate) as pipe, asyncio.timeout(5):
+                await pipe.ask("subscriptions/listen", number="s", notifications=wanted, _meta=META)
+                while not source.forwarded:
+                    await asyncio.sleep(0.005)
+                source.announce("notifications/resources/updated", uri="lab://a")
+                assert (await pipe.next())["params"]["uri"] == "lab://a"
+                again = await pipe.ask("subscriptions/listen", number="s", notifications=wanted, _meta=META)
+                assert again["error"]["code"] == -32600
+                pipe.send(method="notifications/cancelled", params={"requestId": "s"})
+                while len(source.forwarded) < 2:
+                    await asyncio.sleep(0.005)
+            methods = [method for method, _ in source.forwarded]
+            assert methods == ["resources/subscribe", "resources/unsubscribe"]
+            assert len(gate.surface.notices) == 0
+
+    run(main())
+
+
 def test_a_cancel_notice_ends_a_running_call_and_the_end_of_input_too(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         began: asyncio.Queue[None] = asyncio.Queue()

@@ -61,6 +61,9 @@ class Contexts:
         sources = self._sources()
         return [sources[key] for key in sorted(sources) if caller.sees(sources[key].namespace)]
 
+    def source(self, key: str) -> ContextSource | None:
+        return self._sources().get(key)
+
     def prompts(self, caller: Caller) -> Iterator[Prompt]:
         """Every prompt once under each name; a second one of the same name gets a digest of where it is from."""
         taken: set[str] = set()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from agent_gate.core.call import Caller
@@ -80,8 +80,15 @@ class Notices:
             for method in LISTS:
                 self._known.pop(key_of(method, listener), None)
 
-    def count(self, caller: Caller) -> int:
-        return sum(1 for one in self._listeners if one.caller.name == caller.name)
+    def __contains__(self, listener: Listener) -> bool:
+        return listener in self._listeners
+
+    def __iter__(self) -> Iterator[Listener]:
+        return iter(tuple(self._listeners))
+
+    def listening(self, caller: Caller) -> int:
+        """How many `subscriptions/listen` of this caller are open; sessions have a bound of their own."""
+        return sum(1 for one in self._listeners if one.modern and one.caller.name == caller.name)
 
     def close(self) -> None:
         stop, self._stop = self._stop, None

@@ -150,10 +150,9 @@ class StdioServer:
         self.send(response(bytes(message.id), welcome))
 
     def _listen(self, visit: Visit, wanted: Json) -> None:
-        listen = Listen(self.caller, self.mode, visit.id, wanted, self.send)
-        listen.acknowledge()
-        self._listens[visit.id] = listen
-        self.surface.notices.join(listen)
+        if visit.id in self._listens:
+            raise RpcError(INVALID_REQUEST, "A subscription with this id is open already")
+        self._listens[visit.id] = self.surface.listen(visit, wanted, self.send)
 
     async def _answer(self, visit: Visit, method: str, params: Params) -> None:
         self._visits.setdefault(visit.id, visit)
@@ -175,7 +174,7 @@ class StdioServer:
             number = encode(read_object(message.params).get("requestId"))
             listen = self._listens.pop(number, None)
             if listen is not None:
-                self.surface.notices.leave(listen)
+                self.surface.leave(listen)
             elif number in self._visits:
                 await self.surface.calling.cancelled(self._visits[number])
 
@@ -183,7 +182,7 @@ class StdioServer:
         """The client is gone: what runs is cancelled, what waits for a person goes on without it."""
         for listener in (*self._listens.values(), self.session):
             if listener is not None:
-                self.surface.notices.leave(listener)
+                self.surface.leave(listener)
         for visit in list(self._visits.values()):
             cancelling = self.surface.calling.left(visit)
             if cancelling is not None:

@@ -1,15 +1,15 @@
 """Who is subscribed to what: `subscriptions/listen` of 2026-07-28, and `resources/subscribe` before it."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_gate.core.call import Caller
-from agent_gate.core.ports import Clock, ContextSource
+from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
 from agent_gate.surfaces.mcp.contexts import SECONDS, Contexts
+from agent_gate.surfaces.mcp.notices import Listener
 from agent_gate.surfaces.mcp.visit import Visit
 from agent_gate.surfaces.mcp.wire import (
     INVALID_PARAMS,
@@ -30,6 +30,8 @@ FLAGS = {
     "promptsListChanged": PROMPTS_CHANGED,
     "resourcesListChanged": RESOURCES_CHANGED,
 }
+Place = tuple[str, str]
+"""A source's key, and the URI of one of its resources."""
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 MOST_URIS = 1_000
 
@@ -77,58 +79,87 @@ class Listen:
 
 
 class Watches:
-    """How many listeners watch each resource; its source is asked on the first and told on the last."""
+    """Who watches each resource of each source; a source is asked for the first of them and told after the last."""
 
     def __init__(self, contexts: Contexts, clock: Clock) -> None:
         self._contexts, self._clock = contexts, clock
-        self._counts: Counter[str] = Counter()
-        self._owners: dict[str, ContextSource] = {}
+        self._watchers: dict[Place, set[Listener]] = {}
+        self._places: dict[Listener, set[Place]] = {}
+        self._asked: set[Place] = set()
 
-    async def watch(self, visit: Visit, uri: str) -> None:
+    def __contains__(self, watcher: Listener) -> bool:
+        return watcher in self._places
+
+    async def watch(self, visit: Visit, watcher: Listener, uri: str) -> None:
         source = self._contexts.owner(visit.caller, uri)
         if source is None:
             code = INVALID_PARAMS if visit.modern else RESOURCE_NOT_FOUND
             raise RpcError(code, f"Resource not found: {uri[:200]}", {"uri": uri})
-        self._counts[uri] += 1
-        if self._counts[uri] == 1:
-            try:
-                await self._contexts.forward(visit, source, "resources/subscribe", {"uri": uri})
-            except RpcError:
-                self._counts[uri] -= 1
-                raise
-            self._owners[uri] = source
-
-    async def unwatch(self, visit: Visit, uri: str) -> None:
-        self._counts[uri] -= 1
-        if self._counts[uri] > 0:
+        place = source.key, uri
+        self._watchers.setdefault(place, set()).add(watcher)
+        self._places.setdefault(watcher, set()).add(place)
+        if place in self._asked:
             return
-        del self._counts[uri]
-        source = self._owners.pop(uri, None)
-        if source is not None:
-            await self._contexts.forward(visit, source, "resources/unsubscribe", {"uri": uri})
+        try:
+            await self._contexts.forward(visit, source, "resources/subscribe", {"uri": uri})
+        except BaseException:
+            self._leave(watcher, place)
+            raise
+        if place in self._watchers:
+            self._asked.add(place)
+        else:
+            await self._tell("resources/unsubscribe", place, self._clock.monotonic() + SECONDS)
 
     async def renew(self, key: str) -> None:
         """A source is back: it may have forgotten what it was asked to watch."""
-        for uri, source in list(self._owners.items()):
-            if source.key == key:
-                deadline = self._clock.monotonic() + SECONDS
-                try:
-                    await source.forward("resources/subscribe", {"uri": uri}, None, deadline)
-                except GatewayError as error:
-                    log.info("%s no longer tells of a resource: %s", key, error.message)
+        deadline = self._clock.monotonic() + SECONDS
+        for place in [place for place in self._watchers if place[0] == key]:
+            await self._tell("resources/subscribe", place, deadline)
 
-    def forget(self, uris: frozenset[str] | set[str]) -> None:
-        """A listener is gone; its sources are left subscribed, which costs them nothing but a notice."""
-        for uri in uris:
-            if self._counts[uri] > 1:
-                self._counts[uri] -= 1
+    async def forget(self, watcher: Listener, uri: str | None = None) -> None:
+        """A listener is gone, or wants to hear no more of one resource."""
+        places = [place for place in self._places.get(watcher, ()) if uri in (None, place[1])]
+        deadline = self._clock.monotonic() + SECONDS
+        for place in [place for place in places if self._leave(watcher, place)]:
+            await self._tell("resources/unsubscribe", place, deadline)
+            if place in self._watchers:  # somebody came meanwhile, whose request this one may have overtaken
+                await self._tell("resources/subscribe", place, deadline)
+
+    def _leave(self, watcher: Listener, place: Place) -> bool:
+        """Whether this was the last one that the source was asked for."""
+        places, watchers = self._places.get(watcher, set()), self._watchers.get(place, set())
+        places.discard(place)
+        watchers.discard(watcher)
+        if not places:
+            self._places.pop(watcher, None)
+        if watchers:
+            return False
+        self._watchers.pop(place, None)
+        asked = place in self._asked
+        self._asked.discard(place)
+        return asked
+
+    async def _tell(self, method: str, place: Place, deadline: float) -> None:
+        key, uri = place
+        source = self._contexts.source(key)
+        if source is None:
+            return
+        try:
+            await source.forward(method, {"uri": uri}, None, deadline)
+        except GatewayError as error:
+            log.info("%s did not take %s: %s", key, method, error.message)
 
     async def subscribe(self, visit: Visit, params: dict[str, Any]) -> bytes:
         session, uri = visit.session, params.get("uri")
         if session is None or not isinstance(uri, str):
             raise RpcError(INVALID_REQUEST, "A subscription needs a session and a uri; send initialize first")
-        if uri not in session.watching and len(session.watching) < MOST_URIS:
-            await self.watch(visit, uri)
+        if uri not in session.watching:
+            if len(session.watching) >= MOST_URIS:
+                raise RpcError(
+                    INVALID_PARAMS,
+                    f"{MOST_URIS} resources are subscribed to already; unsubscribe from one first",
+                )
+            await self.watch(visit, session, uri)
             session.watching.add(uri)
         return b"{}"
 
@@ -136,5 +167,5 @@ class Watches:
         session, uri = visit.session, params.get("uri")
         if session is not None and isinstance(uri, str) and uri in session.watching:
             session.watching.discard(uri)
-            await self.unwatch(visit, uri)
+            await self.forget(session, uri)
         return b"{}"

@@ -6,7 +6,8 @@ turns into an event stream.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from agent_gate.access.door import Door
@@ -14,6 +15,7 @@ from agent_gate.calls import Calls
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, SystemClock
+from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
 from agent_gate.net.http import Answer, Request, Response, StreamResponse, refusal
 from agent_gate.surfaces.mcp.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
@@ -23,7 +25,7 @@ from agent_gate.surfaces.mcp.headers import mismatch
 from agent_gate.surfaces.mcp.lists import ToolLists, Visible
 from agent_gate.surfaces.mcp.methods import FAULT, Methods
 from agent_gate.surfaces.mcp.modes import Mode
-from agent_gate.surfaces.mcp.notices import Notices
+from agent_gate.surfaces.mcp.notices import Listener, Notices
 from agent_gate.surfaces.mcp.posting import (
     STREAM_HEADERS,
     HttpVisit,
@@ -38,6 +40,7 @@ from agent_gate.surfaces.mcp.sealing import Sealer
 from agent_gate.surfaces.mcp.sessions import Session, Sessions
 from agent_gate.surfaces.mcp.streams import Stream
 from agent_gate.surfaces.mcp.subscriptions import Listen, Watches
+from agent_gate.surfaces.mcp.visit import Visit
 from agent_gate.surfaces.mcp.wire import (
     HANDSHAKE_ERAS,
     HEADER_MISMATCH,
@@ -107,11 +110,12 @@ class McpSurface:
         self.watches = Watches(self.contexts, clock)
         self.methods = Methods(self.calling, self.lists, self.contexts, self.watches, instructions)
         self.notices = Notices(self.lists, self.contexts, contexts, shelf, self._returned)
-        self.sessions = Sessions(clock, self.notices.join, self._ended)
+        self.sessions = Sessions(clock, self.notices.join, self.leave)
         self._checks = ModernChecks(shelf)
         self._listens: dict[Listen, Stream] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._under_way: set[HttpVisit] = set()
+        self._closing = False
 
     def handle(self, request: Request) -> Answer | Awaitable[Answer]:
         mode = PATHS.get(request.target)
@@ -174,30 +178,39 @@ class McpSurface:
             self._spawn(cancelling)
 
     def _listen(self, request: Request, visit: HttpVisit, params: dict[str, Any]) -> Answer:
-        if self.notices.count(visit.caller) >= MOST_LISTENS:
-            raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open; close one first")
         stream = Stream()
-        listen = Listen(visit.caller, visit.mode, visit.id, params.get("notifications"), stream.put)
-        listen.acknowledge()
-        self.notices.join(listen)
+        listen = self.listen(visit, params.get("notifications"), stream.put)
         self._listens[listen] = stream
         request.on_disconnect(lambda: self._unlisten(listen))
-        for uri in listen.uris:
-            if self.contexts.owner(visit.caller, uri) is not None:
-                self._spawn(self._watch(visit, uri))
         return StreamResponse(200, stream.chunks(), STREAM_HEADERS)
 
-    async def _watch(self, visit: HttpVisit, uri: str) -> None:
-        try:
-            await self.watches.watch(visit, uri)
-        except RpcError:
-            return
+    def listen(self, visit: Visit, wanted: Json, emit: Callable[[bytes], None]) -> Listen:
+        """Begin a `subscriptions/listen`; whoever carries its messages calls `leave` in the end."""
+        if self.notices.listening(visit.caller) >= MOST_LISTENS:
+            raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open; close one first")
+        listen = Listen(visit.caller, visit.mode, visit.id, wanted, emit)
+        listen.acknowledge()
+        self.notices.join(listen)
+        for uri in listen.uris:
+            if self.contexts.owner(visit.caller, uri) is not None:
+                self._spawn(self._watch(visit, listen, uri))
+        return listen
+
+    def leave(self, listener: Listener) -> None:
+        """A session or a `subscriptions/listen` is over."""
+        self.notices.leave(listener)
+        if listener in self.watches and not self._closing:
+            self._spawn(self.watches.forget(listener))
+
+    async def _watch(self, visit: Visit, listen: Listen, uri: str) -> None:
+        if listen in self.notices:
+            with suppress(RpcError):
+                await self.watches.watch(visit, listen, uri)
 
     def _unlisten(self, listen: Listen) -> None:
         stream = self._listens.pop(listen, None)
         if stream is not None:
-            self.notices.leave(listen)
-            self.watches.forget(listen.uris)
+            self.leave(listen)
             stream.end()
 
     def _handshake(
@@ -250,10 +263,6 @@ class McpSurface:
 
     def _returned(self, key: str) -> None:
         self._spawn(self.watches.renew(key))
-
-    def _ended(self, session: Session) -> None:
-        self.notices.leave(session)
-        self.watches.forget(session.watching)
 
     async def _run(self, visit: HttpVisit, method: str, params: Params) -> Answer:
         """Answer as JSON, or on the stream that was opened meanwhile. A call goes on when its client has gone."""
@@ -316,6 +325,7 @@ class McpSurface:
 
     async def close(self, seconds: float = 5.0) -> None:
         """End every stream on purpose, let requests in flight end, and stop listening."""
+        self._closing = True
         for listen, stream in list(self._listens.items()):
             stream.put(listen.goodbye())
             self._unlisten(listen)
