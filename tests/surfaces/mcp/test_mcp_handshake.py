@@ -179,6 +179,36 @@ def test_a_client_that_lost_its_stream_reads_the_result_from_where_it_stopped(
     run(main())
 
 
+def test_a_stream_that_is_no_longer_kept_is_refused_and_not_mistaken_for_the_sessions_own(
+    tmp_path: Path, run: Run
+) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+            await client.initialize()
+            own = await client.listen()
+            gone = await client.listen(last="s99-1")
+            assert (gone.status, gone.error["code"]) == (400, -32600)
+            gate.sources.by_key["lab"].tool("new")
+            gate.publish()
+            assert (await own.event())["method"] == "notifications/tools/list_changed"
+
+    run(main())
+
+
+def test_an_answer_that_cannot_be_read_fails_only_its_question(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(asks=asks)) as gate, client_of(gate) as client:
+            await client.initialize(capabilities={"elicitation": {}})
+            for result in b"1e999", b"[" * 100 + b"]" * 100:
+                reply = await client.call("lab__asks")
+                question = await reply.event()
+                body = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (question["id"], result)
+                assert (await client.send("POST", body, client.session_headers())).status == 202
+                assert "cannot be read" in text_of((await reply.event())["result"])
+
+    run(main())
+
+
 def test_a_client_that_reads_slowly_still_gets_the_answer(tmp_path: Path, run: Run) -> None:
     go = asyncio.Event()
 

@@ -52,6 +52,19 @@ def test_any_body_is_read_or_refused_with_an_error_of_the_protocol(body: bytes) 
     assert code_of(body) in (0, -32700, -32600, -32602)
 
 
+def test_numbers_of_any_length_are_refused_like_any_other(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, Cupboard()) as gate, client_of(gate) as client:
+            assert (await client.ask("tools/list", cursor="9" * 5_000)).error["code"] == -32602
+            await client.initialize()
+            assert (await client.listen(last="0-" + "9" * 5_000)).status == 400
+            for result in b"1e999", b'{"a":' + b"[" * 950 + b"]" * 950 + b"}":
+                body = b'{"jsonrpc":"2.0","id":1,"result":%b}' % result
+                assert (await client.send("POST", body, client.session_headers())).status == 202
+
+    run(main())
+
+
 def code_of(body: bytes) -> int:
     """The code a body is refused with, or 0."""
     try:
@@ -65,6 +78,8 @@ def code_of(body: bytes) -> int:
 @pytest.mark.parametrize(
     "body",
     [
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","more":1e999}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","more":' + b"[" * 950 + b"]" * 950 + b"}",
         b"[" * 100_000,
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b'{"a":' * 50_000,
         b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":NaN}}',

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp_client import META, Run, decode, encode, text_of
 from mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.core.ports import Job
+from agent_gate.errors import DependencyUnavailable
 from agent_gate.surfaces.mcp import StdioServer
 from agent_gate.surfaces.mcp.stdio import LONGEST_LINE
 
@@ -175,5 +177,39 @@ def test_a_line_that_is_too_long_or_broken_is_refused_and_the_next_one_read(tmp_
             pipe.reader.feed_data(b"not json\n\n")
             assert (await pipe.next())["error"]["code"] == -32700
             assert (await pipe.ask("ping", number=5))["id"] == 5
+
+    run(main())
+
+
+def test_no_message_ends_the_pipe_for_the_others(tmp_path: Path, run: Run) -> None:
+    deep = b"[" * 950 + b"]" * 950
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab()) as gate, pipe_to(gate) as pipe, asyncio.timeout(5):
+            await pipe.ask("initialize", protocolVersion="2025-11-25", capabilities={})
+            for more in b"1e999", deep:
+                pipe.reader.feed_data(b'{"jsonrpc":"2.0","id":1,"method":"ping","more":%b}\n' % more)
+                assert (await pipe.next())["error"]["code"] == -32700
+                pipe.reader.feed_data(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % more)
+            assert (await pipe.ask("tools/list", cursor="9" * 5_000))["error"]["code"] == -32602
+            assert (await pipe.ask("ping", number=7))["id"] == 7
+
+    run(main())
+
+
+def test_a_cancel_that_cannot_be_recorded_does_not_end_the_pipe(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: Any) -> bool:
+        raise DependencyUnavailable("The record cannot be written")
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None), rules=ASK) as gate, pipe_to(gate) as pipe:
+            pipe.send(id=1, method="tools/call", params={"name": "lab__echo"})
+            await gate.approval()
+            monkeypatch.setattr(gate.calls, "cancel", fails)
+            pipe.send(method="notifications/cancelled", params={"requestId": 1})
+            async with asyncio.timeout(5):
+                assert (await pipe.ask("ping", number=2))["id"] == 2
 
     run(main())

@@ -91,10 +91,10 @@ class ToolLists:
         pages = self.pages(caller, mode, modern=modern)
         if cursor is None:
             return pages[0]
-        number = int(cursor) // PAGE if isinstance(cursor, str) and cursor.isdecimal() else 0
-        if not 0 < number < len(pages) or cursor != str(number * PAGE):
-            raise RpcError(INVALID_PARAMS, "Invalid params: this cursor is not one that the list gave out")
-        return pages[number]
+        for number in range(1, len(pages)):
+            if cursor == str(number * PAGE):
+                return pages[number]
+        raise RpcError(INVALID_PARAMS, "Invalid params: this cursor is not one that the list gave out")
 
     def pages(self, caller: Caller, mode: str, *, modern: bool) -> list[bytes]:
         other = self._modes.get(mode)

@@ -4,9 +4,11 @@ Every key is followed by a colon, so a text has more of them than what was parse
 Counting is all that most messages cost; only what colons inside strings make doubtful is taken apart.
 """
 
+import msgspec
+
 from agent_gate.core.strict import STRING
 from agent_gate.core.tool import Json
-from agent_gate.surfaces.mcp.wire import PARSE_ERROR, CallParams, Message, Params, RpcError, decode
+from agent_gate.surfaces.mcp.wire import NOT_JSON, PARSE_ERROR, CallParams, Message, Params, RpcError, decode
 
 CONTAINERS = frozenset({dict, list})
 BLANK = bytes.maketrans(b"\t\n\r", b"   ")
@@ -55,5 +57,9 @@ def look_closer(body: bytes, keys: int) -> None:
     apart = body.translate(BLANK).find(b" :") >= 0
     if after_quotes == keys and not apart:
         return
-    if STRING.sub("", body.decode()).count(":") != keys_in(decode(body)):
+    try:
+        repeated = STRING.sub("", body.decode()).count(":") != keys_in(decode(body))
+    except (msgspec.DecodeError, RecursionError):  # in a member that nobody else reads
+        raise RpcError(PARSE_ERROR, NOT_JSON) from None
+    if repeated:
         raise RpcError(PARSE_ERROR, "Parse error: a key is given twice in one object")

@@ -11,7 +11,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 from agent_gate.surfaces.mcp.streams import Stream
-from agent_gate.surfaces.mcp.wire import NEWEST_HANDSHAKE, Message, decode, notification
+from agent_gate.surfaces.mcp.wire import NEWEST_HANDSHAKE, Message, RpcError, notification, read_answer
 
 if TYPE_CHECKING:
     from agent_gate.surfaces.mcp.visit import Visit
@@ -22,6 +22,7 @@ MOST_SESSIONS = 10_000
 MOST_PER_CALLER = 1_000
 MOST_STREAMS = 16
 MOST_NOTICES = 64
+LONGEST_NUMBER = 18
 STANDALONE = "0"
 
 
@@ -62,14 +63,17 @@ class Session:
 
     def answered(self, message: Message) -> None:
         """The client's answer to one of our questions; anything else is ignored."""
-        number = decode(message.id) if message.id else None
-        future = self.asked.get(number) if isinstance(number, int) else None
+        number = bytes(message.id)
+        future = self.asked.get(int(number)) if len(number) <= LONGEST_NUMBER and number.isdigit() else None
         if future is None or future.done():
             return
-        if message.result:
-            future.set_result(decode(message.result))
-        else:
-            future.set_exception(InvalidArgs(refusal(message)))
+        try:
+            if message.result:
+                future.set_result(read_answer(message.result))
+            else:
+                future.set_exception(InvalidArgs(refusal(message)))
+        except RpcError as error:
+            future.set_exception(InvalidArgs(f"The client's answer cannot be read: {error.message}"))
 
     def open_stream(self) -> Stream:
         """A stream for one request, kept after its end so that its client can come back for it."""
@@ -85,9 +89,9 @@ class Session:
         """The stream of an event id, and the number after which to go on."""
         name, _, number = last.rpartition("-")
         stream = self.standalone if name == STANDALONE else self.streams.get(name)
-        if stream is None or not number.isascii() or not number.isdigit() or int(number) > stream.sequence:
+        if stream is None or not number.isascii() or not number.isdigit() or len(number) > LONGEST_NUMBER:
             return None
-        return stream, int(number)
+        return (stream, int(number)) if int(number) <= stream.sequence else None
 
     def wants(self, method: str, uri: str | None) -> bool:
         """The handshake revisions hear of every list; of resources only those they subscribed to."""
@@ -107,7 +111,7 @@ class Session:
 
 def refusal(message: Message) -> str:
     """What the client said instead of an answer."""
-    said: Any = decode(message.error) if message.error else None
+    said: Any = read_answer(message.error) if message.error else None
     text = said.get("message") if isinstance(said, dict) else None
     return f"The client did not answer: {str(text or 'no reason given')[:500]}"
 

@@ -81,16 +81,16 @@ class StdioServer:
         self._writer = writer
         try:
             while line := await read_line(reader):
-                await self._take(line)
+                self._take(line)
                 await writer.drain()
         finally:
-            await self._end()
+            self._end()
 
     def send(self, message: bytes) -> None:
         if self._writer is not None:
             self._writer.write(message.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
 
-    async def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes) -> None:
         """One line in; what it asks for is answered later, what is wrong with it at once."""
         if not line.strip():
             return
@@ -102,9 +102,12 @@ class StdioServer:
             if message.id and message.method:
                 self._request(line, message)
             else:
-                await self._without_answer(message)
+                self._without_answer(message)
         except RpcError as error:
             self.send(error_response(bytes(message.id), error))
+        except Exception:  # the boundary: a fault in one message is logged and answered, and stays its own
+            log.exception("a message failed")
+            self.send(error_response(bytes(message.id), FAULT))
 
     def _request(self, line: bytes, message: Message) -> None:
         number, method = bytes(message.id), message.method
@@ -164,9 +167,10 @@ class StdioServer:
             log.exception("%s failed", method[:64])
             self.send(error_response(visit.id, FAULT))
         finally:
-            self._visits.pop(visit.id, None)
+            if self._visits.get(visit.id) is visit:
+                del self._visits[visit.id]
 
-    async def _without_answer(self, message: Message) -> None:
+    def _without_answer(self, message: Message) -> None:
         if not message.method:
             if self.session is not None:
                 self.session.answered(message)
@@ -176,17 +180,15 @@ class StdioServer:
             if listen is not None:
                 self.surface.leave(listen)
             elif number in self._visits:
-                await self.surface.calling.cancelled(self._visits[number])
+                self.surface.cancel(self._visits[number])
 
-    async def _end(self) -> None:
+    def _end(self) -> None:
         """The client is gone: what runs is cancelled, what waits for a person goes on without it."""
         for listener in (*self._listens.values(), self.session):
             if listener is not None:
                 self.surface.leave(listener)
         for visit in list(self._visits.values()):
-            cancelling = self.surface.calling.left(visit)
-            if cancelling is not None:
-                await cancelling
+            self.surface.left(visit)
         self.surface.adopt(self._tasks)
         self._writer = None
 

@@ -70,6 +70,7 @@ ACCEPTED = Response(202)
 MOST_LISTENS = 64
 HANDSHAKE_STATUSES = {code: STATUSES[code] for code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH)}
 
+LOST = "The events after Last-Event-ID are no longer kept; make the request again, or leave the header out"
 NO_MESSAGE = Message()
 DRAIN_LOOK = 0.02
 
@@ -161,7 +162,7 @@ class McpSurface:
             return Response(200, response(visit.id, result))
         if message.method == "subscriptions/listen" and isinstance(params, dict):
             return self._listen(request, visit, params)
-        request.on_disconnect(lambda: self._left(visit))
+        request.on_disconnect(lambda: self.left(visit))
         return self._run(visit, message.method, params)
 
     def _modern_notification(self, message: Message, version: bytes) -> Response:
@@ -172,7 +173,8 @@ class McpSurface:
             check_version(version, {})
         return ACCEPTED
 
-    def _left(self, visit: HttpVisit) -> None:
+    def left(self, visit: Visit) -> None:
+        """The client hung up."""
         cancelling = self.calling.left(visit)
         if cancelling is not None:
             self._spawn(cancelling)
@@ -259,7 +261,11 @@ class McpSurface:
             wanted = encode(read_object(message.params).get("requestId"))
             visit = session.visits.get(wanted)
             if visit is not None:
-                self._spawn(self.calling.cancelled(visit))
+                self.cancel(visit)
+
+    def cancel(self, visit: Visit) -> None:
+        """The client no longer wants the answer."""
+        self._spawn(self.calling.cancelled(visit))
 
     def _returned(self, key: str) -> None:
         self._spawn(self.watches.renew(key))
@@ -301,17 +307,26 @@ class McpSurface:
             return Response(204)
         return self._events(request, session)
 
-    def _events(self, request: Request, session: Session) -> StreamResponse:
+    def _events(self, request: Request, session: Session) -> Answer:
         """The session's own stream, or the one that `Last-Event-ID` was lost from."""
         last = request.header(b"last-event-id")
-        resumed = session.resume(last.decode("latin-1")) if last is not None else None
-        stream, after = resumed if resumed is not None else (session.standalone, None)
+        if last is None:
+            return StreamResponse(200, session.standalone.chunks(), STREAM_HEADERS)
+        resumed = session.resume(last.decode("latin-1"))
+        if resumed is None:
+            return Response(400, error_response(b"", RpcError(INVALID_REQUEST, LOST)))
+        stream, after = resumed
         return StreamResponse(200, stream.chunks(after), STREAM_HEADERS)
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("A task of the MCP surface failed", exc_info=error)
 
     def adopt(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
         """Take over requests whose client is gone: a call is never cut off while it is being recorded."""

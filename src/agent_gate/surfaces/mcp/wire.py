@@ -161,6 +161,16 @@ def read_object(raw: Raw) -> dict[str, Any]:
     return params
 
 
+def read_answer(raw: Raw) -> Json:
+    """What a client answered to a question of ours."""
+    try:
+        value = decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        raise RpcError(INVALID_PARAMS, "it is not JSON") from None
+    check_depth(raw, value)
+    return value
+
+
 def read_call(raw: Raw) -> CallParams:
     try:
         wanted = decode_call(raw)
