@@ -266,6 +266,7 @@ class Gateway:
     def _refresh_agents(self) -> None:
         self.tokens.replace(self._credentials())
         self.websocket.refresh()
+        self.mcp.refresh()
 
     def _make_surfaces(self) -> None:
         self.health = Health(self.supervisor.states, self.supervisor.unready, lambda: self.store.fault)

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import MODERN, Run, client_of, encode, text_of
-from mcp_small import ALLOW, ASK, BERT, Cupboard, caller, small_gate
+from mcp_client import MODERN, Run, client_of, decode, encode, text_of
+from mcp_gate import OTHER_TOKEN, TOKEN, config_text, running_gate
+from mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, caller, small_gate
 from msgspec.structs import replace
 
+from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.call import Call, Caller
 from agent_gate.core.tool import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
@@ -331,6 +333,57 @@ def test_a_subscription_that_fails_leaves_the_next_one_to_try_again(tmp_path: Pa
             attic.both.set()
             assert (await failing).error["data"]["code"] == "DEPENDENCY_UNAVAILABLE"
             await told(attic, ("subscribe", "attic://b"), ("subscribe", "attic://b"))
+
+    run(main())
+
+
+def test_a_listener_hears_no_more_of_what_a_reload_took_from_its_agent(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
+            wanted = {"resourceSubscriptions": ["attic://b", "shared://a"]}
+            stream = await client.modern("subscriptions/listen", notifications=wanted)
+            await stream.event()
+            narrow = caller("anna", namespaces=frozenset({"my-lab"}))
+            gate.surface.door.tokens.replace([Credential(digest(ANNA), narrow)])
+            gate.surface.refresh()
+            attic.announce("notifications/resources/updated", uri="attic://b")
+            lab.announce("notifications/resources/updated", uri="shared://a")
+            assert (await stream.event())["params"]["uri"] == "shared://a"
+
+    run(main())
+
+
+def test_what_a_revoked_agent_has_open_ends_and_nobody_elses(tmp_path: Path, run: Run) -> None:
+    class Front:
+        def __init__(self, server: Any) -> None:
+            self.server = server
+
+    async def main() -> None:
+        config = config_text({})
+        async with running_gate(tmp_path, config) as gate:
+            front: Any = Front(gate.gateway.public)
+            async with (
+                client_of(front, token=OTHER_TOKEN) as revoked,
+                client_of(front, token=TOKEN) as client,
+            ):
+                await revoked.initialize()
+                await client.initialize()
+                wanted = {"toolsListChanged": True}
+                ending = (
+                    await revoked.listen(),
+                    await revoked.modern("subscriptions/listen", notifications=wanted),
+                )
+                await ending[1].event()
+                going_on = await client.listen()
+                agents = decode(config)["agents"]
+                (tmp_path / "config.yaml").write_text(config_text({}, agents={"tester": agents["tester"]}))
+                await gate.gateway.reload()
+                async with asyncio.timeout(2):
+                    assert await ending[0].event() is None
+                    assert [set(event) for event in await ending[1].events()] == [{"jsonrpc", "id", "result"}]
+                assert len(gate.gateway.mcp.sessions) == 1
+                assert not going_on.reader.at_eof()
 
     run(main())
 

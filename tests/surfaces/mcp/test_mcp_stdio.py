@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from mcp_client import META, Run, decode, encode, text_of
-from mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
+from mcp_small import ANNA, ASK, Cupboard, SmallGate, caller, small_gate
 
+from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.ports import Job
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.surfaces.mcp import StdioServer
@@ -211,5 +212,18 @@ def test_a_cancel_that_cannot_be_recorded_does_not_end_the_pipe(
             pipe.send(method="notifications/cancelled", params={"requestId": 1})
             async with asyncio.timeout(5):
                 assert (await pipe.ask("ping", number=2))["id"] == 2
+
+    run(main())
+
+
+def test_what_a_reload_takes_from_the_agent_is_taken_from_its_pipe(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, pipe_to(gate) as pipe:
+            assert "result" in await pipe.ask("tools/call", name="lab__echo", arguments={})
+            elsewhere = caller("anna", namespaces=frozenset({"elsewhere"}))
+            gate.surface.door.tokens.replace([Credential(digest(ANNA), elsewhere)])
+            assert "error" in await pipe.ask("tools/call", name="lab__echo", arguments={})
+            gate.surface.door.tokens.replace([])
+            assert "anna" in (await pipe.ask("tools/list"))["error"]["message"]
 
     run(main())

@@ -139,14 +139,21 @@ class StdioServer:
         else:
             era, capabilities = UNSAID_ERA, {}
         return StdioVisit(
-            self.caller, era, modern, self.mode, session, number, meta, capabilities, named, send=self.send
+            self._agent(), era, modern, self.mode, session, number, meta, capabilities, named, send=self.send
         )
+
+    def _agent(self) -> Caller:
+        """The agent as it is configured now; a reload may have changed what it sees, or removed it."""
+        caller = self.surface.door.tokens.caller(self.caller.name)
+        if caller is None:
+            raise RpcError(INVALID_REQUEST, f"There is no agent named {self.caller.name} any more")
+        return caller
 
     def _initialize(self, message: Message) -> None:
         if self.session is not None:
             raise RpcError(INVALID_REQUEST, "The session is initialized already")
         session, welcome = self.surface.methods.initialize(
-            self.caller, self.mode, read_object(message.params)
+            self._agent(), self.mode, read_object(message.params)
         )
         self.session = StdioSession(self, session)
         self.surface.notices.join(self.session)

@@ -334,6 +334,23 @@ class McpSurface:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    def refresh(self) -> None:
+        """After a reload: what agents without a token have open ends, the others see what they may see now."""
+        for listener in self.notices:
+            caller = self.door.tokens.caller(listener.caller.name)
+            if caller is not None:
+                listener.caller = caller
+            elif isinstance(listener, Session):
+                self.sessions.end(listener)
+            elif isinstance(listener, Listen):
+                self._end_listen(listener)
+
+    def _end_listen(self, listen: Listen) -> None:
+        """End one on purpose, with the answer that says so."""
+        if listen in self._listens:
+            self._listens[listen].put(listen.goodbye())
+            self._unlisten(listen)
+
     def changed(self) -> None:
         """Something else than the catalog decides what callers see now, such as new rules: tell who sees a change."""
         self.notices.swapped()
@@ -341,9 +358,8 @@ class McpSurface:
     async def close(self, seconds: float = 5.0) -> None:
         """End every stream on purpose, let requests in flight end, and stop listening."""
         self._closing = True
-        for listen, stream in list(self._listens.items()):
-            stream.put(listen.goodbye())
-            self._unlisten(listen)
+        for listen in list(self._listens):
+            self._end_listen(listen)
         deadline = self._clock.monotonic() + seconds
         while self._under_way and self._clock.monotonic() < deadline:
             await asyncio.sleep(DRAIN_LOOK)
