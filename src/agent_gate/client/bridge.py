@@ -32,6 +32,10 @@ class Gone(Exception):
     """The gateway has forgotten our session."""
 
 
+class Unwelcome(Exception):
+    """The gateway refuses to open a session again; trying the same once more does not help."""
+
+
 class Running(NamedTuple):
     """A request of the host's that has no answer yet."""
 
@@ -110,7 +114,7 @@ class Bridge:
     async def _take(self, line: bytes) -> None:
         try:
             message = read(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             self._write(error(None, PARSE_ERROR, "The bridge was given a line that is no JSON-RPC message"))
             return
         if message.is_request:
@@ -142,7 +146,7 @@ class Bridge:
             await self._pass_on(await self._others.get())
 
     async def _pass_on(self, message: Message) -> None:
-        with suppress(NotReached, Broken, Distrusted):
+        with suppress(NotReached, Broken, Distrusted, Unwelcome):
             answer = await self._deliver(message, message.raw)
             await self._finish(answer)
 
@@ -159,7 +163,7 @@ class Bridge:
             self._initialize, self._session, self._revision = message, None, None
         try:
             await self._until_answered(message, raw)
-        except (NotReached, Broken, Distrusted) as failure:
+        except (NotReached, Broken, Distrusted, Unwelcome) as failure:
             self._write(error(message.id, UNREACHABLE, f"The gateway did not answer: {failure}"))
         finally:
             self._cancelled.discard(json.dumps(message.id))
@@ -199,14 +203,19 @@ class Bridge:
         """POST it, waiting for a gateway that is away and renewing a session that it has forgotten."""
         loop = asyncio.get_running_loop()
         give_up, pause = loop.time() + self._patience, FIRST_PAUSE
+        renewed = False
         while True:
             session = self._session
             try:
                 answer = await self._http.send("POST", self._headers(message), raw)
                 if not await self._forgotten(answer, message):
                     return answer
+                if renewed:
+                    raise Broken("it forgets every session at once")
                 await self._renew(session)
+                renewed = True
             except (NotReached, Broken):
+                renewed = False
                 if loop.time() > give_up or json.dumps(message.id) in self._cancelled:
                     raise
                 pause = await self._rest(pause)
@@ -294,11 +303,24 @@ class Bridge:
             if self._session != old or self._initialize is None:
                 return
             answer = await self._http.send("POST", self._base(), self._initialize.raw)
-            greeting = json.loads(await self._result(answer)).get("result", {})
+            greeting = await self._greeting(answer)
             session, revision = answer.headers.get("mcp-session-id"), greeting.get("protocolVersion")
             await self._finish(await self._http.send("POST", self._base(session, revision), INITIALIZED))
             self._session, self._revision = session, revision
         self._announce_lists()
+
+    async def _greeting(self, answer: Answer) -> Mapping[str, Any]:
+        """What the gateway says to our own greeting; something before it may answer in its place."""
+        body = await self._result(answer)
+        if 400 <= answer.status < 500 and answer.status != 429:
+            raise Unwelcome(f"it did not open the session again: {reason(answer.status, body)}")
+        try:
+            greeting = json.loads(body)["result"]
+        except (ValueError, KeyError, TypeError):
+            greeting = None
+        if not isinstance(greeting, dict):
+            raise Broken(f"it did not open the session again: {reason(answer.status, body)}")
+        return greeting
 
     async def _result(self, answer: Answer) -> bytes:
         """The answer to our own greeting, wherever it stands."""
@@ -333,7 +355,7 @@ class Bridge:
                     return
                 pause = FIRST_PAUSE
             except Gone:
-                with suppress(NotReached, Broken):
+                with suppress(NotReached, Broken, Unwelcome):
                     await self._renew(session)
                     continue
             except (NotReached, Broken):
@@ -387,12 +409,16 @@ def answers(data: bytes, wanted: str) -> bool:
 
 def refused(message: Message, status: int, body: bytes) -> bytes:
     """An HTTP error that is no JSON-RPC message, as one."""
+    return error(message.id, INTERNAL, f"The gateway refused the request: {reason(status, body)}")
+
+
+def reason(status: int, body: bytes) -> str:
+    """Why a request was refused, and what to do about it."""
     try:
         text = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):
         text = f"HTTP status {status}"
-    advice = ". Set AGENT_TOKEN to the agent's token" if status == 401 else ""
-    return error(message.id, INTERNAL, f"The gateway refused the request: {text}{advice}")
+    return f"{text}. Set AGENT_TOKEN to the agent's token" if status == 401 else str(text)
 
 
 async def bridge(http: Http, token: str | None, patience: float) -> None:
