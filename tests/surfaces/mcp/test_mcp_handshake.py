@@ -209,6 +209,30 @@ def test_an_answer_that_cannot_be_read_fails_only_its_question(tmp_path: Path, r
     run(main())
 
 
+def test_each_source_is_asked_for_the_most_that_anybody_who_sees_it_wants(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        attic, cellar = Cupboard("attic"), Cupboard("cellar")
+        callers = tuple(
+            caller(name, namespaces=frozenset({space}))
+            for name, space in (("anna", "attic"), ("bert", "cellar"))
+        )
+        async with (
+            small_gate(tmp_path, attic, cellar, callers=callers) as gate,
+            client_of(gate) as anna,
+            client_of(gate, token=BERT) as bert,
+        ):
+            for client in anna, bert:
+                for level in "debug", "warning":
+                    assert (await client.ask("logging/setLevel", level=level)).result == {}
+                assert (await client.ask("logging/setLevel", level=["debug"])).error["code"] == -32602
+            assert attic.forwarded == cellar.forwarded == [("logging/setLevel", {"level": "debug"})]
+            fresh = gate.sources.by_key["cellar"] = Cupboard("cellar")
+            await bert.ask("logging/setLevel", level="debug")
+            assert fresh.forwarded == [("logging/setLevel", {"level": "debug"})]
+
+    run(main())
+
+
 def test_a_client_that_reads_slowly_still_gets_the_answer(tmp_path: Path, run: Run) -> None:
     go = asyncio.Event()
 

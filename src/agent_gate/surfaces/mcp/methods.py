@@ -3,8 +3,10 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from agent_gate.core.call import Caller
+from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json
 from agent_gate.surfaces.mcp.calling import Calling
 from agent_gate.surfaces.mcp.contexts import Contexts
@@ -55,7 +57,7 @@ class Methods:
     ) -> None:
         self._calling, self._lists, self._contexts = calling, lists, contexts
         self._instructions = instructions
-        self._loudest = RANKS["info"]
+        self._loudest: WeakKeyDictionary[ContextSource, int] = WeakKeyDictionary()
         quick: dict[str, Quick] = {
             "tools/list": self._tools,
             "prompts/list": lambda visit, _: contexts.list_prompts(visit.caller, modern=visit.modern),
@@ -132,22 +134,23 @@ class Methods:
     async def _set_level(self, visit: Visit, params: dict[str, Any]) -> bytes:
         """Keep the session's level; sources are asked for the most that anybody wants."""
         level = params.get("level")
-        if level not in RANKS:
+        if not isinstance(level, str) or level not in RANKS:
             raise RpcError(INVALID_PARAMS, f"Invalid params: level must be one of {', '.join(LEVELS)}")
         if visit.session is not None:
             visit.session.level = level
-        if RANKS[level] < self._loudest:
-            self._loudest = RANKS[level]
-            for source in self._contexts.seen(visit.caller):
-                if "logging" in source.capabilities():
-                    await self._ask_for(visit, source, level)
+        for source in self._contexts.seen(visit.caller):
+            louder = RANKS[level] < self._loudest.get(source, RANKS["info"])
+            if louder and "logging" in source.capabilities():
+                await self._ask_for(visit, source, level)
         return b"{}"
 
-    async def _ask_for(self, visit: Visit, source: Any, level: str) -> None:
+    async def _ask_for(self, visit: Visit, source: ContextSource, level: str) -> None:
         try:
             await self._contexts.forward(visit, source, "logging/setLevel", {"level": level})
         except RpcError as error:
             log.info("%s keeps its log level: %s", source.key, error.message)
+        else:
+            self._loudest[source] = RANKS[level]
 
 
 def ping(visit: Visit, params: Mapping[str, Json]) -> bytes:
