@@ -28,7 +28,7 @@ from agent_gate.errors import (
 )
 from agent_gate.observe import failpoint
 from agent_gate.observe.trace import root, well_formed
-from agent_gate.results.kept import Kept, KeptResults
+from agent_gate.results.kept import KeptResults, Page
 from agent_gate.store.statement import Conflict, Store
 
 log = logging.getLogger("agent_gate.calls")
@@ -291,7 +291,7 @@ class Calls:
         self._store.post(entries.voided(approval, error, now), *kept)
         self._waiting.tell(outcome)
 
-    async def kept(self, caller: Caller) -> list[Kept]:
+    async def kept(self, caller: Caller) -> Page:
         """Results that wait for this caller's acknowledgement."""
         await self._store.flush()
         return await self._kept.waiting(caller.name, self._clock.now())

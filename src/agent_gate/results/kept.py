@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +16,9 @@ COLUMNS = (
     "call, caller, session, client_id, tool, signature, arguments, state, body, kind, created_at, expires_at"
 )
 INSERT = f"INSERT INTO results ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (call) DO NOTHING"
+WAITING = "caller = ? AND acknowledged_at IS NULL AND expires_at > ?"
+MOST_ROWS = 1000
+MOST_BYTES = 16 * 1024 * 1024
 CLASSES = by_code()
 
 
@@ -31,6 +35,25 @@ class Kept:
     outcome: Outcome
     created_at: float
     expires_at: float
+
+
+class Page(NamedTuple):
+    """Some kept results; `more` wait behind them."""
+
+    results: list[Kept]
+    more: bool
+
+
+def fitting(sizes: Sequence[Record]) -> list[str]:
+    """The first of these calls, as many as are let out together, and always one."""
+    calls: list[str] = []
+    left = MOST_BYTES
+    for call, size in sizes[:MOST_ROWS]:
+        left -= size
+        if calls and left < 0:
+            break
+        calls.append(call)
+    return calls
 
 
 def error_body(error: GatewayError) -> bytes:
@@ -109,13 +132,22 @@ class KeptResults:
         )
         return kept_of(rows[0]) if rows else None
 
-    async def waiting(self, caller: str, now: float) -> list[Kept]:
-        """What this caller has not acknowledged yet, oldest first."""
-        rows = await self._store.read(
-            f"SELECT {COLUMNS} FROM results WHERE caller = ? AND acknowledged_at IS NULL AND expires_at > ? ORDER BY created_at",
-            (caller, now),
+    async def waiting(self, caller: str, now: float) -> Page:
+        """What this caller has not acknowledged yet: the newest of it that one message can carry, oldest first."""
+        sizes = await self._store.read(
+            f"SELECT call, COALESCE(LENGTH(body), 0) + LENGTH(arguments) FROM results WHERE {WAITING} "
+            "ORDER BY created_at DESC, call DESC LIMIT ?",
+            (caller, now, MOST_ROWS + 1),
         )
-        return [kept_of(row) for row in rows]
+        if not sizes:
+            return Page([], more=False)
+        calls = fitting(sizes)
+        marks = ", ".join("?" * len(calls))
+        rows = await self._store.read(
+            f"SELECT {COLUMNS} FROM results WHERE {WAITING} AND call IN ({marks}) ORDER BY created_at, call",
+            (caller, now, *calls),
+        )
+        return Page([kept_of(row) for row in rows], more=len(calls) < len(sizes))
 
     async def acknowledge(self, caller: str, call_ids: Sequence[str], now: float) -> int:
         """Mark results as received; the number that were waiting."""

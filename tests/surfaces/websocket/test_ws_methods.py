@@ -9,6 +9,8 @@ import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api
 from tests.wsgate import ALLOWED, LIMITED_TOKEN, NARROW_TOKEN, eventually, run, started
 
+from agent_gate.results import kept
+
 
 def test_an_allowed_call_is_executed_and_its_data_is_the_services(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
@@ -301,6 +303,32 @@ def test_a_revoked_agent_is_closed_when_the_configuration_is_reloaded(tmp_path: 
             await home.gateway.reload()
             assert await other.closed() == 1008
             assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
+
+    run(main())
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MOST_ROWS", 2), ("MOST_BYTES", 150)])
+def test_kept_results_come_in_replies_that_a_connection_can_carry(
+    tmp_path: Path, api: Api, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(kept, limit, most)
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent:
+            made = []
+            for number in range(5):
+                reply = await agent.call("get_state", ALLOWED, ident=number, idempotency_key=f"key-{number}")
+                made.append(reply["result"]["request_id"])
+            seen: list[str] = []
+            replies = 0
+            while len(seen) < len(made):
+                page = (await agent.ask("get_pending_results"))["result"]
+                found = [row["request_id"] for row in page["results"]]
+                assert 0 < len(found) < len(made)
+                await agent.ask("ack_results", {"request_ids": found})
+                seen, replies = found + seen, replies + 1
+                assert page.get("more", False) is (len(seen) < len(made))
+            assert (seen, replies > 1) == (made, True)
 
     run(main())
 

@@ -101,7 +101,9 @@ class Methods:
 
     async def get_pending_results(self, _agent: Agent, caller: Caller, _message: Message) -> bytes:
         """Results that were kept for this caller; they stay until acknowledged."""
-        return encode({"results": [pending_row(kept) for kept in await self._calls.kept(caller)]})
+        page = await self._calls.kept(caller)
+        rows = [pending_row(kept) for kept in page.results]
+        return encode({"results": rows} | ({"more": True} if page.more else {}))
 
     async def ack_results(self, _agent: Agent, caller: Caller, message: Message) -> bytes:
         call_ids = names_of(message.params, "request_ids", MOST_ACKNOWLEDGED)
