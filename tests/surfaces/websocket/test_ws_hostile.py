@@ -310,6 +310,58 @@ def test_a_connection_holds_only_so_many_open_requests(
     run(main())
 
 
+def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(tmp_path: Path, api: Api) -> None:
+    api.replies["/states/sensor.temp"] = (200, {}, json.dumps({"text": "x" * 900_000}).encode())
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            home.limit(in_flight=3)
+            async with home.agent() as agent:
+                [here] = home.gateway.websocket._agents
+                agent.socket.transport.pause_reading()
+                sent = 0
+                while here.working < 3 or home.gateway.calls.running():
+                    if here.working < 3:
+                        await agent.request("get_state", ALLOWED, ident=(sent := sent + 1))
+                    await asyncio.sleep(0.005)
+                assert len(home.gateway.websocket._tasks) == 3
+                await agent.request("get_state", ALLOWED, ident="one too many")
+                agent.socket.transport.resume_reading()
+                codes = {}
+                for _ in range(sent + 1):
+                    reply = await agent.reply()
+                    codes[reply["id"]] = reply.get("error", {}).get("code", 0)
+                assert codes.pop("one too many") == -32006
+
+    run(main(), 10)
+
+
+def test_the_other_methods_are_as_limited_and_take_no_place_of_tool_requests(
+    tmp_path: Path, api: Api
+) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            home.limit(in_flight=2)
+            waits = asyncio.Event()
+
+            async def held(*_: Any) -> bytes:
+                await waits.wait()
+                return b"{}"
+
+            home.gateway.websocket._methods._extra = {"browse": held}
+            async with home.agent() as agent:
+                for ident in "a", "b":
+                    await agent.send(id=ident, method="browse", params={})
+                third = await agent.ask("browse", ident="c")
+                assert (third["id"], third["error"]["code"]) == ("c", -32006)
+                assert "result" in await agent.call("get_state", ALLOWED, ident=9)
+                waits.set()
+                assert {(await agent.reply())["id"] for _ in range(2)} == {"a", "b"}
+                assert "result" in await agent.ask("browse", ident="d")
+
+    run(main())
+
+
 def test_an_agent_that_does_not_read_is_closed_and_the_others_are_served(tmp_path: Path, api: Api) -> None:
     api.replies["/states/sensor.temp"] = (200, {}, json.dumps({"text": "x" * 900_000}).encode())
 

@@ -27,10 +27,22 @@ class Owner(Protocol):
 
 class Agent:
     """`caller` is None until it has authenticated, by the token whose digest is `proof`; `live` maps the ids of its
-    open requests to their calls, and `working` counts them, since an id may be used twice.
+    open requests to their calls, and `working` counts them, since an id may be used twice; `asking` counts the rest.
     """
 
-    __slots__ = ("_session", "caller", "count", "live", "owner", "peer", "proof", "second", "working", "ws")
+    __slots__ = (
+        "_session",
+        "asking",
+        "caller",
+        "count",
+        "live",
+        "owner",
+        "peer",
+        "proof",
+        "second",
+        "working",
+        "ws",
+    )
 
     ws: WebSocket
 
@@ -40,7 +52,7 @@ class Agent:
         self.owner, self.peer, self.caller, self._session = owner, peer, caller, session
         self.proof = proof
         self.live: dict[Json, str] | None = None
-        self.second = self.count = self.working = 0
+        self.second = self.count = self.working = self.asking = 0
 
     def opened(self, ws: WebSocket) -> None:
         self.ws = ws

@@ -148,6 +148,8 @@ class WebSocketSurface:
         elif message.method == "auth":
             self._authenticate(agent, message)
         elif (method := self._methods.find(message.method)) is not None:
+            self._check_room(agent.asking, message)
+            agent.asking += 1
             self._spawn(self._answer(agent, message, method(agent, caller, message)))
         elif message.id is not None:
             raise Refused(InvalidArgs("Unknown method"), ident=message.id, code=UNKNOWN_METHOD)
@@ -204,19 +206,23 @@ class WebSocketSurface:
             text = error_text(
                 message.id, Internal("Something went wrong inside the gateway; its log says what")
             )
-        if message.id is not None:
-            await agent.deliver(text)
+        try:
+            if message.id is not None:
+                await agent.deliver(text)
+        finally:
+            agent.asking -= 1
+
+    def _check_room(self, count: int, message: Message) -> None:
+        if count >= self._limits.in_flight:
+            error = RateLimited(f"{count} requests of this connection are open already", retry_after=1.0)
+            raise Refused(error, ident=message.id)
 
     def _tool_request(self, agent: Agent, caller: Caller, message: Message) -> None:
         if message.id is None:
             raise Refused(InvalidArgs("Missing request id"))
         if self._stopping:
             raise Refused(DependencyUnavailable("The gateway is stopping; try again"), ident=message.id)
-        if agent.working >= self._limits.in_flight:
-            error = RateLimited(
-                f"{self._limits.in_flight} requests of this connection are open already", retry_after=1.0
-            )
-            raise Refused(error, ident=message.id)
+        self._check_room(agent.working, message)
         try:
             call = call_of(agent, caller, message)
         except InvalidArgs as error:
@@ -227,12 +233,15 @@ class WebSocketSurface:
         self._spawn(self._run(agent, call), call.id)
 
     async def _run(self, agent: Agent, call: Call) -> None:
-        """One call to its end; the reply is sent if somebody is there, kept if not."""
+        """One call to its end, which is when its reply is out of our hands."""
         try:
-            outcome = await self._outcome(call)
+            await self._reply(agent, call, await self._outcome(call))
         finally:
             agent.end(call.client_id, call.id)
             self._watching.pop(call.id, None)
+
+    async def _reply(self, agent: Agent, call: Call, outcome: Outcome) -> None:
+        """Sent if somebody is there, kept if not."""
         body = executed(outcome)
         if body is not None:
             text = result_text(call.client_id, body)
