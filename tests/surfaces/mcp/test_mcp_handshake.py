@@ -209,6 +209,16 @@ def test_an_answer_that_cannot_be_read_fails_only_its_question(tmp_path: Path, r
     run(main())
 
 
+def test_a_greeting_that_a_session_would_have_to_keep_is_short(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+            long = {"protocolVersion": NEWEST, "capabilities": {"experimental": {"x": "y" * 100_000}}}
+            refused = (await client.ask("initialize", **long)).error
+            assert (refused["code"], len(gate.surface.sessions)) == (-32602, 0)
+
+    run(main())
+
+
 def test_each_source_is_asked_for_the_most_that_anybody_who_sees_it_wants(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         attic, cellar = Cupboard("attic"), Cupboard("cellar")

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec import Raw
+
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json
@@ -27,11 +29,13 @@ from agent_gate.surfaces.mcp.wire import (
     Params,
     RpcError,
     encode,
+    read_object,
 )
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
 
 TTL_MS = 60_000
+LONGEST_GREETING = 64 * 1024
 CAPABILITIES: dict[str, Json] = {
     "tools": {"listChanged": True},
     "resources": {"subscribe": True, "listChanged": True},
@@ -115,8 +119,11 @@ class Methods:
             found["instructions"] = self._instructions
         return encode(found)
 
-    def initialize(self, caller: Caller, mode: str, params: Mapping[str, Json]) -> tuple[Session, bytes]:
+    def initialize(self, caller: Caller, mode: str, raw: Raw) -> tuple[Session, bytes]:
         """Settle on a revision: the one that was asked for, or else the newest that has a handshake."""
+        if len(bytes(raw)) > LONGEST_GREETING:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: a greeting has at most {LONGEST_GREETING} bytes")
+        params = read_object(raw)
         wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if not isinstance(wanted, str):
             raise RpcError(INVALID_PARAMS, "Invalid params: protocolVersion must be a string")

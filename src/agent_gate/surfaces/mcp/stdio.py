@@ -152,9 +152,7 @@ class StdioServer:
     def _initialize(self, message: Message) -> None:
         if self.session is not None:
             raise RpcError(INVALID_REQUEST, "The session is initialized already")
-        session, welcome = self.surface.methods.initialize(
-            self._agent(), self.mode, read_object(message.params)
-        )
+        session, welcome = self.surface.methods.initialize(self._agent(), self.mode, message.params)
         self.session = StdioSession(self, session)
         self.surface.notices.join(self.session)
         self.send(response(bytes(message.id), welcome))

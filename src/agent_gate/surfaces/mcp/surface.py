@@ -236,7 +236,7 @@ class McpSurface:
         return self._run(visit, message.method, params)
 
     def _initialize(self, caller: Caller, mode: str, message: Message) -> Response:
-        session, welcome = self.methods.initialize(caller, mode, read_object(message.params))
+        session, welcome = self.methods.initialize(caller, mode, message.params)
         self.sessions.add(session)
         headers = ((b"mcp-session-id", session.id.encode()),)
         return Response(200, response(bytes(message.id), welcome), headers)
