@@ -13,7 +13,7 @@ from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.core.call import Case, Outcome, Result, State
 from agent_gate.core.ports import Clock, Job
-from agent_gate.errors import CallTimeout, DependencyUnavailable, GatewayError, OutcomeUnknown
+from agent_gate.errors import CallTimeout, DependencyUnavailable, GatewayError, Internal, OutcomeUnknown
 from agent_gate.observe import failpoint
 from agent_gate.observe.metrics import MOST_SERIES, Meter, Metrics, note
 from agent_gate.observe.redact import Redactor
@@ -25,6 +25,7 @@ log = logging.getLogger("agent_gate.calls")
 DEFAULT_TIMEOUT = 60.0
 BYTES_PER_TOKEN = 4
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
+UNREADABLE = "The tool ran, but the gateway cannot read its result: check the service before you try again"
 
 
 class Performance(msgspec.Struct, eq=False):
@@ -145,6 +146,11 @@ class Answer:
             performance.error = without_secrets(error, case)
         except asyncio.CancelledError:
             performance.error = self._interrupted(performance)
+        except Exception:  # the boundary: a fault in a source must not leave its call without an end
+            log.exception("The source %s broke on a call", case.tool.source, extra={"call": case.call.id})
+            performance.error = OutcomeUnknown(
+                f"The source {case.tool.source} broke while the tool ran. {MAY_HAVE_RUN}"
+            )
         finally:
             self._sweeper.forget(performance)
             performance.task = None
@@ -192,7 +198,12 @@ def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
     """Fit the result to the caller's budget."""
 
     async def fit(performance: Performance, shaper: Shaping, result: Result) -> None:
-        performance.result = shaped = await shaper(performance.case, result)
+        try:
+            performance.result = shaped = await shaper(performance.case, result)
+        except Exception:  # the boundary: the tool ran, whatever its result looks like
+            log.exception("A result could not be shaped", extra={"call": performance.case.call.id})
+            performance.error = Internal(UNREADABLE)
+            return
         saved = (len(result.body) - len(shaped.body)) // BYTES_PER_TOKEN
         if saved > 0 and metrics is not None:
             metrics.tokens_saved.add(performance.case.tool.source, by=saved)

@@ -1,9 +1,10 @@
 """Fits results to callers: as they are, or stored whole with an envelope that says what is in them."""
 
 from agent_gate.core.call import Case, Result
+from agent_gate.errors import DependencyUnavailable
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET, Fits, within
-from agent_gate.results.envelope import summarise, whole
+from agent_gate.results.envelope import ResultEnvelope, summarise, unkept, whole
 
 UNSET = (None, None, None)
 
@@ -32,8 +33,16 @@ class Shaper:
             return result
         if within(result, budget, self._fits):
             return Result(whole(result).encode(), "json", result.is_error) if gateway else result
-        artifact = await self._artifacts.save(case.call, result)
-        return Result(summarise(result, artifact, self._fits).encode(), "json", result.is_error)
+        return Result((await self._stored(case, result)).encode(), "json", result.is_error)
+
+    async def _stored(self, case: Case, result: Result) -> ResultEnvelope:
+        """The envelope of a result once it is stored whole, or of one that cannot be: the tool ran either way."""
+        try:
+            artifact = await self._artifacts.save(case.call, result)
+        except DependencyUnavailable as error:
+            described = self._artifacts.describe(case.call, result)
+            return unkept(summarise(result, described, self._fits), error.message)
+        return summarise(result, artifact, self._fits)
 
 
 def asks_back(result: Result) -> bool:

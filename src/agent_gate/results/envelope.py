@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_gate.core.call import Result
 from agent_gate.core.tool import Json
@@ -98,6 +99,12 @@ def summarise(result: Result, artifact: Artifact, fits: Fits) -> ResultEnvelope:
         artifacts=(artifact,),
         views=tuple(suggest(reading)),
     )
+
+
+def unkept(envelope: ResultEnvelope, why: str) -> ResultEnvelope:
+    """The envelope of a result that could not be stored: what it says is all there is."""
+    facts = (f"Only this summary was kept. {why}", *envelope.facts)
+    return replace(envelope, facts=facts, artifacts=(), views=())
 
 
 def _clipped(lines: Iterable[str]) -> Iterator[str]:

@@ -1,0 +1,154 @@
+"""Real calls over a real store, with a source whose tools are functions of the test; no surface."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agent_gate.approval.grants import Grants
+from agent_gate.approval.inbox import Inbox
+from agent_gate.audit import show
+from agent_gate.calls import Calls
+from agent_gate.calls.admit import Decide, resolve, validate
+from agent_gate.calls.ahead import Ahead
+from agent_gate.calls.asking import Asking
+from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape
+from agent_gate.calls.recovery import recover
+from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.shaping import Shaper
+from agent_gate.calls.sweeper import Sweeper
+from agent_gate.core.approval import Answer as PersonsAnswer
+from agent_gate.core.call import Call, Caller, Result
+from agent_gate.core.catalog import Listing, Shelf, build
+from agent_gate.core.rule import Rule
+from agent_gate.core.tool import Definition
+from agent_gate.discovery.tokens import fits
+from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.redact import Redactor
+from agent_gate.policy import Policy
+from agent_gate.results.artifacts import Artifacts
+from agent_gate.store import StoreSettings, open_store
+from agent_gate.store.engine import Fault
+from agent_gate.store.writer import refusal
+
+ANNA = Caller(name="anna", max_pending=2)
+YES = PersonsAnswer(verdict="approve", person="operator", channel="test")
+
+
+class Clock:
+    """Stands still until a test moves it."""
+
+    def __init__(self):
+        self.time = 1000.0
+
+    def now(self):
+        return self.time
+
+    def monotonic(self):
+        return self.time
+
+
+class Failing:
+    """A real store that refuses the writes a test picks, as one whose disk is full does."""
+
+    def __init__(self, store, refuses):
+        self._store, self.refuses = store, refuses
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def write(self, *statements):
+        if any(self.refuses(statement) for statement in statements):
+            raise refusal(Fault("disk full"))
+        return self._store.write(*statements)
+
+
+class SmallCalls:
+    """One tool, `lab__act`, that does what `work` says, and every part of a call between it and the store."""
+
+    def __init__(self, store, work=None, *, action="allow", clock=None):
+        self.store, self.work, self.clock = store, work, clock or Clock()
+        self.jobs = []
+        self.shelf, self.metrics, redactor = Shelf(), Metrics(), Redactor()
+        self.publish()
+        self.inbox, self.grants = Inbox(store, self.clock), Grants(store, self.clock)
+        self.artifacts = Artifacts(store, self.clock)
+        ahead = Ahead(store)
+        self.calls = Calls(
+            store=store,
+            clock=self.clock,
+            shelf=self.shelf,
+            inbox=self.inbox,
+            refusals=Refusals(store, self.clock, self.metrics, redactor),
+            admit_stages=[
+                resolve(self.shelf),
+                validate,
+                Decide(Policy([Rule(pattern="*", action=action)]), self.grants),
+            ],
+            perform_stages=[
+                Claim(store, self.clock, ahead),
+                bucket(self),
+                Answer(self, Sweeper(self.clock), self.clock, self.metrics),
+                shape(Shaper(self.artifacts, fits, None), self.metrics),
+                Settle(store, self.clock, ahead, self.metrics, redactor),
+            ],
+            asking=lambda calls: Asking(
+                self.inbox,
+                self.grants,
+                self.shelf,
+                self.clock,
+                self.metrics,
+                timeout=900,
+                approved=calls.approved,
+                ended=calls.ended,
+            ),
+        )
+
+    def publish(self, *, available=True, gone=False):
+        definitions = () if gone else (Definition(name="act"),)
+        listing = Listing(key="lab", namespace="lab", definitions=definitions, available=available)
+        self.shelf.swap(build([listing], self.shelf.catalog))
+
+    def check(self, source):
+        pass
+
+    async def answer(self, job):
+        self.jobs.append(job)
+        made = await self.work(job) if self.work is not None else Result(b'{"done":true}')
+        return made if isinstance(made, Result) else Result(made)
+
+    def call(self, **more):
+        return Call(**{"tool": "lab__act", "arguments": {}, "caller": ANNA} | more)
+
+    async def story(self, call_id):
+        """The states that the record knows of a call."""
+        await self.store.flush()
+        return [row.state for row in await show(self.store, call_id)]
+
+    async def asked(self):
+        """The one open question, once it is there."""
+        while not self.inbox.open():
+            await asyncio.sleep(0)
+        [approval] = self.inbox.open()
+        return approval
+
+    async def recover(self):
+        return await recover(self.calls, self.store, self.inbox, self.clock)
+
+
+@asynccontextmanager
+async def opened(folder: Path):
+    store = open_store(StoreSettings(path=folder / "gate.db"))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def told(story):
+    """Run a test's story; one that hangs fails."""
+
+    async def main():
+        async with asyncio.timeout(20):
+            await story()
+
+    asyncio.run(main())

@@ -1,0 +1,67 @@
+"""What a call is told and what the record says of it when the store, the source or a summary fails at a bad moment."""
+
+import json
+
+import pytest
+
+from agent_gate.core.call import Pending, Result, State
+from calls.small_calls import ANNA, YES, Failing, SmallCalls, opened, told
+
+LARGE = json.dumps([{"n": n, "name": f"thing {n}"} for n in range(3000)]).encode()
+
+
+def keeps_an_artifact(statement):
+    return "INTO artifacts" in statement.sql
+
+
+def test_a_call_that_ran_is_completed_also_when_its_large_result_cannot_be_stored(tmp_path):
+    async def story():
+        async def work(_job):
+            return LARGE
+
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(Failing(store, keeps_an_artifact), work)
+            call = gate.call(mode="gateway")
+            outcome = await gate.calls.run(call)
+            assert (outcome.state, outcome.error) == (State.COMPLETED, None)
+            envelope = json.loads(outcome.result.body)
+            assert envelope["artifacts"] == []
+            assert "3000 items" in envelope["summary"]
+            assert "disk full" in envelope["facts"][0]
+            assert await gate.story(call.id) == ["dispatching", "completed"]
+
+    told(story)
+
+
+@pytest.mark.parametrize("action", ["allow", "ask"])
+def test_a_source_that_breaks_leaves_no_call_without_an_end(tmp_path, action):
+    async def story():
+        async def work(_job):
+            raise KeyError("a fault in the source")
+
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, work, action=action)
+            outcome = await gate.calls.run(gate.call(), wait=0)
+            if isinstance(outcome, Pending):
+                await gate.calls.answer(outcome.approval_id, YES)
+                outcome = await gate.calls.outcome(outcome.call_id, ANNA, wait=None)
+            assert (outcome.state, outcome.error.code) == (State.UNKNOWN, "OUTCOME_UNKNOWN")
+            assert (await gate.story(outcome.call_id))[-1] == "unknown"
+
+    told(story)
+
+
+def test_a_result_that_cannot_be_read_ends_its_call(tmp_path):
+    async def story():
+        async def work(_job):
+            return Result(b'{"content": 5}', "mcp")
+
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, work)
+            call = gate.call(mode="gateway")
+            outcome = await gate.calls.run(call)
+            assert (outcome.state, outcome.error.code) == (State.FAILED, "INTERNAL")
+            assert "ran" in outcome.error.message
+            assert await gate.story(call.id) == ["dispatching", "failed"]
+
+    told(story)
