@@ -32,6 +32,7 @@ from agent_gate.store.writer import refusal
 
 ANNA = Caller(name="anna", max_pending=2)
 YES = PersonsAnswer(verdict="approve", person="operator", channel="test")
+NO = PersonsAnswer(verdict="deny", person="operator", channel="test")
 
 
 class Clock:

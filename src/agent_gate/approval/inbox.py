@@ -94,8 +94,8 @@ class Inbox:
 
         Its place is taken before the write, so that a burst can neither ask twice nor ask too much.
         """
-        self._writing[approval.id] = approval
         writing = asyncio.ensure_future(self._store.write(insert_approval(approval), *also))
+        self._writing[approval.id] = approval
         writing.add_done_callback(lambda done: self._written(approval, done))
         await asyncio.shield(writing)
 

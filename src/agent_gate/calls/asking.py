@@ -10,7 +10,7 @@ from msgspec import structs
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import entries
-from agent_gate.calls.perform import keep_outcome, remember_key
+from agent_gate.calls.perform import remember_key
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Call, Case, Outcome, State, new_id
 from agent_gate.core.catalog import Shelf
@@ -26,7 +26,9 @@ from agent_gate.errors import (
 )
 from agent_gate.observe import failpoint
 from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.redact import mask_arguments
 from agent_gate.observe.trace import trace_of
+from agent_gate.results.kept import keep
 from agent_gate.store.statement import Conflict, Statement
 
 log = logging.getLogger("agent_gate.approvals")
@@ -206,16 +208,11 @@ class Asking:
             state=state,
             error=refusal(replace(approval, reason=answer.reason), state),
         )
-        case = self._cases.get(approval.call_id) or self._stand_in(approval)
-        also = [keep_outcome(case, outcome, self._clock.now())] if case is not None else []
+        also = [keep_answered(approval, outcome, self._clock.now())]
         resolved = await self._resolve(approval, state, answer, also)
         self.forget(approval.call_id)
         self._ended(outcome)
         return resolved
-
-    def _stand_in(self, approval: Approval) -> Case | None:
-        tool = self._shelf.catalog.find(approval.tool_id)
-        return rebuilt(approval, tool) if tool is not None else None
 
     async def _resolve(
         self, approval: Approval, state: State, answer: Answer, also: list[Statement]
@@ -251,9 +248,15 @@ class Asking:
         return resolved
 
 
-def rebuilt(approval: Approval, tool: Tool) -> Case:
-    """The case as the store remembers it."""
-    call = Call(
+def keep_answered(approval: Approval, outcome: Outcome, now: float) -> Statement:
+    """Keep how an approval ended without its call being run; its tool need not be there any more."""
+    shown = entries.text(mask_arguments(approval.arguments, approval.secret))
+    return keep(call_of(approval), approval.wire, approval.signature, shown, outcome, now)
+
+
+def call_of(approval: Approval) -> Call:
+    """The call as the store remembers it."""
+    return Call(
         tool=approval.tool_id,
         arguments=approval.arguments,
         caller=approval.caller,
@@ -266,8 +269,12 @@ def rebuilt(approval: Approval, tool: Tool) -> Case:
         meta=approval.meta,
         trace=approval.trace,
     )
+
+
+def rebuilt(approval: Approval, tool: Tool) -> Case:
+    """The case as the store remembers it."""
     return Case(
-        call=call,
+        call=call_of(approval),
         tool=tool,
         signature=approval.signature,
         decision=approval.decision,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_gate.approval.channels import client
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import admit, entries, perform
-from agent_gate.calls.asking import Asking
+from agent_gate.calls.asking import Asking, keep_answered
 from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.waiting import Waiting
 from agent_gate.core.approval import Answer, Approval
@@ -256,11 +256,13 @@ class Calls:
                 case.tool.pin != approval.definition_hash
                 or hash_arguments(case.call.arguments) != approval.arguments_hash
             ):
-                self._void(approval, Forbidden(CHANGED), case)
+                self._void(approval, Forbidden(CHANGED))
             elif not self._still_allowed(case):
-                self._void(approval, Forbidden(admit.DENIED), case)
+                self._void(approval, Forbidden(admit.DENIED))
             else:
                 await self._performed(case, approval.asked_at, asked=True)
+        except DependencyUnavailable as error:
+            self._void(approval, error)
         finally:
             del self._approved[approval.call_id]
             self.asking.forget(approval.call_id)
@@ -283,12 +285,11 @@ class Calls:
         finally:
             undo()
 
-    def _void(self, approval: Approval, error: GatewayError, case: Case | None = None) -> None:
+    def _void(self, approval: Approval, error: GatewayError) -> None:
         """An approval that cannot be honoured any more: recorded as failed, nothing was sent."""
         now = self._clock.now()
         outcome = Outcome(call_id=approval.call_id, state=State.FAILED, error=error)
-        kept = [perform.keep_outcome(case, outcome, now)] if case is not None else []
-        self._store.post(entries.voided(approval, error, now), *kept)
+        self._store.post(entries.voided(approval, error, now), keep_answered(approval, outcome, now))
         self._waiting.tell(outcome)
 
     async def kept(self, caller: Caller) -> Page:

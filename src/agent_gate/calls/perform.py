@@ -321,6 +321,7 @@ async def perform(
     without a row of its own.
 
     `Conflict` passes through for a call that nobody was asked about: its idempotency key belongs to another.
+    `DependencyUnavailable` does for one that was approved: the record must say that it will not run.
     """
     call_id = performance.case.call.id
     running[call_id] = performance
@@ -335,6 +336,8 @@ async def perform(
         error = OutcomeUnknown(f"This call was dispatched before. {MAY_HAVE_RUN}")
         performance.outcome = Outcome(call_id=call_id, state=State.UNKNOWN, error=error)
     except DependencyUnavailable as error:
+        if performance.asked:
+            raise
         performance.outcome = Outcome(call_id=call_id, state=State.FAILED, error=error)
     finally:
         del running[call_id]
