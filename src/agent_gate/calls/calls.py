@@ -35,6 +35,16 @@ log = logging.getLogger("agent_gate.calls")
 CHANGED = "The tool is not the one that was approved: its definition changed. Ask again"
 
 
+class Approved:
+    """A call that a person approved, until it ends: whose it is, and whether the caller took it back before it ran."""
+
+    __slots__ = ("caller", "changed", "taken_back")
+
+    def __init__(self, caller: str) -> None:
+        self.caller, self.taken_back = caller, False
+        self.changed = asyncio.Event()
+
+
 class Calls:
     """Admits, asks, performs. Everything that must survive is in the store; this holds only what is live."""
 
@@ -58,7 +68,7 @@ class Calls:
         self._kept = KeptResults(store)
         self._waiting = Waiting()
         self._running: dict[str, perform.Performance] = {}
-        self._approved: dict[str, str] = {}
+        self._approved: dict[str, Approved] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.asking = asking(self)
         self.traced = False
@@ -197,9 +207,10 @@ class Calls:
 
     def _under_way(self, call_id: str, caller: Caller) -> bool:
         """Whether this caller's call runs here, or was approved and waits for its source."""
-        running = self._running.get(call_id)
-        owner = running.case.call.caller.name if running is not None else self._approved.get(call_id)
-        return owner == caller.name
+        running, approved = self._running.get(call_id), self._approved.get(call_id)
+        if running is not None:
+            return running.case.call.caller.name == caller.name
+        return approved is not None and approved.caller == caller.name
 
     async def _recorded(self, call_id: str, caller: Caller) -> Outcome:
         """The outcome of a call whose result was not kept, as far as the record tells."""
@@ -220,12 +231,17 @@ class Calls:
         return await self.asking.answer(approval_id, answer)
 
     async def withdraw(self, call_id: str, caller: Caller) -> bool:
-        """The caller takes back a call that still waits for a person."""
-        for approval in self.inbox.open():
-            if approval.call_id == call_id and approval.caller.name == caller.name:
-                await self.asking.withdraw(approval)
-                return True
-        return False
+        """The caller takes back a call that still waits for a person, or for its source."""
+        approved = self._approved.get(call_id)
+        if approved is not None and approved.caller == caller.name and call_id not in self._running:
+            approved.taken_back = True
+            approved.changed.set()
+            return True
+        approval = self.inbox.of_call(call_id, caller.name)
+        if approval is None:
+            return False
+        await self.asking.withdraw(approval)
+        return True
 
     async def cancel(self, call_id: str, caller: Caller) -> bool:
         """Withdraw a pending call; pass a cancellation on to one that runs. Its true outcome is still recorded."""
@@ -239,18 +255,20 @@ class Calls:
 
     def approved(self, approval: Approval) -> None:
         """Start what a person approved; called by whoever took the answer."""
-        self._approved[approval.call_id] = approval.caller.name
-        self.spawn(self._perform_approved(approval))
+        approved = self._approved[approval.call_id] = Approved(approval.caller.name)
+        self.spawn(self._perform_approved(approval, approved))
 
     def ended(self, outcome: Outcome) -> None:
         """Tell those who wait that their call ended without running."""
         self._waiting.tell(outcome)
 
-    async def _perform_approved(self, approval: Approval) -> None:
+    async def _perform_approved(self, approval: Approval, approved: Approved) -> None:
         """Run what was approved, or nothing: same arguments, same definition. Waits for a source that is away."""
         try:
-            case = await self._available(approval)
-            if case is None:
+            case = await self._available(approval, approved)
+            if approved.taken_back:
+                self._void(approval, perform.taken_back())
+            elif case is None:
                 self._void(approval, DependencyUnavailable("The tool's source did not come back in time"))
             elif (
                 case.tool.pin != approval.definition_hash
@@ -267,15 +285,16 @@ class Calls:
             del self._approved[approval.call_id]
             self.asking.forget(approval.call_id)
 
-    async def _available(self, approval: Approval) -> Case | None:
-        """The case once its source is there, or as it is when the approval's time is over."""
-        changed = asyncio.Event()
+    async def _available(self, approval: Approval, approved: Approved) -> Case | None:
+        """The case once its source is there, or as it is when the approval's time is over or its caller is not
+        interested any more."""
+        changed = approved.changed
         undo = self.shelf.subscribe(lambda _before, _now: changed.set())
         try:
             while True:
                 case = self.asking.case(approval)
                 left = approval.expires_at - self._clock.now()
-                if (case is not None and case.tool.available) or left <= 0:
+                if (case is not None and case.tool.available) or left <= 0 or approved.taken_back:
                     return case
                 changed.clear()
                 try:

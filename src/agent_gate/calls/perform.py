@@ -13,7 +13,14 @@ from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.core.call import Case, Outcome, Result, State
 from agent_gate.core.ports import Clock, Job
-from agent_gate.errors import CallTimeout, DependencyUnavailable, GatewayError, Internal, OutcomeUnknown
+from agent_gate.errors import (
+    ApprovalDenied,
+    CallTimeout,
+    DependencyUnavailable,
+    GatewayError,
+    Internal,
+    OutcomeUnknown,
+)
 from agent_gate.observe import failpoint
 from agent_gate.observe.metrics import MOST_SERIES, Meter, Metrics, note
 from agent_gate.observe.redact import Redactor
@@ -133,6 +140,8 @@ class Answer:
         return asyncio.get_running_loop()
 
     async def __call__(self, performance: Performance) -> None:
+        if performance.error is None and performance.cancelled:
+            performance.error = taken_back()
         if performance.error is not None:
             return
         case = performance.case
@@ -173,6 +182,11 @@ class Answer:
             else "The gateway stopped while the tool ran"
         )
         return OutcomeUnknown(f"{why}. {MAY_HAVE_RUN}")
+
+
+def taken_back() -> GatewayError:
+    """What becomes of a call that its caller cancelled in time."""
+    return ApprovalDenied("Withdrawn by the caller before the tool ran. Nothing was sent")
 
 
 def without_secrets(error: GatewayError, case: Case) -> GatewayError:

@@ -1,0 +1,70 @@
+"""A caller that takes its call back in time is heard, wherever the call stands just then."""
+
+import asyncio
+
+import pytest
+
+from agent_gate.core.call import Caller, State
+from calls.small_calls import ANNA, YES, SmallCalls, opened, told
+
+BERT = Caller(name="bert")
+
+
+async def soon(condition):
+    while not condition():
+        await asyncio.sleep(0)
+
+
+def test_a_call_cancelled_while_it_is_being_recorded_is_not_sent(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store)
+            call = gate.call()
+            running = asyncio.ensure_future(gate.calls.run(call))
+            await soon(gate.calls.running)
+            assert await gate.calls.cancel(call.id, ANNA)
+            outcome = await running
+            assert (outcome.state, gate.jobs) == (State.FAILED, [])
+            assert "Nothing was sent" in outcome.error.message
+            assert await gate.story(call.id) == ["dispatching", "failed"]
+
+    told(story)
+
+
+def test_a_call_cancelled_while_its_question_is_being_kept_is_withdrawn(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            call = gate.call()
+            running = asyncio.ensure_future(gate.calls.run(call))
+            await soon(lambda: gate.inbox.of_call(call.id, ANNA.name))
+            assert gate.inbox.open() == []
+            assert not await gate.calls.cancel(call.id, BERT)
+            assert await gate.calls.cancel(call.id, ANNA)
+            outcome = await running
+            assert outcome.state is State.WITHDRAWN
+            assert gate.inbox.open() == []
+            assert await gate.story(call.id) == ["pending", "withdrawn"]
+
+    told(story)
+
+
+@pytest.mark.parametrize("take_back", ["cancel", "withdraw"])
+def test_an_approved_call_can_be_taken_back_while_it_waits_for_its_source(tmp_path, take_back):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            asked = await gate.calls.run(gate.call(), wait=0)
+            gate.publish(available=False)
+            await gate.calls.answer(asked.approval_id, YES)
+            waiting = asyncio.ensure_future(gate.calls.outcome(asked.call_id, ANNA, wait=None))
+            await asyncio.sleep(0)
+            assert not await getattr(gate.calls, take_back)(asked.call_id, BERT)
+            assert await getattr(gate.calls, take_back)(asked.call_id, ANNA)
+            outcome = await waiting
+            gate.publish(available=True)
+            await gate.calls.drain(10)
+            assert (outcome.state, gate.jobs) == (State.FAILED, [])
+            assert await gate.story(asked.call_id) == ["pending", "approved", "failed"]
+
+    told(story)
