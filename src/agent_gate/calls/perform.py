@@ -32,6 +32,11 @@ log = logging.getLogger("agent_gate.calls")
 DEFAULT_TIMEOUT = 60.0
 BYTES_PER_TOKEN = 4
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
+REMEMBER_KEY = (
+    "INSERT INTO idempotency (caller, tool, key, call, arguments_hash, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (caller, tool, key) DO UPDATE SET call = excluded.call, arguments_hash = excluded.arguments_hash, "
+    "expires_at = excluded.expires_at WHERE idempotency.expires_at <= ?"
+)
 UNREADABLE = "The tool ran, but the gateway cannot read its result: check the service before you try again"
 
 
@@ -102,13 +107,10 @@ async def reached(work: Awaitable[object], place: str) -> None:
 
 
 def remember_key(case: Case, now: float) -> Statement:
-    """The row that makes a second call with this key find the first."""
+    """The row that makes a second call with this key find the first; a key that has expired is free again."""
     call = case.call
-    sql = "INSERT INTO idempotency (caller, tool, key, call, arguments_hash, expires_at) VALUES (?, ?, ?, ?, ?, ?)"
-    return Statement(
-        sql,
-        (call.caller.name, case.tool.id, call.idempotency_key, call.id, case.arguments_hash, now + 86_400),
-    )
+    named = (call.caller.name, case.tool.id, call.idempotency_key)
+    return Statement(REMEMBER_KEY, (*named, call.id, case.arguments_hash, now + 86_400, now), expect=1)
 
 
 def bucket(sources: Answering) -> Stage:
