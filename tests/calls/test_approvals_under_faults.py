@@ -1,5 +1,8 @@
 """Approvals whose store, channel, tool or caller goes away at a bad moment."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
 from agent_gate.core.call import Outcome, Pending, State
@@ -66,5 +69,26 @@ def test_how_a_question_ended_is_kept_also_when_its_tool_is_gone(tmp_path, endin
             outcome = await gate.calls.outcome(asked.call_id, ANNA)
             codes = {"denied": "APPROVAL_DENIED", "expired": "APPROVAL_TIMEOUT"}
             assert outcome.error.code == codes.get(ending, "DEPENDENCY_UNAVAILABLE")
+
+    told(story)
+
+
+@pytest.mark.parametrize("verdict", ["approve", "deny"])
+def test_an_answer_whose_channel_goes_away_while_it_is_written_has_its_effect(tmp_path, verdict):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            asked = await gate.calls.run(gate.call(), wait=0)
+            said = replace(YES if verdict == "approve" else NO, lifetime="hour")
+            answering = asyncio.ensure_future(gate.calls.answer(asked.approval_id, said))
+            await asyncio.sleep(0)
+            answering.cancel()
+            await asyncio.wait([answering])
+            assert answering.cancelled()
+            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            ending = State.COMPLETED if verdict == "approve" else State.DENIED
+            assert (outcome.state, gate.inbox.open()) == (ending, [])
+            again = await gate.calls.run(gate.call(), wait=0)
+            assert isinstance(again, Pending) == (verdict == "deny")
 
     told(story)

@@ -1,9 +1,11 @@
 """From *ask* to an answer: making the question, taking the answer, and what each answer leads to."""
 
+import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from typing import Any
 
 from msgspec import structs
 
@@ -54,6 +56,11 @@ def refusal(approval: Approval, state: State) -> GatewayError:
         return ApprovalDenied("Withdrawn by the caller")
     said = f"\nReason: {approval.reason}" if approval.reason else ""
     return ApprovalDenied(f"Denied by user{said}")
+
+
+async def to_the_end(work: Coroutine[Any, Any, Approval]) -> Approval:
+    """Take an answer whole, also when whoever brought it leaves meanwhile: once durable, it must have its effect."""
+    return await asyncio.shield(asyncio.ensure_future(work))
 
 
 def already(approval: Approval | None) -> InvalidArgs:
@@ -177,6 +184,9 @@ class Asking:
         self._inbox.check_approver(approval, answer)
         if answer.verdict == "deny":
             return await self._close(approval, State.DENIED, answer)
+        return await to_the_end(self._approve(approval, answer))
+
+    async def _approve(self, approval: Approval, answer: Answer) -> Approval:
         granted = self._grants.from_answer(approval, answer.lifetime, answer.person)
         also = [granted[1]] if granted else []
         resolved = await self._resolve(approval, State.APPROVED, answer, also)
@@ -203,6 +213,9 @@ class Asking:
                 )
 
     async def _close(self, approval: Approval, state: State, answer: Answer) -> Approval:
+        return await to_the_end(self._end(approval, state, answer))
+
+    async def _end(self, approval: Approval, state: State, answer: Answer) -> Approval:
         outcome = Outcome(
             call_id=approval.call_id,
             state=state,
