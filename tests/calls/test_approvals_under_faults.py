@@ -1,6 +1,7 @@
 """Approvals whose store, channel, tool or caller goes away at a bad moment."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
@@ -90,5 +91,21 @@ def test_an_answer_whose_channel_goes_away_while_it_is_written_has_its_effect(tm
             assert (outcome.state, gate.inbox.open()) == (ending, [])
             again = await gate.calls.run(gate.call(), wait=0)
             assert isinstance(again, Pending) == (verdict == "deny")
+
+    told(story)
+
+
+def test_a_call_approved_after_a_restart_is_answered_in_the_mode_it_was_made_in(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            asked = await (gate := SmallCalls(store, action="ask")).calls.run(
+                gate.call(mode="gateway"), wait=0
+            )
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            await gate.recover()
+            await gate.calls.answer(asked.approval_id, YES)
+            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            assert json.loads(outcome.result.body)["status"] == "ok"
 
     told(story)

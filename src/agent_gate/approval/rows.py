@@ -30,6 +30,7 @@ IN_BODY = (
     "wire",
     "arguments",
     "surface",
+    "mode",
     "sentence",
     "secret",
     "client_id",

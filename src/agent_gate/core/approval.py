@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent_gate.core.call import Caller, Decision, State
+from agent_gate.core.call import Caller, Decision, Mode, State
 from agent_gate.core.tool import Json
 
 Lifetime = Literal["once", "session", "hour", "always"]
@@ -30,6 +30,7 @@ class Approval:
     expires_at: float = 0.0
     session: str | None = None
     surface: str = ""
+    mode: Mode = "full"
     sentence: str = ""
     secret: frozenset[str] = frozenset()
     answered_at: float | None = None
