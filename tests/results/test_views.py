@@ -1,4 +1,5 @@
 import json
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 from agent_gate.core.call import Result
 from agent_gate.discovery.tokens import count, fits
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
+from agent_gate.results import jsonpath, pattern, views
 from agent_gate.results.jsonpath import select
-from agent_gate.results.reading import read_result
+from agent_gate.results.reading import Reading, read_result
 from agent_gate.results.views import VIEW_BUDGET, view
 
 
@@ -180,3 +182,31 @@ def test_deep_nesting_is_searched_without_recursion():
     for _ in range(5000):
         value = {"n": value}
     assert [inner for _, inner in select(value, "$..end")] == [1]
+
+
+def nested(value, depth):
+    for _ in range(depth):
+        value = [value]
+    return Reading("", value, True)
+
+
+def test_a_path_that_looks_at_everything_again_and_again_is_refused(monkeypatch):
+    monkeypatch.setattr(jsonpath, "MOST_VALUES", 5000)
+    assert look(nested(1, 40), type="jsonpath", path="$..*").left.endswith("of 40 values follow")
+    with pytest.raises(InvalidArgs, match="looks at more than"):
+        look(nested(1, 40), type="jsonpath", path="$..*..*..*")
+
+
+def test_values_inside_each_other_are_not_written_without_end(monkeypatch):
+    monkeypatch.setattr(views, "MOST_WRITTEN", 100_000)
+    with pytest.raises(InvalidArgs, match="too large to be listed"):
+        look(nested("x" * 10_000, 40), type="jsonpath", path="$..*")
+
+
+def test_a_pattern_whose_states_cannot_be_remembered_is_refused_in_a_large_text(monkeypatch):
+    monkeypatch.setattr(pattern, "MAX_EFFORT", 50_000)
+    letters = Random(1)
+    text = "".join(letters.choice("ab") for _ in range(2000))
+    with pytest.raises(InvalidArgs, match="too long"):
+        look(Reading(text), type="grep", pattern="a[ab]{190}c")
+    assert look(Reading(text), type="grep", pattern="[ab]+c").left.startswith("no line matches")

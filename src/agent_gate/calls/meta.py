@@ -7,12 +7,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Thread
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from agent_gate.calls.aside import Aside
 from agent_gate.calls.calls import Calls
 from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
@@ -60,6 +62,7 @@ class MetaTools:
         self._artifacts, self._fits, self._semantic = artifacts, fits, semantic
         self._browsers: dict[str, tuple[Sequence[Tool], Browser]] = {}
         self._sessions = Sessions()
+        self._aside = Aside()
 
     def browser(self, caller: Caller) -> Browser:
         """Cards, tree and index of what the caller sees; made anew only where that changed."""
@@ -152,7 +155,8 @@ class MetaTools:
         tool = self._shelf.catalog.find(args.tool_id)
         if not handles or tool is None:
             return args.args
-        return substitute(args.args, tool.input_schema, await self._artifacts.load_all(handles, caller))
+        readings = await self._artifacts.load_all(handles, caller)
+        return await self._aside(partial(substitute, args.args, tool.input_schema, readings))
 
     async def answer(
         self, name: str, arguments: Mapping[str, Json], call: Call, *, wait: float | None
@@ -182,7 +186,7 @@ class MetaTools:
             reading = await self._artifacts.load(args.handle, caller)
         except ViewFailed:
             reading = await self._waited(caller, args.handle, wait)
-        return view(reading, args.selector, self._fits)
+        return await self._aside(partial(view, reading, args.selector, self._fits))
 
     async def _waited(self, caller: Caller, handle: str, wait: float) -> Reading:
         if not HANDLE.fullmatch(handle):

@@ -6,7 +6,6 @@ they are for, `grep` and `rows` do.
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
@@ -18,15 +17,33 @@ _STEP = re.compile(
     r"|\[(?P<all>\*)\]|\[(?P<index>-?\d{1,9})\]|\[(?P<low>-?\d{0,9}):(?P<high>-?\d{0,9})\]"
 )
 
+MOST_VALUES = 4_000_000
+
 Found = tuple[str, Json]
 
 
+class Effort:
+    """How many values a path may still look at: each `..` after another looks at all of them again."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MOST_VALUES
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise InvalidArgs(
+                f"The JSONPath looks at more than {MOST_VALUES} values. Name more of the path, with fewer `..`."
+            )
+
+
 def select(value: Json, path: str) -> Iterator[Found]:
-    """Lazily, in document order; `InvalidArgs` when the path is malformed."""
-    steps = _parse(path)
+    """Lazily, in document order; `InvalidArgs` when the path is malformed or looks at too much."""
+    steps, effort = _parse(path), Effort()
     found: Iterator[Found] = iter([("$", value)])
     for step in steps:
-        found = _follow(found, step)
+        found = _follow(found, step, effort)
     return found
 
 
@@ -50,10 +67,11 @@ def _malformed(path: str, at: int) -> InvalidArgs:
     )
 
 
-def _follow(places: Iterator[Found], step: re.Match[str]) -> Iterator[Found]:
+def _follow(places: Iterator[Found], step: re.Match[str], effort: Effort) -> Iterator[Found]:
     for path, value in places:
+        effort.spend()
         if step["deep"]:
-            for at, inner in _descend(path, value):
+            for at, inner in _descend(path, value, effort):
                 yield from _children(at, inner, step["deep_name"])
         elif step["name"] or step["quoted"] is not None:
             yield from _children(
@@ -90,11 +108,15 @@ def _indices(step: re.Match[str], size: int) -> range:
     return range(size)[low:high]
 
 
-def _descend(path: str, value: Json) -> Iterator[Found]:
+def _descend(path: str, value: Json, effort: Effort) -> Iterator[Found]:
     """This value and all below it, without recursion: a result may be nested deeply."""
-    todo: list[tuple[str, Any]] = [(path, value)]
-    while todo:
-        at, inner = todo.pop()
-        yield at, inner
-        if isinstance(inner, dict | list):
-            todo.extend(reversed(list(_children(at, inner, "*"))))
+    levels: list[Iterator[Found]] = [iter([(path, value)])]
+    while levels:
+        found = next(levels[-1], None)
+        if found is None:
+            levels.pop()
+            continue
+        effort.spend()
+        yield found
+        if isinstance(found[1], dict | list):
+            levels.append(_children(*found, "*"))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from agent_gate.errors import InvalidArgs
 
 MAX_STATES, MAX_CACHED, MAX_REPEAT = 2000, 2000, 200
+MAX_EFFORT = 10_000_000
+"""States entered while no cached transition helped: a few seconds' worth."""
 
 Test = Callable[[str], bool]
 START, END = "start", "end"
@@ -258,34 +260,38 @@ class Pattern:
         for state in piece.open:
             state.next = self.goal
         self.enter = piece.enter
-        self.cache: dict[tuple[States, str], States] = {}
-        self.inner = self.reach([self.enter], frozenset())
+        self.cache: dict[tuple[States, str, bool], States] = {}
+        self.effort = 0
+        self.begin = self.reach([self.enter], frozenset({START}))
+        self.empty = self.reach([self.enter], frozenset({START, END}))
 
     def search(self, line: str) -> bool:
         return self.end(line) is not None
 
     def end(self, line: str) -> int | None:
         """Where the first match ends; None where there is none."""
-        current = self.reach([self.enter], frozenset({START} | ({END} if not line else set())))
+        current = self.begin if line else self.empty
         last = len(line) - 1
         for at, letter in enumerate(line):
             if self.goal in current:
                 return at
-            current = (
-                self.step(current, letter) if at < last else self.move(current, letter, frozenset({END}))
-            )
+            current = self.step(current, letter, at == last)
         return len(line) if self.goal in current else None
 
-    def step(self, current: States, letter: str) -> States:
-        found = self.cache.get((current, letter))
+    def step(self, current: States, letter: str, last: bool) -> States:
+        found = self.cache.get((current, letter, last))
         if found is None:
             if len(self.cache) >= MAX_CACHED:
                 self.cache.clear()
-            found = self.cache[current, letter] = self.move(current, letter, frozenset())
+            found = self.move(current, letter, frozenset({END} if last else ()))
+            self.cache[current, letter, last] = found
         return found
 
     def move(self, current: States, letter: str, edges: frozenset[str]) -> States:
         """Where the states lead by this letter, and the pattern's start again: it may match from anywhere."""
+        self.effort += len(current)
+        if self.effort > MAX_EFFORT:
+            raise refuse("it would take too long to search so large a result for it")
         hits = [state.next for state in current if state.test and state.next and state.test(letter)]
         return self.reach([*hits, self.enter], edges)
 

@@ -4,7 +4,7 @@ A selector is an object with a `type`: `head`, `lines`, `rows`, `json_keys`, `gr
 from 0 and ends are exclusive. No view is larger than its budget; `next` is the selector of the part after it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -13,12 +13,13 @@ import msgspec
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.budget import Fits
-from agent_gate.results.jsonpath import select
+from agent_gate.results.jsonpath import Found, select
 from agent_gate.results.pattern import Pattern
 from agent_gate.results.reading import Reading, compact
 
 VIEW_BUDGET = 2000
 MAX_MATCHES, MAX_KEYS, LONG_LINE = 200, 400, 480
+MOST_WRITTEN = 256 << 20
 
 Selector = Mapping[str, Any]
 
@@ -137,7 +138,7 @@ def json_keys(reading: Reading, selector: Selector, frame: Frame) -> View:
     if keys:
         picked = {key: value[key] for key in keys if isinstance(value, dict) and key in value}
         return _whole(compact(picked), frame)
-    return _listing([f"{key}: {shape(inner)}" for key, inner in _entries(value)], "keys", frame)
+    return _listing(value, frame)
 
 
 def _are_words(keys: object) -> bool:
@@ -172,18 +173,49 @@ def grep(reading: Reading, selector: Selector, frame: Frame) -> View:
 def jsonpath(reading: Reading, selector: Selector, frame: Frame) -> View:
     if not reading.is_json:
         raise ViewFailed("This result is not JSON; use head, lines or grep.")
-    found = list(select(reading.value, word(selector, "path")))
+    found = select(reading.value, word(selector, "path"))
     start = number(selector, "start", 0)
-    if not found:
+    first = list(islice(found, 2))
+    if not first:
         return View(text="", left="nothing is at this path")
-    if len(found) == 1:
-        return _whole(compact(found[0][1]), frame)
-    taken = frame.take(_short(f"{path} = {compact(value)}") for path, value in found[start:])
-    stop = start + len(taken)
-    if stop >= len(found):
+    if len(first) == 1:
+        return _whole(compact(first[0][1]), frame)
+    values = _Counted(chain(first, found))
+    taken = frame.take(_assigned(islice(values, start, None)))
+    size, stop = values.all(), start + len(taken)
+    if stop >= size:
         return View(text="\n".join(taken))
     follow = {**selector, "start": stop}
-    return View(text="\n".join(taken), left=f"{len(found) - stop} of {len(found)} values follow", next=follow)
+    return View(text="\n".join(taken), left=f"{size - stop} of {size} values follow", next=follow)
+
+
+class _Counted:
+    """Passes values on one by one, and knows in the end how many there were."""
+
+    def __init__(self, values: Iterator[Found]) -> None:
+        self._values, self._count = values, 0
+
+    def __iter__(self) -> "_Counted":
+        return self
+
+    def __next__(self) -> Found:
+        found = next(self._values)
+        self._count += 1
+        return found
+
+    def all(self) -> int:
+        return self._count + sum(1 for _ in self._values)
+
+
+def _assigned(values: Iterable[Found]) -> Iterator[str]:
+    """A line for each value. Values inside each other are written again and again, so there is an end to it."""
+    written = 0
+    for path, value in values:
+        text = compact(value)
+        written += len(text)
+        if written > MOST_WRITTEN:
+            raise InvalidArgs("The values at this path are too large to be listed. Narrow the JSONPath.")
+        yield _short(f"{path} = {text}")
 
 
 def _whole(text: str, frame: Frame) -> View:
@@ -196,13 +228,10 @@ def _whole(text: str, frame: Frame) -> View:
     return View(text=shown, left=left)
 
 
-def _listing(entries: list[str], what: str, frame: Frame) -> View:
-    taken = frame.take(_short(entry) for entry in entries[:MAX_KEYS])
-    left = (
-        ""
-        if len(taken) == len(entries)
-        else f"{len(entries) - len(taken)} of {len(entries)} {what} are not shown"
-    )
+def _listing(value: Json, frame: Frame) -> View:
+    size = len(value) if isinstance(value, dict | list) else 1
+    taken = frame.take(_short(f"{key}: {shape(inner)}") for key, inner in islice(_entries(value), MAX_KEYS))
+    left = "" if len(taken) == size else f"{size - len(taken)} of {size} keys are not shown"
     return View(text="\n".join(taken), left=left)
 
 
