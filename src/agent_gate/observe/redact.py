@@ -8,9 +8,12 @@ from urllib.parse import quote, quote_plus
 
 MASK = "•••"
 SHORTEST_SECRET = 6
+# A value may stand inside JSON: an escaped quote ends it like a bare one, and no escape is cut in two.
 LOOKS_SECRET = re.compile(
-    r"(?i)(authorization\s*[:=]\s*)(?:bearer|basic)?\s*[^\s\"',}]+|(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}|"
-    r"((?:api[_-]?key|token|secret|password|passwd)[\"']?\s*[:=]\s*[\"']?)[^\s\"',&}]{4,}"
+    r"(?i)(authorization(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?)(?:(?:bearer|basic)\s+)?(?:\\[^\"']|[^\s\"',}\\])+|"
+    r"(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}|"
+    r"((?:api[_-]?key|token|secret|password|passwd)(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?)"
+    r"(?:\\[^\"']|[^\s\"',&}\\]){4,}"
 )
 
 
