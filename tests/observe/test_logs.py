@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import sys
 
 import pytest
 
@@ -62,3 +63,16 @@ def test_an_mcp_server_gets_the_gateways_own_span_as_parent():
     assert traced(call) == {"traceparent": sent, "k": 1}
     quiet = Call(tool="t", arguments={}, caller=Caller(name="pi"), meta={"k": 1})
     assert traced(quiet) == {"k": 1}
+
+
+def test_a_terminal_is_sent_nothing_that_it_would_obey():
+    said = "\x1b]0;owned\x07\x9b2J\x7f\u202eabc"
+    try:
+        raise ValueError(said)
+    except ValueError:
+        fault = sys.exc_info()
+    record = logging.makeLogRecord({"msg": "It failed: %s", "args": (said,), "exc_info": fault, "why": said})
+    shown = Formatter(Redactor(), as_json=False).format(record)
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert shown.count("abc") >= 3
+    assert "\n" in shown

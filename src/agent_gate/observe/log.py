@@ -11,6 +11,13 @@ from agent_gate.observe.redact import Redactor
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
+def harmless(text: str) -> str:
+    """What a terminal would obey instead of showing it as an escape; the lines of a traceback stay lines."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 class Formatter(logging.Formatter):
     """Turns a record and its `extra` fields into one line; control characters cannot forge another."""
 
@@ -31,8 +38,9 @@ class Formatter(logging.Formatter):
             "event": record.getMessage(),
             **fields,
         }
-        line = json.dumps(event, ensure_ascii=False, default=str) if self.as_json else self._plain(event)
-        return self.redactor.text(line)
+        if self.as_json:
+            return self.redactor.text(json.dumps(event, ensure_ascii=False, default=str))
+        return harmless(self.redactor.text(self._plain(event)))
 
     def _plain(self, event: dict[str, object]) -> str:
         error = event.pop("error", None)
