@@ -65,3 +65,32 @@ def test_a_result_that_cannot_be_read_ends_its_call(tmp_path):
             assert await gate.story(call.id) == ["dispatching", "failed"]
 
     told(story)
+
+
+DEEP = b"[" * 5000 + b"]" * 5000
+
+
+@pytest.mark.parametrize(
+    ("result", "state"),
+    [
+        (
+            Result(json.dumps({"content": [{"type": "text", "text": DEEP.decode()}]}).encode(), "mcp"),
+            "completed",
+        ),
+        (Result(b'{"isError":true,"content":' + DEEP + b"}", "mcp", True), "failed"),
+    ],
+    ids=["text", "error"],
+)
+@pytest.mark.parametrize("mode", ["full", "gateway"])
+def test_a_result_nested_too_deeply_ends_its_call(tmp_path, result, state, mode):
+    async def story():
+        async def work(_job):
+            return result
+
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, work)
+            call = gate.call(mode=mode)
+            await gate.calls.run(call)
+            assert await gate.story(call.id) == ["dispatching", state]
+
+    told(story)

@@ -109,7 +109,10 @@ def kept_of(row: Record) -> Kept:
 
 def upstream_said(result: Result, source: str = "") -> GatewayError:
     """The error that stands for an upstream's own error result on surfaces that have no such thing."""
-    said = msgspec.json.decode(result.body)
+    try:
+        said = msgspec.json.decode(result.body)
+    except (msgspec.DecodeError, RecursionError):
+        said = None
     content = said.get("content") or [] if isinstance(said, dict) else []
     texts = [
         str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"

@@ -72,7 +72,7 @@ def _of_text(text: str) -> Reading:
     if text.lstrip()[:1] in ("{", "["):
         try:
             value = msgspec.json.decode(text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return Reading(text)
         return Reading(pretty(value), value, True, said=text)
     return Reading(text)
