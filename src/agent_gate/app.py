@@ -178,7 +178,7 @@ class Gateway:
         """The two lists every call passes, joined by the record."""
         store, clock, metrics = self.store, self.clock, self.metrics
         self.decide, self.ahead = Decide(self.policy, self.grants, metrics), Ahead(store)
-        refusals = Refusals(store, clock, metrics, self.redactor)
+        refusals = self.refusals = Refusals(store, clock, metrics, self.redactor)
         admit: list[AdmitStage] = [quota(Quota(clock)), resolve(self.shelf), validate, self.decide]
         perform: list[PerformStage] = [
             Claim(store, clock, self.ahead),
@@ -598,5 +598,6 @@ class Gateway:
         if self.exporter is not None:
             await asyncio.to_thread(self.exporter.close)
         await self.ahead.catch_up()
+        await self.refusals.flush()
         await self.sealer.__aexit__(None, None, None)
         await self.store.close()

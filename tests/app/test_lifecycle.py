@@ -1,6 +1,7 @@
 """The process as its operator knows it: start, reload, crash, restart, stop."""
 
 import http.client
+import json
 import os
 import signal
 import socket
@@ -348,3 +349,14 @@ def test_the_examples_are_complete_and_load():
         text=True,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_a_flood_of_refusals_just_before_the_stop_is_on_record(tmp_path, files):
+    limited = f"agent: {{token: {TOKEN}, rate_limit: {{max_requests_per_minute: 1}}}}"
+    files["config.yaml"] = files["config.yaml"].replace(f"agent: {{token: {TOKEN}}}", limited)
+    with running(tmp_path, files, "--insecure") as gateway:
+        assert [gateway.call("read").status for _ in range(4)].count(429) == 3
+        assert gateway.stop() == 0
+    with sqlite3.connect(tmp_path / "data" / "agent-gate.db") as store:
+        rows = store.execute("SELECT body FROM record WHERE state = 'refused'").fetchall()
+    assert [json.loads(body)["count"] for (body,) in rows] == [3]
