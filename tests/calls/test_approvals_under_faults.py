@@ -109,3 +109,19 @@ def test_a_call_approved_after_a_restart_is_answered_in_the_mode_it_was_made_in(
             assert json.loads(outcome.result.body)["status"] == "ok"
 
     told(story)
+
+
+def test_a_question_that_only_the_store_knows_is_taken_up_when_it_is_asked_again(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            asked = await (gate := SmallCalls(store, action="ask")).calls.run(gate.call(), wait=0)
+            gate = SmallCalls(store, action="ask")
+            shown = []
+            gate.inbox.subscribe(lambda approval: shown.append(approval.id))
+            again = await gate.calls.run(gate.call(), wait=0)
+            assert (again.call_id, shown) == (asked.call_id, [asked.approval_id])
+            await gate.calls.answer(again.approval_id, YES)
+            outcome = await gate.calls.outcome(again.call_id, ANNA, wait=None)
+            assert (outcome.state, len(gate.jobs)) == (State.COMPLETED, 1)
+
+    told(story)

@@ -53,6 +53,21 @@ class Inbox:
         wanted = (caller, tool_id, arguments_hash)
         return next((a for a in self._all() if (a.caller.name, a.tool_id, a.arguments_hash) == wanted), None)
 
+    async def take_up(self, caller: str, tool_id: str, arguments_hash: str) -> Approval | None:
+        """The same question where only the store knows it: its commit was in doubt, or another gateway asked it."""
+        rows = await self._store.read(
+            f"SELECT {APPROVAL_COLUMNS} FROM approvals "
+            "WHERE state = 'pending' AND caller = ? AND tool = ? AND arguments_hash = ?",
+            (caller, tool_id, arguments_hash),
+        )
+        if not rows:
+            return None
+        approval = approval_of(rows[0])
+        if approval.id not in self._open:
+            self._open[approval.id] = approval
+            self.announce(approval)
+        return approval
+
     def check_room(self, caller: str, most: int) -> None:
         if most and sum(1 for a in self._all() if a.caller.name == caller) >= most:
             raise RateLimited(f"Too many pending approvals: {most} wait for a person already", retry_after=30)

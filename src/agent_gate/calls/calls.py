@@ -172,13 +172,14 @@ class Calls:
 
     async def _repeated(self, draft: admit.Draft, case: Case, wait: float | None) -> Outcome | Pending:
         """Somebody asked the same at the same moment, or used the same key: theirs is the call."""
+        question = (case.call.caller.name, case.tool.id, case.arguments_hash)
         try:
             first = await self._first(case, wait) if case.call.idempotency_key is not None else None
+            if first is not None:
+                return first
+            same = self.inbox.same(*question) or await self.inbox.take_up(*question)
         except GatewayError as refused:
             return self._refusals.refuse(draft, refused)
-        if first is not None:
-            return first
-        same = self.inbox.same(case.call.caller.name, case.tool.id, case.arguments_hash)
         if same is None:
             error = DependencyUnavailable(
                 "The question could not be kept because another one was in the way. Try again"
