@@ -88,7 +88,7 @@ class SmallCalls:
             perform_stages=[
                 Claim(store, self.clock, ahead),
                 bucket(self),
-                Answer(self, Sweeper(self.clock), self.clock, self.metrics),
+                Answer(self, Sweeper(self.clock), self.clock),
                 shape(Shaper(self.artifacts, fits, None), self.metrics),
                 Settle(store, self.clock, ahead, self.metrics, redactor),
             ],
