@@ -654,3 +654,26 @@ def test_a_connection_that_cannot_be_written_to_holds_back_no_other(caplog: pyte
 
     asyncio.run(story())
     assert "a write failed" in caplog.text
+
+
+@pytest.mark.parametrize("before", [b"HTTP/1.1 100 Continue\r\n\r\n", b"\r\n\r\n"])
+def test_what_comes_before_a_reply_is_never_taken_for_one(before: bytes) -> None:
+    empty, full = (
+        b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nmine",
+    )
+
+    async def story() -> None:
+        pool = Pool()
+        wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
+        wire.connection_made(cast(Any, Quiet()))
+        for reply, body in ((empty, b""), (full, b"mine"), (empty, b"")):
+            waiter = wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 10_000, idempotent=False))
+            await asyncio.sleep(0)
+            wire.data_received(before)
+            assert not waiter.done()
+            wire.data_received(reply)
+            assert cast(Reply, await waiter).body == body
+        await pool.aclose()
+
+    asyncio.run(story())

@@ -331,7 +331,9 @@ class Wire(asyncio.Protocol):
         data, self.fresh = self.fresh, b""
         at, replies = data.find(END), self.pool.replies
         fields = dict(self.headers)
-        if at + 4 + len(body) != len(data) or at > LONGEST or b"content-length" not in fields:
+        if len(data) != self.received or at + 4 + len(body) != len(data):
+            return
+        if at > LONGEST or b"content-length" not in fields:
             return
         if EVENTS not in fields.get(b"content-type", b"") and self.status >= 200:
             if len(replies) >= MOST:
