@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
 from tests.net.conftest import Run
 
+from agent_gate.net.connection import Connection
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.net.server import Limits
 
@@ -289,6 +290,49 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(run: Run, streamed: b
             await client.send(GET)
             await eventually(lambda: len(server.connections) == 1)
             await eventually(lambda: not server.connections)
+
+    run(main())
+
+
+def test_a_client_that_goes_on_sending_after_a_refusal_fills_no_memory(run: Run) -> None:
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def waiting(_request: Request) -> Response:
+            await go_on.wait()
+            return Response(200)
+
+        async with serving(waiting) as server, connected(server) as client:
+            await client.send(GET + b"nonsense\r\n\r\n")
+            await client.send(bytes(16 * 1024 * 1024))
+            (connection,) = server.connections
+            assert isinstance(connection, Connection)
+            assert not connection.backlog
+            go_on.set()
+            assert [(await client.answer()).status for _ in range(2)] == [200, 400]
+
+    run(main())
+
+
+@pytest.mark.parametrize("size", [60_000, 200_000])
+def test_a_client_that_pipelines_and_does_not_read_gets_no_further_answers_made(run: Run, size: int) -> None:
+    async def main() -> None:
+        asked = 0
+
+        def large(_request: Request) -> Response:
+            nonlocal asked
+            asked += 1
+            return Response(200, bytes(size))
+
+        wanted = 64_000_000 // size
+        async with serving(large) as server, connected(server, limit=1024) as client:
+            await client.send(GET * wanted)
+            (connection,) = server.connections
+            assert isinstance(connection, Connection)
+            await eventually(lambda: connection.drained is not None)
+            assert asked < wanted // 2
+            for _ in range(wanted):
+                assert len((await client.answer()).body) == size
 
     run(main())
 

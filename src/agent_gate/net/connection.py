@@ -115,6 +115,8 @@ class Connection(RequestReader):
             drained.set_result(None)
 
     def data_received(self, data: bytes) -> None:
+        if self.reading is Reading.ENDED:
+            return
         if len(data) > SLICE or self.backlog:
             self.backlog += data
             self._work_backlog()
@@ -209,6 +211,8 @@ class Connection(RequestReader):
     async def _serve(self, request: Request | None) -> None:
         """Answer one request after the other: a task for each would cost more than many an answer."""
         while request is not None:
+            if self.drained is not None and not await self._caught_up():
+                return
             try:
                 found = self.server.handler(request)
                 response = found if isinstance(found, ANSWERS) else await found
@@ -227,6 +231,12 @@ class Connection(RequestReader):
             if request is None and self.transport is not None and self.reading is not Reading.ENDED:
                 self.wanted = self.server.loop.create_future()
                 request = await self.wanted
+
+    async def _caught_up(self) -> bool:
+        """Whether the client has read the answers before; False where it left instead."""
+        while self.drained is not None:
+            await self.drained
+        return self.transport is not None
 
     async def _streamed(self, request: Request, response: Answer) -> bool:
         """Whether a whole stream went out: the one that the handler began, or else the one it returned."""
@@ -269,6 +279,8 @@ class Connection(RequestReader):
         if large and not head_only and response.status not in BODILESS:
             self.flush()
             transport.write(response.body)
+        elif len(self.outgoing) > SLICE:
+            self.flush()
         self._answered(keep_alive=keep_alive)
 
     def _answered(self, *, keep_alive: bool) -> None:
