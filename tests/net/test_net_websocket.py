@@ -4,6 +4,7 @@ import asyncio
 import base64
 import logging
 import os
+import sys
 from typing import Any
 
 import pytest
@@ -217,6 +218,60 @@ def test_a_reader_that_lets_messages_pile_up_is_closed_with_1013(run: Run) -> No
             assert sent < 20_000_000
             assert echo.close == (1013, "reading too slowly")
             await eventually(lambda: not server.connections)
+
+    run(main())
+
+
+def test_a_client_that_pings_and_reads_no_pong_is_closed_with_1013(run: Run) -> None:
+    echo = Echo()
+
+    async def main() -> None:
+        limits = Limits(buffer_bytes=1_000_000, linger_seconds=0.1, tick=0.02)
+        async with serve_echo(echo, limits=limits) as server, connected(server, limit=1000) as client:
+            await client.send(handshake())
+            await client.head()
+            assert echo.ws is not None
+            sent, pings = 0, frame(b"p" * 125, 9) * 500
+            while echo.ws.open and sent < 50_000_000:
+                client.writer.write(pings)
+                sent += len(pings)
+                await asyncio.sleep(0)
+            assert echo.close == (1013, "reading too slowly")
+            await eventually(lambda: not server.connections)
+
+    run(main())
+
+
+def test_a_client_that_pings_often_and_reads_its_pongs_stays(run: Run) -> None:
+    echo = Echo()
+
+    async def main() -> None:
+        limits = Limits(buffer_bytes=1000)
+        async with serve_echo(echo, limits=limits) as server, connected(server) as client:
+            await client.send(handshake())
+            await client.head()
+            for _ in range(100):
+                await client.send(frame(b"p" * 100, 9))
+                assert len(await client.reader.readexactly(102)) == 102
+            await client.send(frame(b"hello"))
+            assert await client.reader.readexactly(7) == b"\x81\x05hello"
+
+    run(main())
+
+
+def test_a_message_in_endless_empty_parts_takes_no_memory(run: Run) -> None:
+    echo = Echo()
+
+    async def main() -> None:
+        async with serve_echo(echo) as server, connected(server) as client:
+            await client.send(handshake())
+            await client.head()
+            await client.send(frame(b"a", fin=False) + frame(b"", 0, fin=False) * 100_000 + frame(b"", 9))
+            assert await client.reader.readexactly(2) == b"\x8a\x00"
+            assert echo.ws is not None
+            assert sys.getsizeof(echo.ws.parts) < 1000
+            await client.send(frame(b"b", 0))
+            assert await client.reader.readexactly(4) == b"\x81\x02ab"
 
     run(main())
 

@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol, cast
 
 from websockets.datastructures import Headers
-from websockets.frames import BINARY, CONT, TEXT, Close, Frame
+from websockets.frames import BINARY, CONT, PING, TEXT, Close, Frame
 from websockets.http11 import Request as Handshake
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
@@ -58,6 +58,7 @@ class WebSocket(asyncio.Protocol):
         "since",
         "text",
         "transport",
+        "unread_pongs",
     )
 
     def __init__(
@@ -73,7 +74,8 @@ class WebSocket(asyncio.Protocol):
         self.frames = frames
         self.handler = handler
         self.peer = peer
-        self.parts: list[bytes] | None = None
+        self.parts: bytearray | None = None
+        self.unread_pongs = 0
         self.text = True
         self.since = server.now
         self.pinged = False
@@ -157,12 +159,22 @@ class WebSocket(asyncio.Protocol):
             if frame.fin:
                 self._deliver(bytes(frame.data))
             else:
-                self.parts = [bytes(frame.data)]
+                self.parts = bytearray(frame.data)
         elif opcode is CONT and self.parts is not None:
-            self.parts.append(bytes(frame.data))
+            self.parts += frame.data
             if frame.fin:
-                data, self.parts = b"".join(self.parts), None
+                data, self.parts = bytes(self.parts), None
                 self._deliver(data)
+        elif opcode is PING:
+            self._count_pong(len(frame.data) + 2)
+
+    def _count_pong(self, size: int) -> None:
+        """Pongs go out by themselves: whoever pings on and on and reads none of them is reading too slowly."""
+        if self.transport is None or not self.transport.get_write_buffer_size():
+            self.unread_pongs = 0
+        self.unread_pongs += size
+        if self.unread_pongs > self.server.limits.buffer_bytes:
+            self.close(TRY_AGAIN_LATER, "reading too slowly")
 
     def _deliver(self, data: bytes) -> None:
         try:
