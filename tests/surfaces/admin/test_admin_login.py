@@ -1,5 +1,7 @@
+import http.client
 import json
 import re
+from contextlib import closing
 
 import pytest
 from admin_gate import PEOPLE, TOKEN, Browser, browser, gate, link
@@ -107,6 +109,27 @@ def test_an_operator_token_serves_programs_until_it_is_revoked(gateway):
     assert "token" not in json.dumps(gateway.admin.get("/api/operators"))
     gateway.admin.request("DELETE", "/api/operators/backup")
     assert bearer(gateway, "GET", "/api/approvals", made["token"]).status == 401
+
+
+@pytest.mark.parametrize("who", ["page", "program"])
+def test_an_open_event_stream_tells_nothing_once_its_login_is_gone(gateway, who):
+    person = browser(gateway)
+    if who == "page":
+        headers = {"Cookie": person.cookie, "Agent-Gate-Key": person.key}
+    else:
+        made = gateway.admin.request("POST", "/api/operators", {"name": "listener"})
+        headers = {"Authorization": f"Bearer {made['token']}"}
+    with closing(http.client.HTTPConnection(person.host, timeout=20)) as connection:
+        connection.request("GET", "/api/events", headers=headers)
+        stream = connection.getresponse()
+        assert stream.readline() == b": connected\n"
+        if who == "page":
+            person.send("DELETE", "/api/session")
+        else:
+            gateway.admin.request("DELETE", "/api/operators/listener")
+        waiting = gateway.call("light_set", {"room": f"cellar {who}"}, wait=0)
+        assert next((line for line in iter(stream.readline, b"") if b"approval" in line), None) is None
+    gateway.request("DELETE", f"/api/calls/{waiting.json['call']}")
 
 
 def test_an_operator_token_is_no_agent_token(gateway):

@@ -1,10 +1,13 @@
 """The admin listener: the page for browsers and the admin API, each behind its login."""
 
 import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import cast
 
 from agent_gate.core.strict import parse
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
-from agent_gate.net.http import Header, Request, Response, error_response, json_response
+from agent_gate.net.http import Header, Request, Response, StreamResponse, error_response, json_response
 from agent_gate.surfaces.admin.answers import PREFIX as ANSWERS
 from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
@@ -47,7 +50,19 @@ class AdminListener:
             return json_response(200, {"left": True}, (*PRIVATE, self._cookie(request, "", 0)))
         reply = await self._api.handle(request, visitor.person, visitor.channel)
         reply.headers = (*reply.headers, *PRIVATE)
+        if isinstance(reply, StreamResponse):
+            reply.chunks = self._while_let_in(request, cast(AsyncGenerator[bytes, None], reply.chunks))
         return reply
+
+    async def _while_let_in(
+        self, request: Request, chunks: AsyncGenerator[bytes, None]
+    ) -> AsyncIterator[bytes]:
+        """A stream tells nothing more once the session or token that opened it is gone."""
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                if not self._logins.still(request):
+                    return
+                yield chunk
 
     async def _open(self, request: Request) -> Response:
         """A browser follows a one-time link: `{link}` becomes a cookie and the key that goes with it."""

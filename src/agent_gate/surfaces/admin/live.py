@@ -1,7 +1,6 @@
 """What happens as it happens: approvals, the catalog, running calls and the record's growth as Server-Sent Events."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -17,7 +16,6 @@ from agent_gate.surfaces.admin.routes import FLAG, Ask, Reply, Route
 TICK = 1.0
 SILENT_TICKS = 15
 MOST_QUEUED = 5000
-LONGEST_FOR_A_PAGE = 600.0
 
 
 def event(kind: str, value: Any) -> bytes:
@@ -45,17 +43,13 @@ class Live:
         return StreamResponse(200, self._stream(brief=bool(ask.param("brief"))))
 
     async def _stream(self, *, brief: bool) -> AsyncIterator[bytes]:
-        """Events until the client leaves, and a comment now and then so that silence is never a broken line.
-
-        A page's stream ends now and then, so that it has to show again that its session still counts.
-        """
+        """Events until the client leaves, and a comment now and then so that silence is never a broken line."""
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         undo = self._subscribe(queue, shown.approval_row if brief else shown.approval)
         silent, seen = 0, self._glance()
-        end = self._admin.clock.monotonic() + (LONGEST_FOR_A_PAGE if brief else math.inf)
         try:
             yield b": connected\n\n"
-            while self._admin.clock.monotonic() < end:
+            while True:
                 try:
                     yield await asyncio.wait_for(queue.get(), TICK)
                     continue

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agent_gate.access.tokens import digest
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock
-from agent_gate.errors import Forbidden, RateLimited, Unauthorized
+from agent_gate.errors import Forbidden, GatewayError, RateLimited, Unauthorized
 from agent_gate.net.guard import Backoff
 from agent_gate.net.http import Request
 from agent_gate.surfaces.admin.keys import Key, Keys
@@ -110,6 +110,14 @@ class Logins:
         if request.method not in ("GET", "HEAD") and not same_origin(request):
             raise Forbidden("Only the operator's own page may send this; its Origin is missing or foreign")
         return Visitor(session.person, "page", session.name)
+
+    def still(self, request: Request) -> bool:
+        """Whether a request that was let in would be let in now: its session or token may be gone."""
+        try:
+            self.enter(request)
+        except GatewayError:
+            return False
+        return True
 
     def session(self, request: Request) -> Key | None:
         """The session of the request's cookie, if it is live."""
