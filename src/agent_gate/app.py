@@ -54,7 +54,7 @@ from agent_gate.net.http import Request, Response, StreamResponse, error_respons
 from agent_gate.net.limits import Limits
 from agent_gate.net.pool import Pool
 from agent_gate.net.server import Server
-from agent_gate.net.tls import CertificateFiles, ensure_certificate, fingerprint, server_context
+from agent_gate.net.tls import CertificateFiles, ensure_certificate, named_certificate, server_context
 from agent_gate.observe.metrics import Gauge, Metrics, Tally
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
@@ -442,7 +442,7 @@ class Gateway:
     def _certificate(self) -> CertificateFiles:
         tls, gateway = self.settings.gateway.tls, self.settings.gateway
         if tls.cert is not None and tls.key is not None:
-            return CertificateFiles(tls.cert, tls.key, fingerprint(tls.cert.read_text()))
+            return named_certificate(tls.cert, tls.key)
         return ensure_certificate(self.folder / "tls", [gateway.host, *tls.names])
 
     def handle(self, request: Request) -> Answered | Awaitable[Answered]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from rawhttp import GET, Client, connected, echo, serving
 from tests.net.conftest import Run
 from websockets.asyncio.client import connect
@@ -20,7 +21,7 @@ from agent_gate.net import tls
 from agent_gate.net.http import Request, Response, json_response
 from agent_gate.net.pool import NotSent, Pool, Target
 from agent_gate.net.server import Server
-from agent_gate.net.tls import ensure_certificate, fingerprint, server_context
+from agent_gate.net.tls import ensure_certificate, fingerprint, named_certificate, server_context
 from agent_gate.net.trust import client_context
 
 
@@ -71,6 +72,50 @@ def test_a_file_without_certificate_is_a_configuration_error(tmp_path: Path) -> 
         client_context(ca=tmp_path / "no.crt")
     with pytest.raises(ConfigError):
         client_context(fingerprint="sha256:12")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, b"\xff\xfe\x00", b"-----BEGIN CERTIFICATE-----\nabc!\n-----END CERTIFICATE-----\n", b"nothing"],
+)
+def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, data: bytes | None) -> None:
+    cert, key = tmp_path / "my.crt", tmp_path / "my.key"
+    if data is not None:
+        cert.write_bytes(data)
+    with pytest.raises(ConfigError, match=r"my\.crt"):
+        named_certificate(cert, key)
+
+
+def test_an_own_certificate_that_was_damaged_is_named_with_what_to_do(tmp_path: Path) -> None:
+    files = ensure_certificate(tmp_path)
+    files.cert.write_text("damaged")
+    with pytest.raises(ConfigError, match=r"gateway\.crt.*Remove it"):
+        ensure_certificate(tmp_path)
+
+
+def test_a_locked_key_is_refused_and_nobody_is_asked_for_its_passphrase(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    files = ensure_certificate(tmp_path)
+    key = serialization.load_pem_private_key(files.key.read_bytes(), None)
+    locked = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+    files.key.write_bytes(locked)
+    with pytest.raises(ConfigError, match="passphrase"):
+        server_context(files.cert, files.key)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_name_beyond_ascii_stands_in_the_certificate_as_on_the_wire(tmp_path: Path) -> None:
+    files = ensure_certificate(tmp_path, ["gäte.example"])
+    loaded = x509.load_pem_x509_certificate(files.cert.read_bytes())
+    names = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost", "xn--gte-qla.example"]
+    with pytest.raises(ConfigError, match=r"ä\.\.b"):
+        ensure_certificate(tmp_path / "other", ["ä..b"])
 
 
 def test_requests_and_websockets_go_over_tls_with_the_made_certificate(run: Run, tmp_path: Path) -> None:

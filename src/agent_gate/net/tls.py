@@ -38,7 +38,17 @@ def ensure_certificate(folder: Path, names: Iterable[str] = ()) -> CertificateFi
     if not (cert.is_file() and key.is_file()) or _expired(cert):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make(cert, key, [*LOOPBACK, *(name for name in names if name not in LOOPBACK)])
-    return CertificateFiles(cert, key, fingerprint(cert.read_text("ascii")))
+    return named_certificate(cert, key)
+
+
+def named_certificate(cert: Path, key: Path) -> CertificateFiles:
+    """The certificate and key in these files."""
+    try:
+        return CertificateFiles(cert, key, fingerprint(cert.read_text("latin-1")))
+    except OSError as error:
+        raise ConfigError(f"cannot read the certificate {cert}: {error.strerror or error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"cannot use the certificate {cert}: {error.message}") from None
 
 
 def fingerprint(pem: str) -> str:
@@ -46,7 +56,10 @@ def fingerprint(pem: str) -> str:
     match = PEM.search(pem)
     if match is None:
         raise ConfigError("there is no certificate in this PEM file")
-    return fingerprint_der(base64.b64decode(match[1]))
+    try:
+        return fingerprint_der(base64.b64decode(match[1]))
+    except ValueError:
+        raise ConfigError("the certificate in this PEM file is damaged") from None
 
 
 def server_context(cert: Path | str, key: Path | str) -> ssl.SSLContext:
@@ -54,15 +67,33 @@ def server_context(cert: Path | str, key: Path | str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    try:
-        context.load_cert_chain(cert, key)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"cannot use the certificate {cert} with the key {key}: {error}") from error
+    load_chain(context, cert, key)
     return context
 
 
+def load_chain(context: ssl.SSLContext, cert: Path | str, key: Path | str) -> None:
+    """Have the next handshakes use this certificate."""
+
+    def no_passphrase() -> str:
+        raise ConfigError(
+            f"the key {key} is locked with a passphrase, which nobody can type into a service. "
+            f"Unlock it: openssl pkey -in {key} -out unlocked.key"
+        )
+
+    try:
+        context.load_cert_chain(cert, key, no_passphrase)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"cannot use the certificate {cert} with the key {key}: {error}") from error
+
+
 def _expired(cert: Path) -> bool:
-    loaded = x509.load_pem_x509_certificate(cert.read_bytes())
+    try:
+        loaded = x509.load_pem_x509_certificate(cert.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"cannot use the gateway's own certificate {cert}: {error}. "
+            "Remove it to have another one made; clients that pin its fingerprint need the new one then"
+        ) from error
     return loaded.not_valid_after_utc <= datetime.now(UTC)
 
 
@@ -99,7 +130,11 @@ def _general_name(name: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
-        return x509.DNSName(name)
+        pass
+    try:
+        return x509.DNSName(name if name.isascii() else name.encode("idna").decode("ascii"))
+    except ValueError as error:
+        raise ConfigError(f"{name!r} cannot stand in a certificate: {error}") from None
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
