@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Awaitable, Mapping
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
@@ -54,7 +55,13 @@ from agent_gate.net.http import Request, Response, StreamResponse, error_respons
 from agent_gate.net.limits import Limits
 from agent_gate.net.pool import Pool
 from agent_gate.net.server import Server
-from agent_gate.net.tls import CertificateFiles, ensure_certificate, named_certificate, server_context
+from agent_gate.net.tls import (
+    CertificateFiles,
+    ensure_certificate,
+    load_chain,
+    named_certificate,
+    server_context,
+)
 from agent_gate.observe.metrics import Gauge, Metrics, Tally
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
@@ -89,6 +96,19 @@ META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
 MCP_PATHS = (b"/mcp", b"/.well-known/")
 REST_PATHS = (b"/api/", b"/openapi.json")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+AT_START = (
+    "gateway.id",
+    "gateway.host",
+    "gateway.port",
+    "admin",
+    "storage",
+    "results.retention_days",
+    "limits.hold",
+    "limits.max_request_bytes",
+    "limits.max_connections",
+    "telemetry",
+    "log",
+)
 
 
 def policy_of(loaded: Loaded) -> Policy:
@@ -128,12 +148,13 @@ class Gateway:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.loaded = load(options.config, options.permissions)
-        self.settings = with_options(self.loaded.settings, options)
+        self.settings = self.started = with_options(self.loaded.settings, options)
         self.folder = self.settings.storage.path.absolute().parent
         self.clock = SystemClock()
         self.redactor = Redactor(self.loaded.secrets)
         self.metrics = Metrics()
         self.certificate: CertificateFiles | None = None
+        self.context: SSLContext | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._reload_fault = ""
         self._reloading = asyncio.Lock()
@@ -168,7 +189,7 @@ class Gateway:
         places = self._places(settings)
         self._make_surfaces()
         self._measure()
-        await self.supervisor.start(plans(settings, self.toolbox()))
+        await self.supervisor.start(plans(settings, self.toolbox(settings)))
         await recover(self.calls, self.store, self.inbox, self.clock)
         self._spawn(self.sweeper.run())
         await self._listen()
@@ -354,13 +375,13 @@ class Gateway:
             key: source for key, source in self.supervisor.sources().items() if isinstance(source, McpSource)
         }
 
-    def toolbox(self) -> Toolbox:
+    def toolbox(self, settings: Settings) -> Toolbox:
         return Toolbox(
             pool=self.pool,
             announce=self.supervisor.announce,
             memory=self.pins,
             clock=self.clock,
-            max_bytes=self.settings.limits.max_result_bytes,
+            max_bytes=settings.limits.max_result_bytes,
         )
 
     def _store_settings(self) -> StoreSettings:
@@ -407,28 +428,26 @@ class Gateway:
 
     async def _listen(self) -> None:
         gateway, admin, limits = self.settings.gateway, self.settings.admin, self.settings.limits
-        context = None
-        if not self.options.insecure:
-            self.certificate = self._certificate()
-            context = server_context(self.certificate.cert, self.certificate.key)
+        self.certificate = self._certificate(self.settings)
+        if self.certificate is not None:
+            self.context = server_context(self.certificate.cert, self.certificate.key)
         bounds = Limits(body_bytes=limits.max_request_bytes, connections=limits.max_connections)
-        self.guard = HostGuard([gateway.host, *gateway.tls.names], 0, gateway.allowed_hosts)
+        nobody = HostGuard((), 0)
         self.public = Server(
-            self.handle, upgrade=self.websocket.upgrade, guard=self.guard, limits=bounds, ssl=context
+            self.handle, upgrade=self.websocket.upgrade, guard=nobody, limits=bounds, ssl=self.context
         )
+        # Plain on loopback, where browsers distrust private certificates; TLS elsewhere.
+        secure = None if admin.host in LOOPBACK else self.context
+        self.page = Server(self.operators.handle, guard=nobody, ssl=secure)
         self.socket = Server(self._handle_socket)
         await self.public.start(gateway.host, gateway.port)
-        self.public.guard = HostGuard(
-            [gateway.host, self.public.address, *gateway.tls.names], self.public.port, gateway.allowed_hosts
-        )
+        self.public.guard = self._guard(self.public, gateway.host, self.settings, self.certificate)
         await self.socket.start_unix(admin.socket)
-        await self._listen_for_operators(context)
+        await self._listen_for_operators(admin)
+        self.page.guard = self._guard(self.page, admin.host, self.settings, self.certificate)
 
-    async def _listen_for_operators(self, context: SSLContext | None) -> None:
-        """The page and its API. Plain on loopback, where browsers distrust private certificates; TLS elsewhere."""
-        admin, allowed = self.settings.admin, self.settings.gateway.allowed_hosts
-        secure = None if admin.host in LOOPBACK else context
-        self.page = Server(self.operators.handle, guard=HostGuard((), 0), ssl=secure)
+    async def _listen_for_operators(self, admin: AdminSettings) -> None:
+        """The page and its API."""
         try:
             await self.page.start(admin.host, admin.port)
         except ConfigError as error:
@@ -436,14 +455,33 @@ class Gateway:
                 raise
             log.warning("The page's usual port is taken; it gets another", extra={"why": error.message})
             await self.page.start(admin.host, 0)
-        self.page.guard = HostGuard([admin.host, self.page.address], self.page.port, allowed)
         self.logins.cookie = f"agent_gate_{self.page.port}"
 
-    def _certificate(self) -> CertificateFiles:
-        tls, gateway = self.settings.gateway.tls, self.settings.gateway
+    def _guard(
+        self, server: Server, host: str, settings: Settings, certificate: CertificateFiles | None
+    ) -> HostGuard:
+        """A listener answers to loopback, its own address, the certificate's names, and those allowed."""
+        gateway = settings.gateway
+        names = [host, server.address, *gateway.tls.names, *(certificate.names if certificate else ())]
+        return HostGuard(names, server.port, gateway.allowed_hosts)
+
+    def _certificate(self, settings: Settings) -> CertificateFiles | None:
+        if self.options.insecure:
+            return None
+        tls = settings.gateway.tls
         if tls.cert is not None and tls.key is not None:
             return named_certificate(tls.cert, tls.key)
-        return ensure_certificate(self.folder / "tls", [gateway.host, *tls.names])
+        return ensure_certificate(self.folder / "tls", [settings.gateway.host, *tls.names])
+
+    def files(self) -> list[Path]:
+        """What was read, and is read again when it changes."""
+        tls = self.settings.gateway.tls
+        return [*self.loaded.files, *(file for file in (tls.cert, tls.key) if file is not None)]
+
+    def warnings(self) -> list[str]:
+        """What the configuration says that may not be meant, and what of it does not count yet."""
+        changed = (key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started))
+        return [*self.loaded.warnings, *(f"{key} was changed; it counts after a restart" for key in changed)]
 
     def handle(self, request: Request) -> Answered | Awaitable[Answered]:
         """Where each public path goes. Everything but health asks for a token in its own surface."""
@@ -507,10 +545,10 @@ class Gateway:
         return (named.passphrase if named else None) or self.settings.approvers.passphrase
 
     def url(self) -> str:
-        return address_of(self.settings.gateway.host, self.public)
+        return address_of(self.started.gateway.host, self.public)
 
     def admin_url(self) -> str:
-        return address_of(self.settings.admin.host, self.page)
+        return address_of(self.started.admin.host, self.page)
 
     def login_url(self) -> str:
         """A fresh one-time link to the operator's page."""
@@ -521,7 +559,7 @@ class Gateway:
         return {
             "url": self.url(),
             "admin": self.admin_url(),
-            "socket": str(self.settings.admin.socket),
+            "socket": str(self.started.admin.socket),
             "pid": os.getpid(),
             "fingerprint": self.certificate.fingerprint if self.certificate else None,
         }
@@ -540,7 +578,7 @@ class Gateway:
             "running_calls": len(self.calls.running()),
             "store_fault": self.store.fault,
             "reload_fault": self._reload_fault or None,
-            "warnings": list(self.loaded.warnings),
+            "warnings": self.warnings(),
         }
 
     async def reload(self) -> list[str]:
@@ -552,8 +590,12 @@ class Gateway:
         try:
             loaded = load(self.options.config, self.options.permissions)
             settings = with_options(loaded.settings, self.options)
-            wanted = plans(settings, self.toolbox())
+            wanted = plans(settings, self.toolbox(settings))
             places = self._places(settings)
+            certificate = self._certificate(settings)
+            public = self._guard(self.public, self.started.gateway.host, settings, certificate)
+            page = self._guard(self.page, self.started.admin.host, settings, certificate)
+            self._secure(certificate)
         except ConfigError as error:
             self._reload_fault = error.message
             log.error(
@@ -566,6 +608,7 @@ class Gateway:
         self.redactor.learn(loaded.secrets)
         self.policy = self.decide.policy = policy_of(loaded)
         self.view.hides = self.policy.hides
+        self.public.guard, self.page.guard = public, page
         self._refresh_agents()
         self.calls.asking.timeout = settings.approval_timeout
         self.shaper.default = settings.results.budget
@@ -575,7 +618,14 @@ class Gateway:
             await self.dispatcher.stop()
             await self.dispatcher.start(places)
         log.info("The configuration was reloaded")
-        return list(loaded.warnings)
+        return self.warnings()
+
+    def _secure(self, certificate: CertificateFiles | None) -> None:
+        """Have the next handshakes use this certificate, once it has shown that it can be used."""
+        if certificate is not None and self.context is not None:
+            server_context(certificate.cert, certificate.key)
+            load_chain(self.context, certificate.cert, certificate.key)
+            self.certificate = certificate
 
     async def stop(self) -> None:
         """Answer what is under way, all of it by one deadline, then close everything."""

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -16,6 +17,7 @@ import pytest
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.processes import eventually
 
+from agent_gate.net.tls import ensure_certificate
 from agent_gate.net.trust import fingerprint_der
 
 CONFIG = """
@@ -179,6 +181,56 @@ def test_a_good_reload_takes_effect_and_a_bad_one_keeps_the_old_rules(tmp_path, 
         (tmp_path / "permissions.yaml").write_text('rules: [{pattern: "write", action: deny}]')
         eventually(lambda: gateway.call("write", {"n": 3}, wait=0).status == 403)
         assert gateway.admin.get("/api/status")["reload_fault"] is None
+
+
+def test_an_allowed_host_counts_after_a_reload_and_what_needs_a_restart_is_named(tmp_path, files):
+    def asked():
+        return gateway.request("GET", "/health", headers={"Host": "gate.example"}).status
+
+    with running(tmp_path, files, "--insecure") as gateway:
+        assert asked() == 403
+        changed = files["config.yaml"].replace(
+            "{id: t, port: 0}", "{id: t, port: 0, host: 127.0.0.2, allowed_hosts: [gate.example]}"
+        )
+        (tmp_path / "config.yaml").write_text(changed)
+        reloaded = gateway.admin.request("POST", "/api/reload", {})
+        assert reloaded["warnings"] == ["gateway.host was changed; it counts after a restart"]
+        assert asked() == 200
+        assert gateway.admin.get("/api/status")["url"] == gateway.url
+        (tmp_path / "config.yaml").write_text(changed.replace("gate.example", '"https://gate.example"'))
+        assert "https://gate.example" in eventually(lambda: gateway.admin.get("/api/status")["reload_fault"])
+        assert asked() == 200
+
+
+def test_a_renewed_certificate_is_taken_over_and_its_names_are_answered_to(tmp_path, files):
+    def seen():
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=10)
+        try:
+            connection.request("GET", "/health", headers={"Host": "gate.example"})
+            shown = fingerprint_der(connection.sock.getpeercert(binary_form=True))
+            return shown, connection.getresponse().status
+        finally:
+            connection.close()
+
+    first, second = (
+        ensure_certificate(tmp_path / name, names)
+        for name, names in (("first", ["other.example"]), ("second", ["gate.example"]))
+    )
+    for one, name in ((first.cert, "my.crt"), (first.key, "my.key")):
+        shutil.copy(one, tmp_path / name)
+    config = files["config.yaml"].replace("port: 0}", "port: 0, tls: {cert: my.crt, key: my.key}}", 1)
+    with running(tmp_path, files | {"config.yaml": config}) as gateway:
+        port = int(gateway.url.rpartition(":")[2])
+        assert seen() == (first.fingerprint, 403)
+        (tmp_path / "my.crt").write_text("not yet whole")
+        eventually(lambda: "my.crt" in (gateway.admin.get("/api/status")["reload_fault"] or ""))
+        assert seen() == (first.fingerprint, 403)
+        shutil.copy(second.key, tmp_path / "my.key")
+        shutil.copy(second.cert, tmp_path / "my.crt")
+        eventually(lambda: seen() == (second.fingerprint, 200))
+        assert gateway.admin.get("/api/status")["fingerprint"] == second.fingerprint
 
 
 def test_reloads_that_meet_are_done_one_after_the_other(tmp_path, files):

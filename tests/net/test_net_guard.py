@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from agent_gate.errors import ConfigError
 from agent_gate.net.guard import Backoff, HostGuard
 from agent_gate.net.http import Request
 
@@ -79,6 +80,12 @@ def test_a_refusal_says_what_to_configure_and_shows_no_control_characters() -> N
     assert error["code"] == "FORBIDDEN"
     assert "my-box.lan" in error["message"]
     assert "gateway.allowed_hosts" in error["message"]
+
+
+@pytest.mark.parametrize("entry", ["https://gate.example.com", "*", "gate.example.com/", "", "ä..b"])
+def test_an_allowed_host_that_no_request_could_name_is_refused_in_words(entry: str) -> None:
+    with pytest.raises(ConfigError, match="is not a host"):
+        HostGuard((), 8443, [entry])
 
 
 def test_the_wildcard_address_is_never_a_host() -> None:

@@ -8,6 +8,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from agent_gate.errors import ConfigError
 from agent_gate.net.http import Request, Response, refusal
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -59,7 +60,10 @@ class HostGuard:
 def bracketed(name: str) -> bytes:
     """A host name or address as it stands in a Host header."""
     plain = name.strip().lower().removeprefix("[").removesuffix("]")
-    return (f"[{plain}]" if ":" in plain else plain).encode("idna" if not plain.isascii() else "ascii")
+    try:
+        return (f"[{plain}]" if ":" in plain else plain).encode("idna" if not plain.isascii() else "ascii")
+    except UnicodeError as error:
+        raise ConfigError(f"{name!r} is not a host name: {error}") from None
 
 
 def _allowed(name: str, port: int) -> set[bytes]:
@@ -68,7 +72,12 @@ def _allowed(name: str, port: int) -> set[bytes]:
     if match is not None and match[2] is not None:
         host = match[0]
         return {host, match[1]} if int(match[2]) in DEFAULT_PORTS else {host}
-    return {bracketed(name), bracketed(name) + b":%d" % port}
+    host = bracketed(name)
+    if not HOST.fullmatch(host):
+        raise ConfigError(
+            f"gateway.allowed_hosts: {name!r} is not a host; write host or host:port, such as gate.example.com"
+        )
+    return {host, host + b":%d" % port}
 
 
 def _shown(value: bytes) -> str:

@@ -25,11 +25,12 @@ PEM = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", r
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Where the certificate and its key are, and the fingerprint that clients pin."""
+    """Where the certificate and its key are, the fingerprint that clients pin, and the names it is for."""
 
     cert: Path
     key: Path
     fingerprint: str
+    names: tuple[str, ...] = ()
 
 
 def ensure_certificate(folder: Path, names: Iterable[str] = ()) -> CertificateFiles:
@@ -44,7 +45,8 @@ def ensure_certificate(folder: Path, names: Iterable[str] = ()) -> CertificateFi
 def named_certificate(cert: Path, key: Path) -> CertificateFiles:
     """The certificate and key in these files."""
     try:
-        return CertificateFiles(cert, key, fingerprint(cert.read_text("latin-1")))
+        pem = cert.read_bytes()
+        return CertificateFiles(cert, key, fingerprint(pem.decode("latin-1")), names_in(pem))
     except OSError as error:
         raise ConfigError(f"cannot read the certificate {cert}: {error.strerror or error}") from error
     except ConfigError as error:
@@ -60,6 +62,19 @@ def fingerprint(pem: str) -> str:
         return fingerprint_der(base64.b64decode(match[1]))
     except ValueError:
         raise ConfigError("the certificate in this PEM file is damaged") from None
+
+
+def names_in(pem: bytes) -> tuple[str, ...]:
+    """The names and addresses that the first certificate in a PEM file is for; none that stand for many."""
+    try:
+        found = x509.load_pem_x509_certificate(pem).extensions
+        names = found.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    except ValueError:
+        raise ConfigError("the certificate in this PEM file is damaged") from None
+    addresses = (str(address) for address in names.get_values_for_type(x509.IPAddress))
+    return (*(name for name in names.get_values_for_type(x509.DNSName) if "*" not in name), *addresses)
 
 
 def server_context(cert: Path | str, key: Path | str) -> ssl.SSLContext:

@@ -39,7 +39,7 @@ async def watch_files(gateway: Gateway, changed: asyncio.Event) -> None:
 
 def stamps(gateway: Gateway) -> dict[Path, tuple[int, int]]:
     found = {}
-    for path in gateway.loaded.files:
+    for path in gateway.files():
         with contextlib.suppress(OSError):
             info = path.stat()
             found[path] = (info.st_mtime_ns, info.st_size)
