@@ -33,7 +33,8 @@ async function send(method, path, { body, signal } = {}) {
   }
   if (reply.ok) return reply;
   const error = await failure(reply);
-  if (error.status === 401 && !path.startsWith("/api/approvals")) dispatchEvent(new CustomEvent("logged-out"));
+  // Without a challenge, a 401 is about the passphrase; the session still counts.
+  if (reply.headers.has("www-authenticate")) dispatchEvent(new CustomEvent("logged-out"));
   throw error;
 }
 

@@ -125,6 +125,22 @@ def test_the_passphrase_is_asked_for_with_every_answer(tab, tmp_path):
         assert call.reply().json["status"] == "executed"
 
 
+def test_a_wrong_passphrase_for_a_rule_is_said_and_logs_nobody_out(tab, tmp_path):
+    with house(tmp_path, "approvers: {passphrase: open-sesame-all}") as (gateway, _api):
+        page = opened(tab, gateway)
+        gateway.call("light_set", {"room": "hall"}, wait=0)
+        page.click(f"{ROW} >> text=light_set(hall)")
+        page.click("button:has-text('Make a rule')")
+        page.click("dialog button:has-text('Write it')")
+        page.fill("dialog input[type=password]", "wrong")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=This gateway wants the approver's passphrase")
+        page.click("dialog button:has-text('Write it')")
+        page.fill("dialog input[type=password]", "open-sesame-all")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=counts from now on")
+
+
 def test_an_agent_is_made_tried_and_revoked_on_the_page(tab, home):
     gateway, _api = home
     page = opened(tab, gateway, "agents")
