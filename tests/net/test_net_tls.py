@@ -240,6 +240,34 @@ def test_the_unix_socket_is_private_and_tells_the_peers_uid(run: Run, tmp_path: 
     run(main())
 
 
+def test_a_gateway_that_ends_leaves_the_socket_of_its_successor_alone(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "run" / "admin.sock"
+
+    async def main() -> None:
+        asked, go_on = asyncio.Event(), asyncio.Event()
+
+        async def waiting(_request: Request) -> Response:
+            asked.set()
+            await go_on.wait()
+            return Response(200)
+
+        old = Server(waiting)
+        await old.start_unix(path)
+        client = Client(*await asyncio.open_unix_connection(path))
+        await client.send(GET)
+        await asked.wait()
+        ending = asyncio.create_task(old.drain(10))
+        await asyncio.sleep(0)
+        async with serving(echo, path=path):
+            go_on.set()
+            await ending
+            await client.close()
+            assert path.is_socket()
+        assert not path.exists()
+
+    run(main())
+
+
 def test_a_stale_socket_is_replaced_but_a_live_one_never(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
     stale = socket.socket(socket.AF_UNIX)

@@ -133,6 +133,9 @@ class Server:
     async def drain(self, seconds: float) -> None:
         """Stop accepting, let requests in flight be answered for up to `seconds`, then close everything."""
         self.draining = True
+        if self._unix is not None:
+            # Before the path is free for a successor, whose socket must stay.
+            self._unix.unlink(missing_ok=True)
         if self._listener is not None:
             self._listener.close()
         deadline = self.loop.time() + seconds
@@ -164,8 +167,6 @@ class Server:
             await asyncio.wait(tasks)
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if self._unix is not None:
-            self._unix.unlink(missing_ok=True)
 
 
 def bind_unix(path: Path) -> socket.socket:
