@@ -255,6 +255,18 @@ def test_each_question_is_told_once_across_failures_and_restarts(tmp_path):
     asyncio.run(main())
 
 
+def test_what_a_reload_stopped_can_be_stopped_again_at_the_end(tmp_path):
+    async def main():
+        store, clock, inbox = await world(tmp_path)
+        dispatcher = Dispatcher(store, inbox, clock, Metrics())
+        await dispatcher.start([Place(channel=Recorder())])
+        await dispatcher.stop()
+        await dispatcher.stop()
+        await store.close()
+
+    asyncio.run(main())
+
+
 def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)

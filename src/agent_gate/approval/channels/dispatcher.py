@@ -121,7 +121,8 @@ class Dispatcher:
         )
 
     async def stop(self) -> None:
-        self._undo()
+        undo, self._undo = self._undo, lambda: None
+        undo()
         tasks, self._tasks = self._tasks, set()
         for task in tasks:
             task.cancel()
