@@ -156,6 +156,7 @@ class Gateway:
         self.certificate: CertificateFiles | None = None
         self.context: SSLContext | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._servers: list[Server] = []
         self._reload_fault = ""
         self._reloading = asyncio.Lock()
         self.exporter: Any = None
@@ -192,7 +193,11 @@ class Gateway:
         await self.supervisor.start(plans(settings, self.toolbox(settings)))
         await recover(self.calls, self.store, self.inbox, self.clock)
         self._spawn(self.sweeper.run())
-        await self._listen()
+        try:
+            await self._listen()
+        except Exception:
+            await self._give_up()
+            raise
         await self.dispatcher.start(places)
 
     def _make_calls(self) -> Calls:
@@ -441,8 +446,10 @@ class Gateway:
         self.page = Server(self.operators.handle, guard=nobody, ssl=secure)
         self.socket = Server(self._handle_socket)
         await self.public.start(gateway.host, gateway.port)
+        self._servers.append(self.public)
         self.public.guard = self._guard(self.public, gateway.host, self.settings, self.certificate)
         await self.socket.start_unix(admin.socket)
+        self._servers.append(self.socket)
         await self._listen_for_operators(admin)
         self.page.guard = self._guard(self.page, admin.host, self.settings, self.certificate)
 
@@ -640,6 +647,16 @@ class Gateway:
         await self.public.drain(left())
         await asyncio.gather(self.socket.drain(0.5), self.page.drain(0.5))
         await self.dispatcher.stop()
+        await self._close()
+
+    async def _give_up(self) -> None:
+        """Nobody can be served: let what recovery took up end, as it would at a stop, and close everything."""
+        await self.calls.drain(self.settings.limits.drain)
+        for server in self._servers:
+            await server.drain(0)
+        await self._close()
+
+    async def _close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -17,6 +17,7 @@ import pytest
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.processes import eventually
 
+from agent_gate.errors import GatewayError
 from agent_gate.net.tls import ensure_certificate
 from agent_gate.net.trust import fingerprint_der
 
@@ -271,6 +272,40 @@ def test_a_question_survives_the_kill_and_the_same_answer_then_works(tmp_path, f
         assert gateway.story(call) == ["pending", "approved", "dispatching", "completed"]
     finally:
         gateway.stop()
+
+
+def test_a_start_that_fails_lets_the_calls_it_took_up_end(tmp_path, files, api):
+    reached, release = threading.Event(), threading.Event()
+
+    def slow(handler, body):
+        reached.set()
+        release.wait(10)
+        return 200, {}, b"{}"
+
+    gateway = Gateway(tmp_path, "--insecure", env={"AGENT_GATE_FAILPOINT": "after_approve_commit"})
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    gateway.start()
+    call = gateway.call("write", wait=0).json["call"]
+    with pytest.raises(GatewayError):
+        gateway.answer()
+    gateway.stop()
+    api.replies["/write"] = slow
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        (tmp_path / "config.yaml").write_text(
+            files["config.yaml"].replace("admin: {port: 0", f"admin: {{port: {port}")
+        )
+        refused = Gateway(tmp_path, "--insecure")
+        threading.Thread(target=lambda: reached.wait(10) and release.set()).start()
+        with pytest.raises(AssertionError, match=f"cannot listen on 127.0.0.1:{port}"):
+            refused.start()
+    left = (tmp_path / "data" / "admin.sock").exists()
+    with running(tmp_path, files, "--insecure") as again:
+        assert again.story(call) == ["pending", "approved", "dispatching", "completed"]
+    assert (len(api.requests), left) == (1, False)
 
 
 def test_a_call_that_ran_when_the_gateway_died_is_unknown_and_is_not_run_again(tmp_path, files, api):

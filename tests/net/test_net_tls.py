@@ -240,6 +240,12 @@ def test_the_unix_socket_is_private_and_tells_the_peers_uid(run: Run, tmp_path: 
     run(main())
 
 
+def test_a_socket_folder_that_cannot_be_made_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(ConfigError, match="file/run"):
+        run(Server(echo).start_unix(tmp_path / "file" / "run" / "admin.sock"))
+
+
 def test_a_gateway_that_ends_leaves_the_socket_of_its_successor_alone(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "run" / "admin.sock"
 

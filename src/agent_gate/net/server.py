@@ -188,7 +188,10 @@ def bind_unix(path: Path) -> socket.socket:
 
 def _private_folder(folder: Path) -> None:
     """Make the socket's folder with mode 0700, or check that nobody else can write into it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make the socket's folder {folder}: {error.strerror or error}") from error
     info = folder.lstat()
     if not stat.S_ISDIR(info.st_mode):
         raise ConfigError(f"the socket's folder {folder} is a symlink or no folder; name a real folder")
