@@ -204,12 +204,13 @@ class Gateway:
         """The two lists every call passes, joined by the record."""
         store, clock, metrics = self.store, self.clock, self.metrics
         self.decide, self.ahead = Decide(self.policy, self.grants, metrics), Ahead(store)
+        self.answering = Answer(self.supervisor, self.sweeper, clock, self.settings.limits.timeout)
         refusals = self.refusals = Refusals(store, clock, metrics, self.redactor)
         admit: list[AdmitStage] = [quota(Quota(clock)), resolve(self.shelf), validate, self.decide]
         perform: list[PerformStage] = [
             Claim(store, clock, self.ahead),
             bucket(self.supervisor),
-            Answer(self.supervisor, self.sweeper, clock),
+            self.answering,
             shape(self.shaper, metrics),
             Settle(store, clock, self.ahead, metrics, self.redactor),
         ]
@@ -618,6 +619,7 @@ class Gateway:
         self.public.guard, self.page.guard = public, page
         self._refresh_agents()
         self.calls.asking.timeout = settings.approval_timeout
+        self.answering.timeout = settings.limits.timeout
         self.shaper.default = settings.results.budget
         await self.supervisor.reload(wanted)
         self.mcp.changed()

@@ -203,6 +203,24 @@ def test_an_allowed_host_counts_after_a_reload_and_what_needs_a_restart_is_named
         assert asked() == 200
 
 
+@pytest.mark.parametrize("when", ["start", "reload"])
+def test_a_call_runs_no_longer_than_the_general_limit(tmp_path, files, api, when):
+    over = threading.Event()
+    api.replies["/read"] = lambda handler, body: over.wait(20) and (200, {}, b"{}")
+    limited = files["config.yaml"] + "limits: {timeout: 0.2}\n"
+    if when == "start":
+        files["config.yaml"] = limited
+    try:
+        with running(tmp_path, files, "--insecure") as gateway:
+            (tmp_path / "config.yaml").write_text(limited)
+            assert gateway.admin.request("POST", "/api/reload", {})["warnings"] == []
+            late = gateway.call("read", timeout=5)
+            assert (late.status, late.json["error"]["code"]) == (504, "TIMEOUT")
+            over.set()
+    finally:
+        over.set()
+
+
 def test_a_renewed_certificate_is_taken_over_and_its_names_are_answered_to(tmp_path, files):
     def seen():
         context = ssl.create_default_context()

@@ -12,7 +12,7 @@ from agent_gate.calls import entries
 from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.core.call import Case, Outcome, Result, State
-from agent_gate.core.ports import Clock, Job
+from agent_gate.core.ports import DEFAULT_TIMEOUT, Clock, Job
 from agent_gate.errors import (
     ApprovalDenied,
     CallTimeout,
@@ -29,7 +29,6 @@ from agent_gate.results.kept import keep, upstream_said
 from agent_gate.store.statement import Conflict, Statement, Store
 
 log = logging.getLogger("agent_gate.calls")
-DEFAULT_TIMEOUT = 60.0
 BYTES_PER_TOKEN = 4
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 REMEMBER_KEY = (
@@ -125,17 +124,14 @@ def bucket(sources: Answering) -> Stage:
     return stage
 
 
-def timeout_of(case: Case) -> float:
-    """The tool's own limit, shortened by what the caller wants to wait."""
-    limit = case.tool.definition.timeout or DEFAULT_TIMEOUT
-    return min(limit, case.call.timeout) if case.call.timeout else limit
-
-
 class Answer:
-    """Let the source execute once, under a deadline that starts now."""
+    """Let the source execute once, under a deadline that starts now; `timeout` is for tools without their own."""
 
-    def __init__(self, sources: Answering, sweeper: Sweeper, clock: Clock) -> None:
+    def __init__(
+        self, sources: Answering, sweeper: Sweeper, clock: Clock, timeout: float = DEFAULT_TIMEOUT
+    ) -> None:
         self._sources, self._sweeper, self._clock = sources, sweeper, clock
+        self.timeout = timeout
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -148,15 +144,19 @@ class Answer:
             return
         case = performance.case
         began = self._clock.monotonic()
-        performance.deadline = began + timeout_of(case)
+        limit = case.tool.definition.timeout or self.timeout
+        wait = min(limit, case.call.timeout) if case.call.timeout else limit
+        performance.deadline = began + wait
         performance.task = asyncio.current_task(self._loop)
         self._sweeper.watch(performance)
         try:
-            performance.result = await self._sources.answer(Job(case=case, deadline=performance.deadline))
+            performance.result = await self._sources.answer(
+                Job(case=case, deadline=performance.deadline, limit=limit)
+            )
         except GatewayError as error:
             performance.error = without_secrets(error, case)
         except asyncio.CancelledError:
-            performance.error = self._interrupted(performance)
+            performance.error = self._interrupted(performance, wait)
         except Exception:  # the boundary: a fault in a source must not leave its call without an end
             log.exception("The source %s broke on a call", case.tool.source, extra={"call": case.call.id})
             performance.error = OutcomeUnknown(
@@ -170,14 +170,12 @@ class Answer:
         if failpoint.armed:
             failpoint.reach("after_upstream_reply")
 
-    def _interrupted(self, performance: Performance) -> GatewayError:
+    def _interrupted(self, performance: Performance, waited: float) -> GatewayError:
         """What a cancellation means: our own deadline, the caller's wish, or the process stopping."""
         assert performance.task is not None
         performance.task.uncancel()
         if performance.timed_out:
-            return CallTimeout(
-                f"The tool did not answer within {timeout_of(performance.case):g} s. {MAY_HAVE_RUN}"
-            )
+            return CallTimeout(f"The tool did not answer within {waited:g} s. {MAY_HAVE_RUN}")
         why = (
             "The caller cancelled while the tool ran"
             if performance.cancelled

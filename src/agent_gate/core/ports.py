@@ -45,11 +45,18 @@ class Conversation(Protocol):
         ...
 
 
+DEFAULT_TIMEOUT = 60.0
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One execution handed to a source: run `case` once, before `deadline` (monotonic)."""
+    """One execution handed to a source: run `case` once, before `deadline` (monotonic).
+
+    `limit` is how many seconds the tool has where its caller does not give it less.
+    """
 
     case: Case
     deadline: float
+    limit: float = DEFAULT_TIMEOUT
 
     @property
     def arguments(self) -> Mapping[str, Json]:

@@ -5,7 +5,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
-from agent_gate.calls.perform import DEFAULT_TIMEOUT
 from agent_gate.core.call import Result
 from agent_gate.core.ports import Clock, Job, Plan
 from agent_gate.core.tool import Definition
@@ -191,8 +190,8 @@ class Keeper:
 
     def _hurried(self, job: Job) -> bool:
         """Whether a caller that gave less time than the tool has ran out of it, which proves nothing for others."""
-        given, limit = job.case.call.timeout, job.case.tool.definition.timeout or DEFAULT_TIMEOUT
-        return given is not None and given < limit and self._clock.monotonic() >= job.deadline
+        given = job.case.call.timeout
+        return given is not None and given < job.limit and self._clock.monotonic() >= job.deadline
 
     async def _connected(self, deadline: float) -> None:
         self._wanted.set()
