@@ -12,6 +12,7 @@ from agent_gate.core.call import Caller
 from agent_gate.errors import Unauthorized
 
 MOST_REMEMBERED = 10_000
+LONGEST_REMEMBERED = 256
 UNSAID = "Not authenticated: send the agent's token as Authorization: Bearer TOKEN"
 
 
@@ -89,6 +90,6 @@ class Tokens:
         caller = self._headers.get(header)
         if caller is None:
             caller = self.authenticate(bearer(header))
-            if len(self._headers) < MOST_REMEMBERED:
+            if len(self._headers) < MOST_REMEMBERED and len(header) <= LONGEST_REMEMBERED:
                 self._headers[header] = caller
         return caller
