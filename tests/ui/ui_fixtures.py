@@ -13,6 +13,7 @@ import msgspec
 from agent_gate.errors import DependencyUnavailable, Unauthorized
 from agent_gate.net.http import StreamResponse, error_response, json_response
 from agent_gate.net.server import Server
+from agent_gate.surfaces.admin.listener import CHALLENGE
 from agent_gate.surfaces.admin.page import Page, folder
 
 NOW = time.time()
@@ -249,7 +250,7 @@ class Fixtures:
                 DependencyUnavailable("The store cannot be written: no space left on device. Free some space")
             )
         if self.state == "logged out":
-            return error_response(Unauthorized("Log in first"))
+            return error_response(Unauthorized("Log in first"), (CHALLENGE,))
         found = self._answers[self.state].get(request.path)
         return (
             json_response(200, found)

@@ -73,7 +73,8 @@ def test_what_another_page_makes_a_browser_send_is_refused(gateway, headers):
 def test_logging_out_ends_the_session(gateway):
     person = browser(gateway)
     assert person.send("DELETE", "/api/session").status == 200
-    assert person.send("GET", "/api/approvals").status == 401
+    refused = person.send("GET", "/api/approvals")
+    assert (refused.status, "www-authenticate" in refused.headers) == (401, True)
 
 
 def test_an_agents_token_opens_nothing_on_the_admin_listener(gateway):
@@ -160,7 +161,8 @@ def test_a_person_with_a_passphrase_gives_it_with_every_answer(gateway):
     assert ben.get("/api/me")["passphrase"] is True
     [approval] = ben.get("/api/approvals")
     path = f"/api/approvals/{approval['id']}"
-    assert ben.send("POST", path, APPROVE).status == 401
+    refused = ben.send("POST", path, APPROVE)
+    assert (refused.status, "www-authenticate" in refused.headers) == (401, False)
     assert ben.send("POST", path, APPROVE | {"passphrase": "wrong"}).status == 401
     assert ben.send("POST", "/api/approvals", APPROVE | {"ids": [approval["id"]]}).status == 401
     assert ben.post(path, APPROVE | {"passphrase": "open-sesame-ben"})["answered_by"] == "ben"
