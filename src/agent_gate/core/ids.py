@@ -50,10 +50,13 @@ def format_tool_id(parts: ToolIdParts) -> str:
 def canonical_shape(input_schema: Mapping[str, Any] | None) -> str:
     """The part of a schema that the hash covers: top-level property names and required names, sorted."""
     schema = input_schema or {}
-    shape = {
-        "properties": sorted(schema.get("properties") or {}),
-        "required": sorted(schema.get("required") or []),
-    }
+    try:
+        shape = {
+            "properties": sorted(schema.get("properties") or {}),
+            "required": sorted(schema.get("required") or []),
+        }
+    except TypeError:
+        raise CatalogError("The schema cannot be used: its properties or required are not names") from None
     return json.dumps(shape, sort_keys=True, separators=(",", ":"))
 
 

@@ -94,12 +94,13 @@ class Pins:
 
     def serve(self, plan: Plan, definitions: Sequence[Definition], now: float) -> tuple[Definition, ...]:
         """What may be shown of a new listing: held definitions stay as they were until a person accepts them."""
-        key = plan.source.key
-        served = tuple(self._serve_one(plan, definition, now) for definition in definitions)
+        return tuple(self._serve_one(plan, definition, now) for definition in definitions)
+
+    def remember(self, key: str, served: Sequence[Definition], now: float) -> None:
+        """Keep what a source has, to be shown at the next start before it is connected."""
         if self._listings.get(key) != list(served):
             self._listings[key] = list(served)
             self._save(key, now)
-        return served
 
     def _serve_one(self, plan: Plan, definition: Definition, now: float) -> Definition:
         key = (plan.source.key, definition.name)

@@ -56,15 +56,40 @@ class Supervisor:
 
     async def start(self, plans: Iterable[Plan]) -> None:
         """Show at once what each source had when it was last seen, then connect them all, each on its own."""
-        for plan in plans:
-            self._add(plan)
-        self._rebuild()
+        self._show(list(plans))
         for key in list(self._keepers):
             self._launch(key)
 
-    def _add(self, plan: Plan) -> None:
+    def _show(self, plans: Sequence[Plan]) -> None:
+        """Add sources to the catalog. Tools that are only remembered and do not fit wait for their source."""
+        for plan in plans:
+            self._add(plan)
+        try:
+            self._rebuild()
+        except CatalogError:
+            self._show_what_fits(plans)
+
+    def _show_what_fits(self, plans: Sequence[Plan]) -> None:
+        remembered = [plan for plan in plans if plan.pinned]
+        for plan in remembered:
+            self._add(plan, remembers=False)
+        self._rebuild()
+        for plan in remembered:
+            self._add(plan)
+            try:
+                self._rebuild()
+            except CatalogError as error:
+                log.error(
+                    "The tools a source had when it was last seen do not fit; they wait until it lists them again",
+                    extra={"source": plan.source.key, "why": error.message},
+                )
+                self._add(plan, remembers=False)
+
+    def _add(self, plan: Plan, *, remembers: bool = True) -> None:
         source = plan.source
-        known = self.pins.last_listing(source.key) if plan.pinned else plan.known
+        known = plan.known
+        if plan.pinned:
+            known = self.pins.last_listing(source.key) if remembers else None
         shown = plan.enabled and known is not None
         self._keepers[source.key] = Keeper(
             plan, self._clock, self.publish, known=known is not None, redact=self._redact
@@ -97,8 +122,14 @@ class Supervisor:
                 self.pins.serve(plan, definitions, self._clock.now()) if plan.pinned else tuple(definitions)
             )
             after = replace(before, definitions=served, available=available)
-        if after == before:
+        if after != before and not self._taken(before, after):
             return
+        if plan.pinned and definitions is not None:
+            self.pins.remember(key, after.definitions, self._clock.now())
+
+    def _taken(self, before: Listing, after: Listing) -> bool:
+        """Whether the catalog took a source's new listing; one that it did not take is in no other source's way."""
+        key = after.key
         self._listings[key] = after
         try:
             self._rebuild()
@@ -107,8 +138,13 @@ class Supervisor:
                 "A source's new tools were refused; the catalog keeps the old ones",
                 extra={"source": key, "why": error.message},
             )
-            self._listings[key] = replace(before, available=available)
+            self._listings[key] = replace(before, available=after.available)
             self._rebuild()
+            return False
+        except BaseException:
+            self._listings[key] = before
+            raise
+        return True
 
     async def announce(self, key: str, definitions: Sequence[Definition]) -> None:
         if key in self._keepers:
@@ -159,6 +195,7 @@ class Supervisor:
         served = tuple(accepted if one.name == tool else one for one in listing.definitions)
         self._listings[source] = replace(listing, definitions=served)
         self._rebuild()
+        self.pins.remember(source, served, self._clock.now())
         return True
 
     def states(self) -> list[SourceState]:
@@ -187,9 +224,7 @@ class Supervisor:
             del self._keepers[key]
             del self._listings[key]
         fresh = [key for key in wanted if key not in same]
-        for key in fresh:
-            self._add(wanted[key])
-        self._rebuild()
+        self._show([wanted[key] for key in fresh])
         for key in fresh:
             self._launch(key)
 

@@ -1,0 +1,129 @@
+"""The catalog beside sources that list what cannot be used: they are in nobody's way, now and after a restart."""
+
+import asyncio
+
+import pytest
+
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import Plan, SystemClock
+from agent_gate.core.tool import Definition
+from agent_gate.sources.pins import Pins
+from agent_gate.sources.supervisor import Supervisor
+from agent_gate.store import StoreSettings
+from rows import opened
+
+
+class Shop:
+    """A source that has what it is told to have, and announces it when it changes."""
+
+    kind, unwell = "test", None
+
+    def __init__(self, key, *definitions):
+        self.key = self.namespace = self.title = key
+        self.definitions, self.connected = definitions, asyncio.Event()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        return None
+
+    async def connect(self):
+        return self.definitions
+
+    async def watch(self):
+        self.connected.set()
+        await asyncio.Event().wait()
+
+
+def plan(shop, **more):
+    return Plan(source=shop, settings=shop.definitions, pinned=True, **more)
+
+
+async def supervised(store, *plans):
+    await store.flush()
+    pins = Pins(store)
+    await pins.load()
+    supervisor = Supervisor(Shelf(), SystemClock(), pins)
+    await supervisor.start(plans)
+    return supervisor
+
+
+def wires(supervisor):
+    return [tool.wire for tool in supervisor.catalog.tools]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return StoreSettings(path=tmp_path / "gate.db")
+
+
+BROKEN = [{"required": 5}, {"required": [1, "a"]}, {"properties": True}, {"properties": [1, "a"]}]
+
+
+@pytest.mark.parametrize("schema", BROKEN, ids=str)
+def test_a_tool_whose_schema_names_nothing_is_left_out_and_its_siblings_stay(settings, schema):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            liar = Shop("liar", Definition(name="bad", input_schema=schema), Definition(name="good"))
+            honest = Shop("honest", Definition(name="work"))
+            supervisor = await supervised(store, plan(liar), plan(honest))
+            await liar.connected.wait()
+            await honest.connected.wait()
+            assert wires(supervisor) == ["honest__work", "liar__good"]
+            assert [excluded.name for excluded in supervisor.catalog.excluded] == ["bad"]
+            await supervisor.stop()
+
+    asyncio.run(main())
+
+
+def test_tools_that_were_refused_are_not_remembered_for_the_next_start(settings):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            one = Shop("one", Definition(name="search"))
+            two = Shop("two", Definition(name="find"))
+            supervisor = await supervised(store, plan(one, prefix=False), plan(two, prefix=False))
+            await one.connected.wait()
+            await two.connected.wait()
+            await supervisor.announce("two", [Definition(name="search")])
+            assert wires(supervisor) == ["search", "find"]
+            await supervisor.stop()
+            again = await supervised(store, plan(one, prefix=False), plan(two, prefix=False))
+            assert wires(again) == ["search", "find"]
+            await again.stop()
+
+    asyncio.run(main())
+
+
+def test_remembered_tools_that_no_longer_fit_do_not_stop_the_start(settings):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
+            supervisor = await supervised(store, plan(one), plan(two))
+            await one.connected.wait()
+            await two.connected.wait()
+            await supervisor.stop()
+            again = await supervised(store, plan(one, prefix=False), plan(two, prefix=False))
+            assert wires(again) == ["search"]
+            await again.stop()
+
+    asyncio.run(main())
+
+
+def test_a_source_whose_remembered_tools_do_not_fit_is_connected_even_if_only_on_demand(settings):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
+            supervisor = await supervised(store, plan(one), plan(two))
+            await one.connected.wait()
+            await two.connected.wait()
+            await supervisor.stop()
+            mended = Shop("two", Definition(name="find"))
+            again = await supervised(
+                store, plan(one, prefix=False), plan(mended, prefix=False, on_demand=True)
+            )
+            await mended.connected.wait()
+            assert wires(again) == ["search", "find"]
+            await again.stop()
+
+    asyncio.run(main())
