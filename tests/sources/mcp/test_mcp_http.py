@@ -116,6 +116,68 @@ def test_a_forgotten_session_is_begun_again_and_the_refused_call_sent_once_more(
     with_server(handler, story)
 
 
+class Forgetful:
+    """A server that forgot its first sessions, and takes its time over the handshake of the next."""
+
+    def __init__(self) -> None:
+        self.sessions, self.known = 0, {"s3"}
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+        self.bare = 0
+
+    async def __call__(self, request: Request) -> None:
+        session = request.headers.get("mcp-session-id", "")
+        if request.rpc == "initialize":
+            assert "mcp-session-id" not in request.headers
+            self.sessions += 1
+            if self.sessions == 3:
+                self.asked.set()
+                await self.go_on.wait()
+            offered = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}}
+            await request.result(offered, mcp_session_id=f"s{self.sessions}")
+        elif request.rpc == "tools/call" and not session:
+            self.bare += 1
+            await request.send(400)
+        elif request.rpc == "tools/call" and session not in self.known:
+            await request.send(404)
+        elif request.rpc == "tools/call":
+            await request.result(text(session))
+        else:
+            await handshake(request)
+
+
+def test_calls_that_come_while_a_session_is_begun_again_wait_for_it() -> None:
+    server = Forgetful()
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            first = asyncio.create_task(made.text("work"))
+            await server.asked.wait()
+            second = asyncio.create_task(made.text("work"))
+            await until(lambda: len(upstream.sent("tools/call")) == 2)
+            server.go_on.set()
+            assert await asyncio.gather(first, second) == ["s3", "s3"]
+            assert server.bare == 0
+            assert server.sessions == 3
+
+    with_server(server, story)
+
+
+def test_a_call_given_up_while_its_session_is_begun_again_leaves_the_session_to_the_next() -> None:
+    server = Forgetful()
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            first = asyncio.create_task(made.text("work"))
+            await server.asked.wait()
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            server.go_on.set()
+            assert await made.text("work") == "s3"
+            assert server.bare == 0
+
+    with_server(server, story)
+
+
 def test_a_server_that_forgets_every_session_is_unavailable_not_retried_for_ever() -> None:
     async def handler(request: Request) -> None:
         if not await handshake(request):

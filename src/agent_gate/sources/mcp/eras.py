@@ -87,7 +87,8 @@ async def discover(link: Link, deadline: float) -> Welcome | None:
 
 async def initialize(link: Link, capabilities: Mapping[str, Json], deadline: float) -> Welcome:
     """Meet a server of a handshake era, at the newest revision both know."""
-    link.era = ""
+    if is_modern(link.era):
+        link.era = ""
     params = {"protocolVersion": NEWEST_HANDSHAKE, "capabilities": capabilities, "clientInfo": CLIENT}
     found = introduction(await link.request(Order(method="initialize", params=params, deadline=deadline)))
     era = found.get("protocolVersion")

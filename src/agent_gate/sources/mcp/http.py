@@ -99,7 +99,10 @@ class Place:
 
 
 class HttpLink:
-    """Requests to one URL over the shared pool. A session is a header value, not a connection."""
+    """Requests to one URL over the shared pool. A session is a header value, not a connection.
+
+    `begun` is the session that the last `initialize` began; it is used once `era` says that the handshake is done.
+    """
 
     def __init__(
         self, pool: Pool, url: str, credentials: Mapping[str, str], limit: int = MAX_MESSAGE
@@ -113,7 +116,7 @@ class HttpLink:
         self.renew: Renew | None = None
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
-        self.session_id = b""
+        self.session_id = self.begun = b""
         self.heads: dict[tuple[str, str | None], bytes] = {}
         self.running: dict[object, Order] = {}
         self.numbers = count(1)
@@ -131,7 +134,7 @@ class HttpLink:
 
     @era.setter
     def era(self, era: str) -> None:
-        self.set_era(era, b"" if not era or is_modern(era) else self.session_id)
+        self.set_era(era, b"" if not era or is_modern(era) else self.begun)
 
     def set_era(self, era: str, session_id: bytes) -> None:
         self.revision = era
@@ -214,7 +217,7 @@ class HttpLink:
         if reply.status != 200:
             reply = await self.accepted(reply, used, body, order)
         if order.method == "initialize":
-            self.set_era("", reply.header(b"mcp-session-id") or b"")
+            self.begun = reply.header(b"mcp-session-id") or b""
         return reply
 
     def post(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
@@ -239,6 +242,8 @@ class HttpLink:
         return head
 
     def fields(self, order: Order, named: str | None) -> tuple[Header, ...]:
+        if order.method == "initialize":
+            return self.fixed
         if self.revision != MODERN:
             return self.head
         name = ((b"mcp-name", header_value(named).encode()),) if named is not None else ()
@@ -256,7 +261,7 @@ class HttpLink:
             self.path = path
             self.heads.clear()
             return await self.post(body, order)
-        refusal = await self.refusal(reply, used)
+        refusal = await self.refusal(reply, b"" if order.method == "initialize" else used)
         if not isinstance(refusal, StaleSession) or self.renew is None:
             raise refusal
         await self.renew(refusal, order.deadline)

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from time import monotonic
 from typing import Any
 
 from agent_gate.core.tool import Json
 from agent_gate.sources.mcp.eras import Welcome, initialize, modern_meta
 from agent_gate.sources.mcp.link import Link, Order
-from agent_gate.sources.mcp.wire import StaleSession, is_modern
+from agent_gate.sources.mcp.wire import Broken, StaleSession, is_modern
 
 RENEWED = "notifications/tools/list_changed"
+RENEW_SECONDS = 30.0
 
 
 class Session:
@@ -20,7 +22,7 @@ class Session:
         self.welcome = welcome
         self.declared = declared
         self.modern = is_modern(welcome.era)
-        self.renewing = asyncio.Lock()
+        self.renewal: asyncio.Task[None] | None = None
         link.renew = self.renew
 
     @property
@@ -42,12 +44,31 @@ class Session:
         return self.link.request(order)
 
     async def renew(self, stale: StaleSession, deadline: float) -> None:
-        """Introduce ourselves again, once for all requests that the server refused to look at."""
-        async with self.renewing:
-            if not stale.current():
-                return
-            self.welcome = await initialize(self.link, self.declared, deadline)
+        """Introduce ourselves again, once for all requests that the server refused to look at.
+
+        A request that is given up does not end this: the others, and those to come, need the session.
+        """
+        if not stale.current():
+            return
+        if self.renewal is None or self.renewal.done():
+            self.renewal = asyncio.create_task(self.introduce())
+        renewal = self.renewal
+        await asyncio.wait([renewal], timeout=max(0.0, deadline - monotonic()))
+        if not renewal.done():
+            raise TimeoutError
+        if (error := failure(renewal)) is not None:
+            raise error
+
+    async def introduce(self) -> None:
+        self.welcome = await initialize(self.link, self.declared, monotonic() + RENEW_SECONDS)
         self.link.notice(RENEWED, {})
 
     async def close(self) -> None:
+        if self.renewal is not None:
+            self.renewal.cancel()
         await self.link.close()
+
+
+def failure(renewal: "asyncio.Task[None]") -> BaseException | None:
+    """Why a session could not be renewed."""
+    return Broken("it was closed", sent=False) if renewal.cancelled() else renewal.exception()
