@@ -192,6 +192,27 @@ def test_a_server_that_forgets_every_session_is_unavailable_not_retried_for_ever
     with_server(handler, story)
 
 
+def test_a_call_whose_session_is_closed_while_it_is_opened_was_not_sent() -> None:
+    opening = asyncio.Event()
+
+    async def handler(request: Request) -> None:
+        if request.rpc == "initialize" and opening.is_set():
+            return
+        await handshake(request)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            opening.set()
+            call = asyncio.create_task(made.text("work"))
+            await until(lambda: len(upstream.sent("initialize")) == 2)
+            await made.source.connections.close()
+            with pytest.raises(DependencyUnavailable, match="is not available"):
+                await call
+            assert not upstream.sent("tools/call")
+
+    with_server(handler, story)
+
+
 def test_each_caller_has_its_own_session_of_a_handshake_server() -> None:
     numbers = iter(range(100))
 

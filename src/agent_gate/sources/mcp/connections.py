@@ -143,7 +143,10 @@ class Connections:
             task = self.others[key] = asyncio.create_task(self.open_other(era, declared))
             task.add_done_callback(failure)
             self.evict()
-        session = await asyncio.shield(task)
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise Broken("it was closed while a session with it was being opened", sent=False)
+        session = task.result()
         if self.others.get(key) is task:
             self.opened[key] = session
         return session
