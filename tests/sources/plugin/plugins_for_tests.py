@@ -1,6 +1,7 @@
 """Plugins as people write them, and as they should not."""
 
 import asyncio
+import concurrent.futures
 import sys
 import threading
 import time
@@ -29,11 +30,12 @@ class Good(ServiceHandler):
 class Blocking(ServiceHandler):
     """Blocks until it is let go, in a plain function."""
 
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
     running = 0
 
     def execute(self, tool_name: str, args: dict[str, Any]) -> Any:
         type(self).running += 1
+        self.begun.set()
         self.go_on.wait(20)
         type(self).running -= 1
         return "done"
@@ -42,9 +44,10 @@ class Blocking(ServiceHandler):
 class BlockingLoop(ServiceHandler):
     """Blocks in a coroutine, which would stop a loop that it shared."""
 
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
 
     async def execute(self, tool_name: str, args: dict[str, Any]) -> Any:
+        self.begun.set()
         self.go_on.wait(20)
         return "done"
 
@@ -56,6 +59,10 @@ class Crashing(ServiceHandler):
         how = args["how"]
         if how == "exit":
             sys.exit(3)
+        if how == "nothing found":
+            return next(found for found in [] if found)
+        if how == "given up":
+            raise concurrent.futures.CancelledError
         if how == "told":
             raise UpstreamError("The valve is stuck; its password is hunter2-hunter2")
         if how == "object":
@@ -65,19 +72,35 @@ class Crashing(ServiceHandler):
         raise ValueError("the password is hunter2-hunter2")
 
 
+class Panic(BaseException):
+    """As extensions written in other languages raise it."""
+
+
+class Mistaken(ServiceHandler):
+    """Cannot be called at all."""
+
+    async def execute(self) -> Any:  # type: ignore[override]
+        return None
+
+
 class CrashingLoop(ServiceHandler):
     async def execute(self, tool_name: str, args: dict[str, Any]) -> Any:
         if args["how"] == "exit":
             raise SystemExit(3)
+        if args["how"] == "panic":
+            raise Panic
+        if args["how"] == "given up":
+            raise concurrent.futures.CancelledError
         raise KeyError("hunter2-hunter2")
 
 
 class Cancellable(ServiceHandler):
     """Tells whether its coroutine was cancelled."""
 
-    cancelled = threading.Event()
+    begun, cancelled = threading.Event(), threading.Event()
 
     async def execute(self, tool_name: str, args: dict[str, Any]) -> Any:
+        self.begun.set()
         try:
             await asyncio.sleep(20)
         except asyncio.CancelledError:

@@ -13,8 +13,10 @@ import pytest
 from plugin_parts import HERE, Make, config_of, job
 
 from agent_gate.core.ports import SystemClock
-from agent_gate.errors import ConfigError, DependencyUnavailable, UpstreamError
+from agent_gate.errors import ConfigError, DependencyUnavailable, OutcomeUnknown, UpstreamError
 from agent_gate.sources.plugin import SOURCE
+from agent_gate.sources.plugin import source as source_module
+from agent_gate.sources.plugin import worker as worker_module
 from agent_gate.sources.plugin.loading import load_handler
 
 Run = Callable[[Any], Any]
@@ -132,8 +134,20 @@ def test_a_cancellation_reaches_a_coroutine(make: Make, run: Run) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("name", ["Crashing", "CrashingLoop"])
-@pytest.mark.parametrize("how", ["exit", "fail"])
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("Crashing", "exit"),
+        ("Crashing", "fail"),
+        ("Crashing", "nothing found"),
+        ("Crashing", "given up"),
+        ("CrashingLoop", "exit"),
+        ("CrashingLoop", "fail"),
+        ("CrashingLoop", "panic"),
+        ("CrashingLoop", "given up"),
+        ("Mistaken", ""),
+    ],
+)
 def test_a_plugin_that_crashes_answers_the_next_call_and_tells_no_secret(
     make: Make, run: Run, name: str, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -148,6 +162,51 @@ def test_a_plugin_that_crashes_answers_the_next_call_and_tells_no_secret(
     with caplog.at_level(logging.ERROR):
         run(main())
     assert any(record.exc_info for record in caplog.records)
+
+
+@pytest.mark.parametrize("name", ["Blocking", "BlockingLoop", "Cancellable"])
+def test_a_call_that_runs_while_its_plugin_is_stopped_is_told_so_at_once(
+    make: Make, run: Run, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(worker_module, "STOP_SECONDS", 0.01)
+    plugin = getattr(plugins, name)
+    plugin.begun.clear()
+    plugins.Blocking.go_on.clear()
+    plugins.BlockingLoop.go_on.clear()
+
+    async def main() -> None:
+        async with make(name) as source:
+            work = asyncio.create_task(source.answer(await job(source)))
+            await eventually(plugin.begun.is_set)
+        with pytest.raises(OutcomeUnknown, match="stopped while work ran"):
+            await work
+
+    try:
+        run(main())
+    finally:
+        plugins.Blocking.go_on.set()
+        plugins.BlockingLoop.go_on.set()
+
+
+def test_a_call_that_waits_for_a_place_while_its_plugin_is_stopped_was_not_sent(make: Make, run: Run) -> None:
+    plugins.Blocking.go_on.clear()
+
+    async def main() -> None:
+        async with make("Blocking", options={"concurrency": 1}) as source:
+            first = asyncio.create_task(source.answer(await job(source)))
+            await eventually(lambda: plugins.Blocking.running == 1)
+            second = asyncio.create_task(source.answer(await job(source)))
+            await asyncio.sleep(0)
+        with pytest.raises(OutcomeUnknown):
+            await first
+        with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+            await second
+
+    try:
+        run(main())
+    finally:
+        plugins.Blocking.go_on.set()
 
 
 def test_an_error_that_a_plugin_means_for_the_agent_reaches_it_without_the_password(

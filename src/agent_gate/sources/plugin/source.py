@@ -16,11 +16,11 @@ from agent_gate.core.call import Result
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Clock, Job, Plan, Toolbox
 from agent_gate.core.tool import Definition
-from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, UpstreamError
+from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
 from agent_gate.observe.redact import Redactor
 from agent_gate.sources.plugin.handler import ServiceHandler
 from agent_gate.sources.plugin.loading import load_handler
-from agent_gate.sources.plugin.worker import Worker
+from agent_gate.sources.plugin.worker import Stopped, Worker
 
 log = logging.getLogger("agent_gate.sources.plugin")
 CONCURRENCY = 8
@@ -89,12 +89,15 @@ class PluginSource:
             self.unwell = None if well else "its own health check fails"
 
     async def answer(self, job: Job) -> Result:
-        worker, handler = self._worker, self._handler
-        if worker is None or handler is None:
-            raise DependencyUnavailable(f"{self.key} is not started. Nothing was sent")
+        self._started()
         await self._slot(job.deadline)
         tool = job.case.tool.upstream
-        outcome = worker.submit(handler.execute, tool, copy.deepcopy(dict(job.arguments)))
+        try:
+            worker, handler = self._started()
+            outcome = worker.submit(handler.execute, tool, copy.deepcopy(dict(job.arguments)))
+        except BaseException:
+            self._slots.release()
+            raise
         loop = asyncio.get_running_loop()
         outcome.add_done_callback(lambda _: loop.call_soon_threadsafe(self._slots.release))
         try:
@@ -102,9 +105,18 @@ class PluginSource:
         except asyncio.CancelledError:
             worker.cancel(outcome)
             raise
+        except Stopped:
+            raise OutcomeUnknown(
+                f"{self.key} was stopped while {tool} ran. Check whether it took effect"
+            ) from None
         except Exception as error:  # noqa: BLE001 - the boundary to a stranger's code
             raise self._failure(tool, error) from None
         return self._result(tool, value)
+
+    def _started(self) -> tuple[Worker, ServiceHandler]:
+        if self._worker is None or self._handler is None:
+            raise DependencyUnavailable(f"{self.key} is not started. Nothing was sent")
+        return self._worker, self._handler
 
     async def _slot(self, deadline: float) -> None:
         """Wait a moment for a free place; a plugin whose places are all stuck answers nobody, and says so."""
@@ -142,9 +154,11 @@ class PluginSource:
         self, worker: Worker, seconds: float, phase: str, function: Callable[..., Any], *args: Any
     ) -> Any:
         """A step of the handler's life, under a deadline; the reason shown never has an exception's text."""
+        outcome = worker.submit(function, *args)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(worker.submit(function, *args)), seconds)
+            return await asyncio.wait_for(asyncio.wrap_future(outcome), seconds)
         except TimeoutError:
+            worker.cancel(outcome)
             raise DependencyUnavailable(f"{self.key} did not {phase} within {seconds:g} s") from None
         except GatewayError:
             raise

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import inspect
 import threading
 from collections.abc import Callable
@@ -13,14 +14,33 @@ STOP_SECONDS = 1.0
 
 
 class Crashed(Exception):
-    """The plugin tried to end the thread or the process; `str` names how."""
+    """The plugin raised what would end the thread, the process or another wait; `str` names it."""
 
 
-async def guarded(work: Any) -> Any:
+class Stopped(Exception):
+    """The worker was stopped while the plugin was at work."""
+
+
+def harmless(error: BaseException) -> Exception:
+    """What a plugin raised, as something that a future can hold and that only its own caller hears of."""
+    special = (StopIteration, concurrent.futures.CancelledError)
+    if isinstance(error, Exception) and not isinstance(error, special):
+        return error
+    crashed = Crashed(type(error).__name__)
+    crashed.__cause__ = error
+    return crashed
+
+
+async def guarded(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     try:
-        return await work
-    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-        raise Crashed(type(error).__name__) from error
+        return await function(*args)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        failure = harmless(error)
+        if failure is error:
+            raise
+        raise failure from error
 
 
 class Worker:
@@ -29,6 +49,8 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
         self._tasks: dict[Outcome, asyncio.Task[Any]] = {}
+        self._open: set[Outcome] = set()
+        self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"plugin {name}", daemon=True)
         self._thread.start()
 
@@ -36,30 +58,39 @@ class Worker:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.run_until_complete(asyncio.sleep(0))
         finally:
             self._loop.close()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Outcome:
         """Start `function(*args)`; the future ends when the work has ended, even if nobody waits any more."""
         outcome: Outcome = concurrent.futures.Future()
+        self._open.add(outcome)
+        outcome.add_done_callback(self._open.discard)
         self._loop.call_soon_threadsafe(self._begin, outcome, function, args)
         return outcome
 
     def cancel(self, outcome: Outcome) -> None:
         """Pass a cancellation on to a coroutine; a function in a thread cannot be stopped and goes on."""
-        self._loop.call_soon_threadsafe(self._cancel, outcome)
+        with contextlib.suppress(RuntimeError):  # stopped in the meantime
+            self._loop.call_soon_threadsafe(self._cancel, outcome)
 
     def stop(self) -> None:
         """End the thread; one that is stuck in the plugin is left behind and dies with the process."""
+        self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_SECONDS)
+        for outcome in tuple(self._open):
+            end(outcome.set_exception, Stopped())
 
     def _begin(self, outcome: Outcome, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         if inspect.iscoroutinefunction(function):
-            task = self._loop.create_task(guarded(function(*args)))
+            task = self._loop.create_task(guarded(function, args))
             self._tasks[outcome] = task
         else:
-            task = self._loop.create_task(guarded(self._threaded(function, args)))
+            task = self._loop.create_task(guarded(self._threaded, (function, args)))
         task.add_done_callback(partial(self._finish, outcome))
 
     def _cancel(self, outcome: Outcome) -> None:
@@ -70,11 +101,11 @@ class Worker:
     def _finish(self, outcome: Outcome, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(outcome, None)
         if task.cancelled():
-            outcome.set_exception(Crashed("cancelled"))
+            end(outcome.set_exception, Stopped() if self._stopping else Crashed("cancelled"))
         elif (error := task.exception()) is not None:
-            outcome.set_exception(error)
+            end(outcome.set_exception, error)
         else:
-            outcome.set_result(task.result())
+            end(outcome.set_result, task.result())
 
     async def _threaded(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         ended: asyncio.Future[Any] = self._loop.create_future()
@@ -87,13 +118,18 @@ class Worker:
         try:
             value = function(*args)
         except BaseException as error:  # noqa: BLE001 - the boundary: nothing a plugin raises may end the process
-            failure = error if isinstance(error, Exception) else Crashed(type(error).__name__)
-            self._tell(ended.set_exception, failure)
+            self._tell(ended.set_exception, harmless(error))
         else:
             self._tell(ended.set_result, value)
 
     def _tell(self, tell: Callable[[Any], None], value: Any) -> None:
         try:
-            self._loop.call_soon_threadsafe(tell, value)
+            self._loop.call_soon_threadsafe(end, tell, value)
         except RuntimeError:
             return
+
+
+def end(tell: Callable[[Any], None], value: Any) -> None:
+    """Tell a future how it ended, unless whoever waited for it left."""
+    with contextlib.suppress(concurrent.futures.InvalidStateError, asyncio.InvalidStateError):
+        tell(value)
