@@ -35,6 +35,7 @@ from agent_gate.errors import (
     UpstreamError,
 )
 from agent_gate.net.pool import Pool
+from agent_gate.sources.mcp import watcher
 from agent_gate.sources.mcp.http import HttpLink
 from agent_gate.sources.mcp.link import Order
 from agent_gate.sources.mcp.session import Session
@@ -826,5 +827,27 @@ def test_a_caller_that_leaves_the_moment_its_server_speaks_leaves_nothing_behind
             await until(lambda: upstream.sent("notifications/cancelled"))
             assert in_flight(made) == 0
             assert len(upstream.sent("notifications/cancelled")) == 1
+
+    with_server(handler, story)
+
+
+def test_a_modern_server_that_no_longer_answers_is_noticed_while_it_is_listened_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watcher, "IDLE_SECONDS", 0.02)
+    monkeypatch.setattr(watcher, "CHECK_SECONDS", 0.05)
+    hung = asyncio.Event()
+
+    async def handler(request: Request) -> None:
+        if request.rpc == "subscriptions/listen":
+            await request.events(note("notifications/subscriptions/acknowledged"), end=False)
+            hung.set()
+        elif not hung.is_set():
+            await discovery(request, tools={"listChanged": True})
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made, asyncio.timeout(5):
+            with pytest.raises(DependencyUnavailable, match="no longer answers"):
+                await made.source.watch()
 
     with_server(handler, story)

@@ -387,3 +387,25 @@ def grandchildren_left() -> list[int]:
         if "time.sleep(600)" in " ".join(process.info["cmdline"] or [])
         and process.info["status"] != psutil.STATUS_ZOMBIE
     ]
+
+
+def test_a_server_that_cannot_list_again_keeps_its_calls_and_is_asked_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watcher, "AGAIN_SECONDS", 0.01)
+
+    async def story() -> None:
+        async with connected(**zoo("busy-once")) as made:
+            watching = asyncio.create_task(made.source.watch())
+            running = asyncio.create_task(made.text("hang"))
+            await made.call("flood", {"count": 1})
+            await until(lambda: made.source.unwell)
+            assert made.source.unwell == "its changed lists cannot be read: up cannot be used: not now"
+            await until(lambda: made.source.unwell is None)
+            assert not watching.done()
+            assert not running.done()
+            for task in watching, running:
+                task.cancel()
+            await asyncio.gather(watching, running, return_exceptions=True)
+
+    run(story())

@@ -134,6 +134,9 @@ def handle(message: dict) -> None:
         )
     elif method == "tools/list":
         listed += 1
+        if "busy-once" in MODES and listed == 2:
+            send({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "not now"}})
+            return
         reply(
             number,
             {"tools": tools()} if "endless" not in MODES else {"tools": tools(), "nextCursor": str(listed)},

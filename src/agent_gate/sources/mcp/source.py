@@ -29,7 +29,7 @@ from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.shape import shape_of, without_reserved
 from agent_gate.sources.mcp.watcher import Watcher
-from agent_gate.sources.mcp.wire import Broken, Throttled
+from agent_gate.sources.mcp.wire import Broken, RpcError, Throttled
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -78,6 +78,7 @@ class McpSource:
         await self.connections.close()
 
     async def connect(self) -> Sequence[Definition]:
+        self.unwell = None
         try:
             session = await self.connections.open()
             await self.list(session)
@@ -99,15 +100,22 @@ class McpSource:
             log.warning("%s: tool %s is left out: %s", self.key, left_out.name, left_out.reason)
         self.tools, self.context = tools, await list_context(session, deadline)
 
-    async def refresh(self) -> None:
-        """List again after a change notice, and announce the tools if they differ."""
+    async def refresh(self) -> bool:
+        """List again after a change notice, and announce the tools if they differ. False where the server cannot now."""
         before, context = self.tools.definitions, self.context
-        await self.list(self.connections.current())
+        try:
+            await self.list(self.connections.current())
+        except (RpcError, Throttled, TimeoutError) as error:
+            self.unwell = f"its changed lists cannot be read: {connect_error(error, self.title).message}"
+            log.warning("%s: %s", self.key, self.unwell)
+            return False
+        self.unwell = None
         if self.tools.definitions != before:
             await self.announce(self.key, self.tools.definitions)
         for kind, method in CONTEXT_NOTICES.items():
             if self.context.get(kind) != context.get(kind):
                 self.tell(method, {})
+        return True
 
     async def watch(self) -> None:
         try:

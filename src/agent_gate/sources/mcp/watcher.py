@@ -14,6 +14,7 @@ from agent_gate.sources.mcp.wire import META_SUBSCRIPTION, Broken, RpcError, Thr
 log = logging.getLogger("agent_gate.sources.mcp")
 
 SETTLE_SECONDS = 0.5
+AGAIN_SECONDS = 10.0
 IDLE_SECONDS = 30.0
 CHECK_SECONDS = 10.0
 LISTEN_SECONDS = 24 * 3600.0
@@ -49,15 +50,19 @@ def without_subscription(params: Mapping[str, Json]) -> dict[str, Json]:
 
 
 class Watcher:
-    """Runs while a server is connected. `changed` asks for a new list; `watched` are the resources to hear of."""
+    """Runs while a server is connected. `changed` asks for a new list; `watched` are the resources to hear of.
 
-    def __init__(self, connections: Connections, refresh: Callable[[], Awaitable[None]], name: str) -> None:
+    `refresh` lists again, and says whether that was possible.
+    """
+
+    def __init__(self, connections: Connections, refresh: Callable[[], Awaitable[bool]], name: str) -> None:
         self.connections = connections
         self.refresh = refresh
         self.name = name
         self.changed = asyncio.Event()
         self.relisten = asyncio.Event()
         self.watched: dict[str, None] = {}
+        self.listening: asyncio.Task[bytes] | None = None
 
     async def run(self) -> None:
         """Return never; raise when the server is lost."""
@@ -80,19 +85,25 @@ class Watcher:
         raise Broken(await asyncio.shield(session.link.lost), sent=False)
 
     async def list_again(self) -> None:
-        """One new list for however many notices came while the last one settled."""
+        """One new list for however many notices came while the last one settled.
+
+        A server that cannot list now, because it is busy with a call, keeps its connection and that call.
+        """
         while True:
             await self.changed.wait()
             self.changed.clear()
-            await self.refresh()
-            await asyncio.sleep(SETTLE_SECONDS)
+            if await self.refresh():
+                await asyncio.sleep(SETTLE_SECONDS)
+            else:
+                await asyncio.sleep(AGAIN_SECONDS)
+                self.changed.set()
 
     async def beat(self, session: Session) -> None:
         """Ask a silent server for a sign of life; an error reply is one."""
         method = "server/discover" if session.modern else "ping"
         while True:
             await asyncio.sleep(IDLE_SECONDS)
-            if session.in_flight:
+            if session.in_flight > self.holds:
                 continue
             try:
                 await session.send(Order(method=method, params={}, deadline=monotonic() + CHECK_SECONDS))
@@ -100,6 +111,11 @@ class Watcher:
                 log.debug("%s answered the check with: %s", self.name, error)
             except TimeoutError:
                 raise Broken("it no longer answers", sent=False) from None
+
+    @property
+    def holds(self) -> bool:
+        """Whether one of the requests in flight is the one that listens, which says nothing of the server's health."""
+        return self.listening is not None and not self.listening.done()
 
     async def listen(self, session: Session) -> None:
         """Hold the stream on which a modern server tells of changes; a lost stream may have lost some."""
@@ -128,7 +144,7 @@ class Watcher:
             deadline=monotonic() + LISTEN_SECONDS,
             talk=Subscription(session),
         )
-        listening = asyncio.create_task(session.send(order))
+        listening = self.listening = asyncio.create_task(session.send(order))
         wish = asyncio.create_task(self.relisten.wait())
         try:
             await asyncio.wait([listening, wish], return_when=asyncio.FIRST_COMPLETED)
