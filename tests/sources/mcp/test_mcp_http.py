@@ -35,7 +35,7 @@ from agent_gate.errors import (
     UpstreamError,
 )
 from agent_gate.net.pool import Pool
-from agent_gate.sources.mcp import watcher
+from agent_gate.sources.mcp import http, watcher
 from agent_gate.sources.mcp.http import HttpLink
 from agent_gate.sources.mcp.link import Order
 from agent_gate.sources.mcp.session import Session
@@ -849,5 +849,51 @@ def test_a_modern_server_that_no_longer_answers_is_noticed_while_it_is_listened_
         async with connected(url=upstream.url) as made, asyncio.timeout(5):
             with pytest.raises(DependencyUnavailable, match="no longer answers"):
                 await made.source.watch()
+
+    with_server(handler, story)
+
+
+def test_a_server_that_lets_a_call_be_polled_is_polled_until_it_answers() -> None:
+    polls: list[str] = []
+
+    async def handler(request: Request) -> None:
+        if request.rpc == "tools/call":
+            polls.append(str(request.body["id"]))
+            await request.events(b"id: 0\nretry: 1\ndata:\n\n")
+        elif request.method == "GET" and (last := request.headers.get("last-event-id")):
+            polls.append(last)
+            number = len(polls) - 1
+            answer = {"jsonrpc": "2.0", "id": int(polls[0]), "result": text("at last")}
+            said = msgspec.json.encode(answer) if number == 12 else b""
+            await request.events(b"id: %d\ndata: %b\n\n" % (number, said))
+        else:
+            await handshake(request)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert await made.text("work") == "at last"
+            assert polls[1:] == [str(number) for number in range(12)]
+
+    with_server(handler, story)
+
+
+def test_a_stream_of_notices_that_is_often_ended_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "RETRY_SECONDS", 0.0001)
+    monkeypatch.setattr(http, "LONGEST_RETRY", 0.001)
+    ended = 0
+
+    async def handler(request: Request) -> None:
+        nonlocal ended
+        if request.method == "GET" and ended < 12:
+            ended += 1
+            await request.events()
+        elif request.method == "GET":
+            await request.events(note("notifications/tools/list_changed"), end=False)
+        else:
+            await handshake(request)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made, asyncio.timeout(5):
+            await made.source.watcher.changed.wait()
 
     with_server(handler, story)

@@ -55,6 +55,9 @@ SMALL_SECONDS = 10.0
 LEAVE_SECONDS = 2.0
 DRAIN_SECONDS = 1.0
 RETRY_SECONDS = 1.0
+LEAST_RETRY = 0.05
+LONGEST_RETRY = 60.0
+HELD_SECONDS = 20.0
 DEFAULT_AFTER = 5.0
 MAX_RESUMES = 5
 MOST_HEADS = 1024
@@ -87,15 +90,20 @@ def retry_after(reply: Reply | StreamReply) -> float:
 
 
 class Place:
-    """Where a stream was left, and how long to wait before asking for the rest."""
+    """Where a stream was left, and how long to wait before asking for the rest.
+
+    `quiet` counts the streams in a row on which nothing came.
+    """
 
     def __init__(self) -> None:
         self.last = b""
         self.delay = RETRY_SECONDS
+        self.quiet = 0
 
     def note(self, event: Event) -> None:
         self.last = event.id if event.id is not None else self.last
-        self.delay = event.retry if event.retry is not None else self.delay
+        self.delay = max(event.retry, LEAST_RETRY) if event.retry is not None else self.delay
+        self.quiet = 0
 
 
 class HttpLink:
@@ -311,7 +319,8 @@ class HttpLink:
     async def read_stream(self, reply: StreamReply, order: Order, number: int) -> Message:
         """Follow one request's stream to its answer, over reconnections where the server offers them."""
         place = Place()
-        for _ in range(MAX_RESUMES):
+        while place.quiet < MAX_RESUMES:
+            place.quiet += 1
             try:
                 answer = await self.follow(reply, order, number, place)
             except Lost as error:
@@ -408,36 +417,38 @@ class HttpLink:
             log.debug("a message was not delivered: %s", error)
 
     async def hear(self) -> None:
-        """Hold the stream on which a handshake server speaks outside of requests; many have none."""
-        place, failures = Place(), 0
-        while failures < MAX_RESUMES:
+        """Hold the stream on which a handshake server speaks outside of requests; many have none.
+
+        Proxies end streams on which nothing is said for a while, so it is opened again; more and more seldom where
+        it ends at once.
+        """
+        place = Place()
+        while True:
+            began = monotonic()
             try:
                 reply = await self.get(place.last, math.inf)
                 if reply.status != 200 or media_type(reply) != EVENTS:
                     await reply.aclose()
                     return
-                if await self.hear_one(reply, place):
-                    failures = 0
-            except (Lost, RpcError) as error:
+                await self.hear_one(reply, place)
+            except (Lost, BadReply, RpcError) as error:
                 log.debug("the stream of notices ended: %s", error)
             except NotSent as error:
                 self.fail(error.message)
                 return
-            failures += 1
-            await asyncio.sleep(place.delay)
+            place.quiet = 0 if monotonic() - began > HELD_SECONDS else place.quiet
+            await asyncio.sleep(min(place.delay * 2 ** min(place.quiet, 16), LONGEST_RETRY))
+            place.quiet += 1
 
-    async def hear_one(self, reply: StreamReply, place: Place) -> bool:
-        """Read one such stream to its end; True where anything came on it."""
-        heard = False
+    async def hear_one(self, reply: StreamReply, place: Place) -> None:
+        """Read one such stream to its end."""
         try:
             async for event in read_events(reply):
-                heard = True
                 place.note(event)
                 for message in messages_in(event.data):
                     await self.beside(message)
         finally:
             await reply.aclose()
-        return heard
 
     async def beside(self, message: Message) -> None:
         """Something that came outside of any request's stream; it may still be about one."""
