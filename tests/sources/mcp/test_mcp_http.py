@@ -1,7 +1,7 @@
 """Streamable HTTP and SSE against servers whose every answer the test writes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 import pytest
@@ -38,6 +38,7 @@ from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp import http, watcher
 from agent_gate.sources.mcp.http import HttpLink
 from agent_gate.sources.mcp.link import Order
+from agent_gate.sources.mcp.mux import MAX_QUESTIONS
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.wire import MODERN
 
@@ -895,5 +896,37 @@ def test_a_stream_of_notices_that_is_often_ended_is_opened_again(monkeypatch: py
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made, asyncio.timeout(5):
             await made.source.watcher.changed.wait()
+
+    with_server(handler, story)
+
+
+class Undecided(Conversation):
+    """A caller that is asked and does not answer."""
+
+    async def request(self, method: str, params: Mapping[str, object]) -> object:
+        self.asked.append((method, params))
+        return await asyncio.Event().wait()
+
+
+def test_a_server_that_floods_a_caller_with_questions_has_the_surplus_refused() -> None:
+    refused: list[object] = []
+
+    async def handler(request: Request) -> None:
+        if request.rpc == "tools/call":
+            question = {"jsonrpc": "2.0", "method": "elicitation/create", "params": {"message": "who?"}}
+            questions = [{**question, "id": f"q{number}"} for number in range(100)]
+            await request.events(*questions, reply(request, text("done")))
+        elif request.method == "POST" and not request.rpc:
+            refused.append(request.body["id"])
+            await request.send(202)
+        else:
+            await handshake(request)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            caller = Undecided(era="2025-11-25", capabilities={"elicitation": {}})
+            assert await made.text("work", conversation=caller) == "done"
+            assert len(caller.asked) == MAX_QUESTIONS
+            assert refused == [f"q{number}" for number in range(MAX_QUESTIONS, 100)]
 
     with_server(handler, story)

@@ -19,7 +19,7 @@ from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Reply, StreamRepl
 from agent_gate.sources.mcp.events import Event, EventParser, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
 from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
-from agent_gate.sources.mcp.mux import hashable, spawn
+from agent_gate.sources.mcp.mux import MAX_QUESTIONS, hashable, spawn
 from agent_gate.sources.mcp.wire import (
     INTERNAL_ERROR,
     MAX_MESSAGE,
@@ -380,9 +380,14 @@ class HttpLink:
         )
 
     async def during(self, message: Message, order: Order) -> None:
-        """Something that came on a request's own stream, before its answer."""
-        if message.method and message.id is not None:
-            order.questions.append(spawn(self.tasks, self.respond(message, order.talk)))
+        """Something that came on a request's own stream, before its answer.
+
+        Of questions that come faster than they are answered, the surplus is refused before more is read.
+        """
+        if message.method and message.id is not None and len(order.questions) < MAX_QUESTIONS:
+            order.asks(spawn(self.tasks, self.respond(message, order.talk)))
+        elif message.method and message.id is not None:
+            await self.respond(message, None)
         elif message.method == "notifications/progress" and order.talk is not None:
             if order.progress is not None:
                 await order.talk.notify(message.method, order.told(params_of(message)))
@@ -459,7 +464,7 @@ class HttpLink:
         if message.id is not None and order is not None:
             await self.during(message, order)
         elif message.id is not None:
-            spawn(self.tasks, self.respond(message, None))
+            await self.respond(message, None)
         elif message.method in ("notifications/progress", "notifications/message"):
             if order is not None:
                 await self.during(message, order)

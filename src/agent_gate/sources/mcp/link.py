@@ -77,6 +77,15 @@ class Order(msgspec.Struct, kw_only=True):
     questions: list["asyncio.Task[None]"] = msgspec.field(default_factory=list)
     park: "Park | None" = None
 
+    def asks(self, question: "asyncio.Task[None]") -> None:
+        """Keep a question until it is answered."""
+        self.questions.append(question)
+        question.add_done_callback(self.answered)
+
+    def answered(self, question: "asyncio.Task[None]") -> None:
+        if question in self.questions:
+            self.questions.remove(question)
+
     def end(self) -> None:
         """Nobody waits for it any more, so nobody is asked anything for it."""
         for question in self.questions:

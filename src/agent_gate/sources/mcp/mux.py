@@ -241,7 +241,7 @@ class Mux:
             only.park()
         task = spawn(self.tasks, self.respond(message, only.order if only is not None else None))
         if only is not None:
-            only.order.questions.append(task)
+            only.order.asks(task)
         self.questions[message.id] = task
         task.add_done_callback(lambda done: self.forget(message.id, done))
 
