@@ -1,8 +1,9 @@
-"""A source that is stopped while calls want it: they are told at once, and nothing is sent."""
+"""Calls that want a source while it is connected, fails or is stopped: they are told, and nothing is sent twice."""
 
 import asyncio
 import time
 
+import msgspec
 import pytest
 from tests.tools import catalog
 
@@ -10,7 +11,9 @@ from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.ports import Job, Plan, SystemClock
 from agent_gate.core.tool import Definition
 from agent_gate.errors import DependencyUnavailable
+from agent_gate.sources import keeper as keeper_module
 from agent_gate.sources.keeper import Keeper
+from agent_gate.sources.state import Status
 
 
 class Shed:
@@ -94,5 +97,106 @@ def test_a_call_that_waits_for_a_connection_hears_that_there_will_be_none():
             with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
                 await waiting
         assert not shed.sent
+
+    asyncio.run(main())
+
+
+class Broken(Shed):
+    """A source that cannot be connected for the first few times."""
+
+    def __init__(self, failures):
+        super().__init__()
+        self.failures, self.tries, self.connecting = failures, 0, asyncio.Event()
+
+    async def connect(self):
+        self.tries += 1
+        self.connecting.set()
+        await self.may_connect.wait()
+        if self.tries <= self.failures:
+            raise DependencyUnavailable("the door is locked")
+        return ()
+
+
+def on_demand(source):
+    plan = Plan(source=source, settings=None, on_demand=True)
+    keeper = Keeper(plan, SystemClock(), lambda *_: None, known=True)
+    return keeper, asyncio.create_task(keeper.run())
+
+
+async def status(keeper, wanted):
+    while keeper.state().status is not wanted:
+        await asyncio.sleep(0)
+
+
+def test_a_call_waits_for_the_next_try_of_a_source_on_demand(monkeypatch):
+    monkeypatch.setattr(keeper_module, "delay", lambda _failures: 0.001)
+
+    async def main():
+        source = Broken(failures=2)
+        source.may_connect.set()
+        keeper, life = on_demand(source)
+        async with asyncio.timeout(5):
+            assert (await keeper.answer(job())).body == b"1"
+        assert source.tries == 3
+        await ended(life)
+
+    asyncio.run(main())
+
+
+def test_calls_that_come_while_a_source_is_connected_do_not_hurry_the_next_try(monkeypatch):
+    monkeypatch.setattr(keeper_module, "delay", lambda _failures: 3600)
+
+    async def main():
+        source = Broken(failures=100)
+        keeper, life = on_demand(source)
+        async with asyncio.timeout(5):
+            first = asyncio.create_task(keeper.answer(job()))
+            await source.connecting.wait()
+            second = asyncio.create_task(keeper.answer(job()))
+            await asyncio.sleep(0)
+            source.may_connect.set()
+            await status(keeper, Status.FAILED)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert source.tries == 1
+            keeper.wake()
+            source.connecting.clear()
+            await source.connecting.wait()
+            assert source.tries == 2
+        for call in first, second:
+            call.cancel()
+        await ended(life)
+
+    asyncio.run(main())
+
+
+def test_a_source_that_fails_to_connect_at_the_moment_it_is_stopped_is_stopped(monkeypatch):
+    monkeypatch.setattr(keeper_module, "delay", lambda _failures: 3600)
+
+    async def main():
+        source = Broken(failures=100)
+        keeper = Keeper(Plan(source=source, settings=None), SystemClock(), lambda *_: None, known=False)
+        life = asyncio.create_task(keeper.run())
+        await source.connecting.wait()
+        source.may_connect.set()
+        await asyncio.sleep(0)
+        life.cancel()
+        done, _ = await asyncio.wait([life], timeout=5)
+        assert done
+
+    asyncio.run(main())
+
+
+def test_a_call_whose_source_cannot_be_connected_is_told_why(monkeypatch):
+    monkeypatch.setattr(keeper_module, "delay", lambda _failures: 3600)
+
+    async def main():
+        source = Broken(failures=100)
+        source.may_connect.set()
+        keeper, life = on_demand(source)
+        late = msgspec.structs.replace(job(), deadline=time.monotonic() + 0.05)
+        with pytest.raises(DependencyUnavailable, match="in time: the door is locked"):
+            await keeper.answer(late)
+        await ended(life)
 
     asyncio.run(main())

@@ -27,6 +27,9 @@ class Keeper:
         self.plan, self._clock, self._publish, self._redact = plan, clock, publish, redact
         self._known = known
         self._wanted = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._waiting = 0
+        self._last_failure = ""
         self._ready = asyncio.Event()
         self._circuit = Circuit()
         self._failures = 0
@@ -68,6 +71,7 @@ class Keeper:
 
     def wake(self) -> None:
         """Try now, whatever the backoff says."""
+        self._hurry.set()
         self._wanted.set()
 
     async def run(self) -> None:
@@ -83,7 +87,7 @@ class Keeper:
 
     async def _live(self) -> None:
         while True:
-            if self.plan.on_demand and self._known:
+            if self.plan.on_demand and self._known and not self._waiting:
                 self._move(Status.IDLE)
                 await self._wanted.wait()
             self._wanted.clear()
@@ -100,9 +104,11 @@ class Keeper:
         """One connection from its beginning to its end."""
         self._move(Status.CONNECTING)
         async with self.plan.source as source:
-            definitions = await asyncio.wait_for(source.connect(), CONNECT_SECONDS)
+            async with asyncio.timeout(CONNECT_SECONDS):
+                definitions = await source.connect()
             self._publish(self.plan, definitions, True)
             self._known = True
+            self._last_failure = ""
             self._move(Status.READY)
             self._ready.set()
             began = self._clock.monotonic()
@@ -140,10 +146,14 @@ class Keeper:
         self._failures += 1
         self.restarts += 1
         self._next_try = self._clock.now() + wait
-        self._move(Status.FAILED, self._redact(reason))
+        self._last_failure = self._redact(reason)
+        self._move(Status.FAILED, self._last_failure)
         self._publish(self.plan, None, self.plan.on_demand and self._known)
+        # Calls that wait for the connection are no reason to hurry: a busy source would never be left in peace.
+        self._hurry.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wanted.wait(), wait)
+            async with asyncio.timeout(wait):
+                await self._hurry.wait()
 
     def _move(self, status: Status, reason: str = "") -> None:
         if (status, reason) != (self._status, self._reason):
@@ -195,13 +205,18 @@ class Keeper:
 
     async def _connected(self, deadline: float) -> None:
         self._wanted.set()
+        self._waiting += 1
         try:
             if not self._over:
-                await asyncio.wait_for(self._ready.wait(), max(0.0, deadline - self._clock.monotonic()))
+                async with asyncio.timeout(max(0.0, deadline - self._clock.monotonic())):
+                    await self._ready.wait()
         except TimeoutError:
+            why = f": {self._last_failure}" if self._last_failure else ""
             raise DependencyUnavailable(
-                f"{self.key} could not be connected in time. Nothing was sent"
+                f"{self.key} could not be connected in time{why}. Nothing was sent"
             ) from None
+        finally:
+            self._waiting -= 1
         if self._over:
             raise DependencyUnavailable(
                 f"{self.key} is being stopped or replaced. Nothing was sent", retry_after=1

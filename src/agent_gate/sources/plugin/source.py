@@ -122,7 +122,8 @@ class PluginSource:
         """Wait a moment for a free place; a plugin whose places are all stuck answers nobody, and says so."""
         left = min(LONGEST_QUEUEING, deadline - self._clock.monotonic() - 0.1)
         try:
-            await asyncio.wait_for(self._slots.acquire(), max(0.0, left))
+            async with asyncio.timeout(max(0.0, left)):
+                await self._slots.acquire()
         except TimeoutError:
             busy = concurrency(self.config)
             raise DependencyUnavailable(
@@ -156,7 +157,8 @@ class PluginSource:
         """A step of the handler's life, under a deadline; the reason shown never has an exception's text."""
         outcome = worker.submit(function, *args)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(outcome), seconds)
+            async with asyncio.timeout(seconds):
+                return await asyncio.wrap_future(outcome)
         except TimeoutError:
             worker.cancel(outcome)
             raise DependencyUnavailable(f"{self.key} did not {phase} within {seconds:g} s") from None
