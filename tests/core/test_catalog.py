@@ -125,6 +125,17 @@ def test_characters_are_checked_before_the_schema_and_in_nested_values():
     tool.validate({"a": "x", "free": "{{ states('x') }}, (any)"})
 
 
+def test_of_very_many_wrong_values_one_is_named_and_the_rest_is_not_looked_for():
+    schema = {"properties": {"names": {"type": "array", "items": {"type": "string"}}}}
+    [tool] = catalog(Definition(name="greet", input_schema=schema)).tools
+    with pytest.raises(InvalidArgs, match="Invalid value for names") as caught:
+        tool.validate({"names": [1] * 2_000})
+    assert len(caught.value.details["errors"]) == 1
+    with pytest.raises(InvalidArgs, match=r"Invalid value for names\.0") as caught:
+        tool.validate({"names": [1] * 3})
+    assert len(caught.value.details["errors"]) == 3
+
+
 def test_a_message_names_the_argument_and_never_its_value():
     tool = catalog(yaml_tool("t", "{a}", {"a": arg(pattern="^x$")}, ["a"])).tools[0]
     with pytest.raises(InvalidArgs) as caught:

@@ -13,6 +13,7 @@ from agent_gate.errors import CatalogError, InvalidArgs
 LINEAR = jsonschema_rs.RegexOptions()
 BOUNDED = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
 MAX_DEPTH = 64
+MOST_EXAMINED = 1_000
 FORBIDDEN = frozenset("*?[](),") | {chr(c) for c in (*range(0x20), *range(0x7F, 0xA0))}
 UNSEEN = frozenset({"Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -86,10 +87,36 @@ def holds_forbidden(value: Json, depth: int) -> bool:
     return isinstance(value, list) and any(holds_forbidden(item, depth + 1) for item in value)
 
 
+def found_errors(compiled: Any, arguments: Mapping[str, Json]) -> list[Any]:
+    """What is wrong with the arguments, the missing ones first. Of very many values only the first fault is sought:
+    a fault is much larger than the value it is about, and they are all made before the first can be read."""
+    if has_more_values(arguments, MOST_EXAMINED):
+        try:
+            compiled.validate(arguments)
+        except jsonschema_rs.ValidationError as error:
+            return [error]
+    return sorted(
+        compiled.iter_errors(arguments),
+        key=lambda e: (e.kind.name != "required", list(map(str, e.instance_path))),
+    )
+
+
+def has_more_values(value: Json, most: int) -> bool:
+    count, stack = 0, [value]
+    while stack:
+        inner = stack.pop()
+        items = inner.values() if isinstance(inner, Mapping) else inner if isinstance(inner, list) else ()
+        count += len(items)
+        if count > most:
+            return True
+        stack.extend(items)
+    return False
+
+
 def compile_validator(definition: Definition) -> Validator:
     """The check every call of this tool passes, in the order its messages promise: characters, then schema."""
     compiled = compile_schema(definition.input_schema)
-    is_valid, iter_errors = compiled.is_valid, compiled.iter_errors
+    is_valid = compiled.is_valid
     strict, text = definition.strict, definition.text
     signed = frozenset(placeholders(definition.template or ""))
 
@@ -99,10 +126,7 @@ def compile_validator(definition: Definition) -> Validator:
         if signed and (name := unseen_argument(arguments, signed)) is not None:
             raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
         if not is_valid(arguments):
-            errors = sorted(
-                iter_errors(arguments),
-                key=lambda e: (e.kind.name != "required", list(map(str, e.instance_path))),
-            )
+            errors = found_errors(compiled, arguments)
             raise InvalidArgs(describe(errors[0]), details={"errors": [describe(e) for e in errors[:5]]})
 
     return validate
