@@ -1,12 +1,15 @@
 """The catalog beside sources that list what cannot be used: they are in nobody's way, now and after a restart."""
 
 import asyncio
+import time
 
 import pytest
 
+from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.ports import Plan, SystemClock
-from agent_gate.core.tool import Definition
+from agent_gate.core.ports import Job, Plan, SystemClock
+from agent_gate.core.tool import Definition, Traits
+from agent_gate.errors import Forbidden
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor
 from agent_gate.store import StoreSettings
@@ -35,6 +38,9 @@ class Shop:
         self.connected.set()
         await asyncio.Event().wait()
 
+    async def answer(self, job):
+        return Result(job.case.tool.upstream.encode())
+
 
 def plan(shop, **more):
     return Plan(source=shop, settings=shop.definitions, pinned=True, **more)
@@ -47,6 +53,19 @@ async def supervised(store, *plans):
     supervisor = Supervisor(Shelf(), SystemClock(), pins)
     await supervisor.start(plans)
     return supervisor
+
+
+def job(supervisor, wire):
+    tool = supervisor.catalog.find(wire)
+    case = Case(
+        call=Call(tool=wire, arguments={}, caller=Caller(name="pi")),
+        tool=tool,
+        signature=wire,
+        decision=Decision(effect="allow"),
+        arguments_hash="",
+        definition_hash=tool.pin,
+    )
+    return Job(case=case, deadline=time.monotonic() + 10)
 
 
 def wires(supervisor):
@@ -124,6 +143,44 @@ def test_a_source_whose_remembered_tools_do_not_fit_is_connected_even_if_only_on
             )
             await mended.connected.wait()
             assert wires(again) == ["search", "find"]
+            await again.stop()
+
+    asyncio.run(main())
+
+
+CHANGES = [
+    Definition(name="search", description="and send what is found"),
+    Definition(name="search", input_schema={"properties": {"to": {}}}),
+    Definition(name="search", traits=Traits(destructive=True)),
+    Definition(name="find"),
+]
+
+
+@pytest.mark.parametrize("now", CHANGES, ids=["description", "schema", "traits", "gone"])
+def test_a_call_that_was_decided_by_what_was_remembered_is_not_sent_to_a_tool_that_changed(settings, now):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            seen = Shop("shop", Definition(name="search"))
+            supervisor = await supervised(store, plan(seen))
+            await seen.connected.wait()
+            await supervisor.stop()
+            again = await supervised(store, plan(Shop("shop", now), on_demand=True))
+            with pytest.raises(Forbidden, match="Call it again"):
+                await again.answer(job(again, "shop__search"))
+            await again.stop()
+
+    asyncio.run(main())
+
+
+def test_a_call_that_was_decided_by_what_was_remembered_is_sent_to_a_tool_that_stayed(settings):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            seen = Shop("shop", Definition(name="search"))
+            supervisor = await supervised(store, plan(seen))
+            await seen.connected.wait()
+            await supervisor.stop()
+            again = await supervised(store, plan(Shop("shop", *seen.definitions), on_demand=True))
+            assert (await again.answer(job(again, "shop__search"))).body == b"search"
             await again.stop()
 
     asyncio.run(main())

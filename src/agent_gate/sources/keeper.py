@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from agent_gate.core.call import Result
 from agent_gate.core.ports import Clock, Job, Plan
-from agent_gate.core.tool import Definition
-from agent_gate.errors import CallTimeout, DependencyUnavailable, GatewayError, OutcomeUnknown
+from agent_gate.core.tool import Definition, Tool
+from agent_gate.errors import CallTimeout, DependencyUnavailable, Forbidden, GatewayError, OutcomeUnknown
 from agent_gate.sources.state import HEALTHY_AFTER, Circuit, SourceState, Status, delay
 
 log = logging.getLogger("agent_gate.sources")
@@ -16,16 +16,25 @@ IDLE_SECONDS = 600.0
 CONNECT_SECONDS = 60.0
 Redact = Callable[[str], str]
 Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
+Serves = Callable[[Tool], bool]
+CHANGED = "The tool changed while this call waited for its source, so nothing was sent. Call it again"
 
 
 class Keeper:
     """One task per source owns its life. Calls only send; they never connect or close."""
 
     def __init__(
-        self, plan: Plan, clock: Clock, publish: Publish, *, known: bool, redact: Redact = str
+        self,
+        plan: Plan,
+        clock: Clock,
+        publish: Publish,
+        *,
+        known: bool,
+        redact: Redact = str,
+        serves: Serves = lambda _tool: True,
     ) -> None:
         self.plan, self._clock, self._publish, self._redact = plan, clock, publish, redact
-        self._known = known
+        self._known, self._serves = known, serves
         self._wanted = asyncio.Event()
         self._hurry = asyncio.Event()
         self._waiting = 0
@@ -187,6 +196,8 @@ class Keeper:
         try:
             if not self._ready.is_set():
                 await self._connected(job.deadline)
+                if not self._serves(job.case.tool):
+                    raise Forbidden(CHANGED)
             result = await self.plan.source.answer(job)
         except (DependencyUnavailable, OutcomeUnknown, CallTimeout):
             if not self._hurried(job):

@@ -10,7 +10,7 @@ from typing import Any
 from agent_gate.core.call import Result
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
 from agent_gate.core.ports import Clock, Job, Plan, Source, SourceKind, Toolbox
-from agent_gate.core.tool import Definition
+from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable
 from agent_gate.sources.keeper import Keeper, Redact
 from agent_gate.sources.pins import Change, Pins
@@ -92,7 +92,12 @@ class Supervisor:
             known = self.pins.last_listing(source.key) if remembers else None
         shown = plan.enabled and known is not None
         self._keepers[source.key] = Keeper(
-            plan, self._clock, self.publish, known=known is not None, redact=self._redact
+            plan,
+            self._clock,
+            self.publish,
+            known=known is not None,
+            redact=self._redact,
+            serves=self._serves,
         )
         self._listings[source.key] = Listing(
             key=source.key,
@@ -166,6 +171,11 @@ class Supervisor:
 
     def answer(self, job: Job) -> Awaitable[Result]:
         return self._keepers[job.case.tool.source].answer(job)
+
+    def _serves(self, tool: Tool) -> bool:
+        """Whether a tool is what it was when a call of it was decided, by what was remembered of its source."""
+        now = self.shelf.catalog.find(tool.id)
+        return now is not None and (now.source, now.pin, now.traits) == (tool.source, tool.pin, tool.traits)
 
     def source(self, key: str) -> Source | None:
         keeper = self._keepers.get(key)
