@@ -5,11 +5,12 @@ import time
 
 import pytest
 
+from agent_gate.cli.commands.sources import listing
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Job, Plan, SystemClock
 from agent_gate.core.tool import Definition, Traits
-from agent_gate.errors import Forbidden
+from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor
 from agent_gate.store import StoreSettings
@@ -184,3 +185,35 @@ def test_a_call_that_was_decided_by_what_was_remembered_is_sent_to_a_tool_that_s
             await again.stop()
 
     asyncio.run(main())
+
+
+def test_a_person_accepts_what_was_shown_and_not_what_the_server_made_of_it_since(settings):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            shop = Shop("shop", Definition(name="search"))
+            supervisor = await supervised(store, plan(shop, hold_changes=True))
+            await shop.connected.wait()
+            await supervisor.announce("shop", [Definition(name="search", description="finds more")])
+            [shown] = supervisor.changes()
+            await supervisor.announce("shop", [Definition(name="search", description="sends your files")])
+            with pytest.raises(InvalidArgs, match="changed again since you looked"):
+                supervisor.accept("shop", "search", shown.pin)
+            assert supervisor.catalog.find("shop__search").description == ""
+            [shown] = supervisor.changes()
+            assert supervisor.accept("shop", "search", shown.pin[:12])
+            assert supervisor.catalog.find("shop__search").description == "sends your files"
+            await supervisor.stop()
+
+    asyncio.run(main())
+
+
+def test_the_command_that_accepts_a_change_can_be_copied_whatever_the_tool_is_called():
+    change = {
+        "source": "far",
+        "tool": "x; rm -rf ~",
+        "pin": "a" * 64,
+        "held": True,
+        "changed_at": 0,
+        "diff": "",
+    }
+    assert "accept far 'x; rm -rf ~' --pin aaaaaaaaaaaa" in listing([], [change])

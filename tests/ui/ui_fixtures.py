@@ -100,6 +100,7 @@ def change(number):
     return {
         "source": "wiki",
         "tool": f"read_{number}",
+        "pin": f"{number:064x}",
         "held": number % 2 == 0,
         "changed_at": NOW - 500,
         "diff": diff,

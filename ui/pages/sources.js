@@ -79,7 +79,8 @@ export function sources(main) {
             button(
               "Accept the new definition",
               async () => {
-                await post("/api/changes/accept", { source: change.source, tool: change.tool });
+                const { source, tool, pin } = change;
+                await post("/api/changes/accept", { source, tool, pin });
                 say(`Accepted ${change.tool}`);
                 load();
               },

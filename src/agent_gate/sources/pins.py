@@ -8,6 +8,7 @@ import msgspec
 
 from agent_gate.core.ports import Plan
 from agent_gate.core.tool import Definition
+from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Statement, Store
 
 UPSERT_PIN = (
@@ -34,10 +35,11 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A definition that is not what it was, as a person reads it."""
+    """A definition that is not what it was, as a person reads it. `pin` names what it is now."""
 
     source: str
     tool: str
+    pin: str
     held: bool
     changed_at: float
     diff: str
@@ -128,6 +130,7 @@ class Pins:
             Change(
                 source=source,
                 tool=name,
+                pin=pin.pending.pin(),
                 held=source in self._held,
                 changed_at=pin.changed_at or 0.0,
                 diff=diff(pin.accepted, pin.pending),
@@ -136,11 +139,16 @@ class Pins:
             if pin.pending is not None
         ]
 
-    def accept(self, source: str, tool: str, now: float) -> Definition | None:
-        """A person has looked: the changed definition is the pinned one from now on."""
+    def accept(self, source: str, tool: str, now: float, seen: str = "") -> Definition | None:
+        """A person has looked: the changed definition is the pinned one from now on.
+
+        `seen` is the beginning of the pin that was looked at; a server may have changed the tool once more since.
+        """
         pin = self._pins.get((source, tool))
         if pin is None or pin.pending is None:
             return None
+        if not pin.pending.pin().startswith(seen):
+            raise InvalidArgs(f"{tool} of {source} changed again since you looked. Look at what it is now")
         pin.accepted, pin.pending = pin.pending, None
         self._write((source, tool), now)
         return pin.accepted

@@ -196,9 +196,9 @@ class Supervisor:
         """Definitions that are not what was accepted."""
         return self.pins.changes()
 
-    def accept(self, source: str, tool: str) -> bool:
-        """A person has looked at a changed definition: serve it from now on."""
-        accepted = self.pins.accept(source, tool, self._clock.now())
+    def accept(self, source: str, tool: str, seen: str = "") -> bool:
+        """A person has looked at a changed definition, the one whose pin begins with `seen`: serve it from now on."""
+        accepted = self.pins.accept(source, tool, self._clock.now(), seen)
         if accepted is None or source not in self._listings:
             return False
         listing = self._listings[source]

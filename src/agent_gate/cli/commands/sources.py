@@ -1,5 +1,6 @@
 """`agent-gate sources`: where tools come from, how each source is, and what changed in its definitions."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,16 @@ def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
             f"{change['source']}: {change['tool']} changed {ago(change['changed_at'])}; {held}",
             change["diff"],
         ]
-        lines.append(f"Accept with: agent-gate sources accept {change['source']} {change['tool']}")
+        words = [
+            "agent-gate",
+            "sources",
+            "accept",
+            change["source"],
+            change["tool"],
+            "--pin",
+            change["pin"][:12],
+        ]
+        lines.append(f"Accept with: {shlex.join(words)}")
     return "\n".join(lines)
 
 
@@ -55,9 +65,11 @@ def reconnect_command(ctx: click.Context, source: str) -> None:
 @command.command("accept")
 @click.argument("source")
 @click.argument("tool")
+@click.option("--pin", default="", help="Accept only the definition that was shown under this pin.")
 @click.pass_context
-def accept_command(ctx: click.Context, source: str, tool: str) -> None:
+def accept_command(ctx: click.Context, source: str, tool: str, pin: str) -> None:
     """Accept a changed definition as the one that is meant."""
     with reporting():
-        said = ctx.obj["client"].request("POST", "/api/changes/accept", {"source": source, "tool": tool})
+        wanted = {"source": source, "tool": tool, "pin": pin}
+        said = ctx.obj["client"].request("POST", "/api/changes/accept", wanted)
         print_json(said) if ctx.obj["json"] else click.echo(f"Accepted {tool}.")

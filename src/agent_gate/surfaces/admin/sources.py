@@ -24,7 +24,7 @@ class Sources:
                 "/api/changes/accept",
                 self._accept,
                 "Accept a changed definition",
-                body={"source": TEXT, "tool": TEXT},
+                body={"source": TEXT, "tool": TEXT, "pin": TEXT},
                 required=("source", "tool"),
             ),
             Route("GET", "/servers", self._list, "Every source and its state"),
@@ -44,6 +44,6 @@ class Sources:
     async def _accept(self, ask: Ask) -> Reply:
         body = ask.body()
         source, tool = str(body.get("source", "")), str(body.get("tool", ""))
-        if not self._sources.accept(source, tool):
+        if not self._sources.accept(source, tool, str(body.get("pin", ""))):
             raise InvalidArgs(f"{source} has no changed definition of {tool}")
         return json_response(200, {"accepted": tool})
