@@ -1,6 +1,7 @@
 """Servers as child processes: well behaved ones, and a zoo of those that are not."""
 
 import asyncio
+import errno
 import json
 import os
 import resource
@@ -407,5 +408,32 @@ def test_a_server_that_cannot_list_again_keeps_its_calls_and_is_asked_later(
             for task in watching, running:
                 task.cancel()
             await asyncio.gather(watching, running, return_exceptions=True)
+
+    run(story())
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the exit is heard of in another way")
+def test_a_child_that_starts_with_the_last_descriptors_leaves_neither_a_process_nor_a_descriptor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[int] = []
+
+    def no_descriptor_left(pid: int) -> int:
+        started.append(pid)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def story() -> None:
+        async with bench(**zoo()) as made:
+            before = len(os.listdir("/proc/self/fd"))
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "pidfd_open", no_descriptor_left)
+                with pytest.raises(DependencyUnavailable, match="Too many open files"):
+                    await made.source.connect()
+            assert len(os.listdir("/proc/self/fd")) == before
+            for pid in started:
+                with pytest.raises(ProcessLookupError):
+                    os.kill(pid, 0)
+            await made.source.connect()
+            assert await made.text("echo", {"text": "hi"}) == "hi"
 
     run(story())

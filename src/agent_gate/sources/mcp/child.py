@@ -126,6 +126,13 @@ class Child:
 
         loop.add_reader(handle, ended)
 
+    def abandon(self) -> None:
+        """End a program whose exit nobody can hear of, because no descriptor is left."""
+        for pipe in self.process.stdin, self.process.stdout, self.process.stderr:
+            if pipe is not None:
+                pipe.close()
+        self.reap()
+
     def reap(self) -> None:
         """The program has ended: end what it left behind, then let go of its number."""
         self.signal_group(signal.SIGKILL)
@@ -191,7 +198,11 @@ async def start_child(
     finally:
         os.close(guarded)
     child = Child(process, Tail(name), guard)
-    child.watch_exit()
+    try:
+        child.watch_exit()
+    except OSError:
+        child.abandon()
+        raise
     try:
         child.stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
         child.transports.append(child.stdin)
