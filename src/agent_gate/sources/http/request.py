@@ -145,6 +145,13 @@ def credential(auth: AuthConfig) -> Credential:
     return Credential()
 
 
+def with_query(path: str, auth: Credential) -> bytes:
+    """A fixed path, which may have a query of its own, with the credential that goes there."""
+    query = query_of(auth.query)
+    joined = f"{path}{'&' if '?' in path else '?'}{query}" if query else path
+    return joined.encode("ascii")
+
+
 def build(tool: ToolDefinition, arguments: Mapping[str, Json], auth: Credential, key: str | None) -> HttpCall:
     """The request that one call of `tool` becomes. `key` is passed on as Idempotency-Key."""
     request = tool.request

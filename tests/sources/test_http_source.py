@@ -1,0 +1,46 @@
+"""An HTTP service is looked after with the same credential as its calls."""
+
+import asyncio
+
+import pytest
+
+from agent_gate.config.services import AuthConfig, HealthCheckConfig, ServiceConfig
+from agent_gate.core.ports import SystemClock
+from agent_gate.net.pool import Pool
+from agent_gate.sources.http import HttpSource
+
+TOKEN = "key & more"
+AUTHS = [
+    AuthConfig(type="query", query_param="api_key", token=TOKEN),
+    AuthConfig(type="header", header_name="X-Key", token=TOKEN),
+]
+
+
+@pytest.mark.parametrize("auth", AUTHS, ids=lambda auth: auth.type)
+@pytest.mark.parametrize("path", ["/status", "/status?deep=1"])
+def test_a_health_check_carries_the_credential(auth, path):
+    wanted = {
+        "/status": b"GET /status?api_key=key%20%26%20more HTTP/1.1",
+        "/status?deep=1": b"GET /status?deep=1&api_key=key%20%26%20more HTTP/1.1",
+    }
+
+    async def serve(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        known = wanted[path] in head if auth.type == "query" else b"x-key: key & more" in head
+        writer.write(b"HTTP/1.1 %d x\r\ncontent-length: 0\r\n\r\n" % (200 if known else 401))
+        await writer.drain()
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        health = HealthCheckConfig(path=path, configured=True)
+        config = ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth, health=health)
+        pool = Pool()
+        try:
+            assert await HttpSource(config, pool, SystemClock(), 1_000).health() is None
+        finally:
+            await pool.aclose()
+            server.close()
+
+    asyncio.run(main())
