@@ -10,7 +10,7 @@ from tests.tools import catalog
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.ports import Job, Plan, SystemClock
 from agent_gate.core.tool import Definition
-from agent_gate.errors import DependencyUnavailable
+from agent_gate.errors import DependencyUnavailable, OutcomeUnknown
 from agent_gate.sources import keeper as keeper_module
 from agent_gate.sources.keeper import Keeper
 from agent_gate.sources.state import Status
@@ -200,3 +200,23 @@ def test_a_call_whose_source_cannot_be_connected_is_told_why(monkeypatch):
         await ended(life)
 
     asyncio.run(main())
+
+
+def test_a_call_whose_source_raises_what_nobody_expects_has_an_unknown_outcome(caplog):
+    class Odd(Shed):
+        async def answer(self, job):
+            raise KeyError("hunter2")
+
+    async def main():
+        keeper = Keeper(
+            Plan(source=(odd := Odd()), settings=None), SystemClock(), lambda *_: None, known=False
+        )
+        odd.may_connect.set()
+        life = asyncio.create_task(keeper.run())
+        with pytest.raises(OutcomeUnknown, match=r"shed failed \(KeyError\)") as caught:
+            await keeper.answer(job())
+        assert "hunter2" not in caught.value.message
+        await ended(life)
+
+    asyncio.run(main())
+    assert any(record.exc_info for record in caplog.records)
