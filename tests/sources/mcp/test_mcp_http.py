@@ -930,3 +930,40 @@ def test_a_server_that_floods_a_caller_with_questions_has_the_surplus_refused() 
             assert refused == [f"q{number}" for number in range(MAX_QUESTIONS, 100)]
 
     with_server(handler, story)
+
+
+def test_a_resource_that_cannot_be_used_is_left_out_and_the_rest_of_its_server_stays() -> None:
+    deep: object = "deep"
+    for _ in range(100):
+        deep = [deep]
+
+    async def handler(request: Request) -> None:
+        if request.rpc == "resources/list":
+            await request.result({"resources": [{"uri": "a:1", "_meta": {"x": deep}}, {"uri": "a:2"}, 3]})
+        elif request.rpc == "resources/templates/list":
+            await request.result({"resourceTemplates": 5})
+        elif not await handshake(request, resources={}):
+            await request.result(text("ran"))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            assert made.source.offers("resources") == ({"uri": "a:2"},)
+            assert made.source.offers("resourceTemplates") == ()
+            assert await made.text("work") == "ran"
+
+    with_server(handler, story)
+
+
+def test_a_server_whose_tools_are_no_list_is_named_with_that_reason() -> None:
+    async def handler(request: Request) -> None:
+        if request.rpc == "tools/list":
+            await request.result({"tools": 5})
+        else:
+            await handshake(request)
+
+    async def story(upstream: Scripted) -> None:
+        async with bench(url=upstream.url) as made:
+            with pytest.raises(DependencyUnavailable, match="its tools as something that is not a list"):
+                await made.source.connect()
+
+    with_server(handler, story)

@@ -1,7 +1,7 @@
 """What a server lists, turned into definitions; a broken entry is left out with its reason, its siblings stay."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -56,7 +56,7 @@ async def list_all(session: Session, kind: str, deadline: float) -> list[Json]:
         body = await session.send(Order(method=LISTS[kind], params=params, deadline=deadline))
         size += len(body)
         page = page_of(body)
-        entries.extend(page.get(kind) or [])
+        entries.extend(listed_in(page, kind))
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str) or cursor in seen:
             return entries
@@ -74,6 +74,13 @@ def page_of(body: bytes) -> dict[str, Any]:
     return page
 
 
+def listed_in(page: Mapping[str, Json], kind: str) -> list[Json]:
+    listed = page.get(kind) or []
+    if not isinstance(listed, list):
+        raise RpcError(INTERNAL_ERROR, f"it listed its {kind} as something that is not a list")
+    return listed
+
+
 async def list_context(session: Session, deadline: float) -> dict[str, tuple[Json, ...]]:
     """Resources, templates and prompts; a list the server does not have is empty."""
     found: dict[str, tuple[Json, ...]] = {}
@@ -86,8 +93,17 @@ async def list_context(session: Session, deadline: float) -> dict[str, tuple[Jso
         except RpcError as error:
             log.debug("%s are not listed: %s", kind, error)
             continue
-        found[kind] = tuple(clean_schema(entry) for entry in entries[:MAX_ENTRIES] if isinstance(entry, dict))
+        found[kind] = tuple(usable_entries(kind, entries[:MAX_ENTRIES]))
     return found
+
+
+def usable_entries(kind: str, entries: Sequence[Json]) -> Iterator[Json]:
+    for entry in entries:
+        try:
+            if isinstance(entry, dict):
+                yield clean_schema(entry)
+        except ValueError as error:
+            log.debug("one of the %s is left out: %s", kind, error)
 
 
 async def list_tools(session: Session, settings: ServerSettings, deadline: float) -> Tools:
