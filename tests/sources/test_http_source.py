@@ -1,4 +1,4 @@
-"""An HTTP service is looked after with the same credential as its calls."""
+"""HTTP services: looked after with the credential of their calls, and believed only what makes sense."""
 
 import asyncio
 
@@ -6,8 +6,12 @@ import pytest
 
 from agent_gate.config.services import AuthConfig, HealthCheckConfig, ServiceConfig
 from agent_gate.core.ports import SystemClock
+from agent_gate.net.exchange import Reply
+from agent_gate.net.http import error_response
 from agent_gate.net.pool import Pool
+from agent_gate.observe.redact import Redactor
 from agent_gate.sources.http import HttpSource
+from agent_gate.sources.http.reply import failure
 
 TOKEN = "key & more"
 AUTHS = [
@@ -44,3 +48,20 @@ def test_a_health_check_carries_the_credential(auth, path):
             server.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (b"7", 7.0),
+        (b"99999", 99_999.0),
+        (b"9" * 400, 1.0),
+        (b"Fri, 01 Jan 2027 00:00:00 GMT", 1.0),
+        (b"-1", 1.0),
+    ],
+)
+def test_a_service_that_asks_to_slow_down_is_believed_only_a_number_of_seconds(said, heard):
+    reply = Reply(429, [(b"retry-after", said)], b"")
+    error = failure(ServiceConfig(name="s"), reply, Redactor(()))
+    assert error.retry_after == heard
+    assert error_response(error).status == 503

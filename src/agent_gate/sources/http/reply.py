@@ -13,6 +13,7 @@ from agent_gate.observe.redact import Redactor
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 LONGEST_BODY = 500
+LONGEST_WAIT = 5
 MAY_RETRY = frozenset({502, 503, 504})
 
 
@@ -26,6 +27,12 @@ def shown_body(body: bytes, redactor: Redactor) -> str:
     return redactor.text(text)[:LONGEST_BODY]
 
 
+def retry_after(reply: Reply) -> float:
+    """The seconds a service asks to wait; a second where it says none, or more than anybody would."""
+    wait = reply.header(b"retry-after") or b""
+    return float(wait) if wait.isdigit() and len(wait) <= LONGEST_WAIT else 1.0
+
+
 def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Exception:
     """What the agent is told about a reply that is not a success."""
     entry = mapped(service.errors, reply.status)
@@ -35,10 +42,7 @@ def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Excepti
         )
         return HTTPServiceError(message, details={"status": reply.status})
     if reply.status == 429:
-        wait = reply.header(b"retry-after") or b"1"
-        return DependencyUnavailable(
-            f"{service.name} asks to slow down", retry_after=float(wait) if wait.isdigit() else 1.0
-        )
+        return DependencyUnavailable(f"{service.name} asks to slow down", retry_after=retry_after(reply))
     if 300 <= reply.status < 400:
         return HTTPServiceError(
             f"{service.name} answered with a redirect ({reply.status}), which is not followed",
