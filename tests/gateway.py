@@ -31,7 +31,7 @@ class Api:
 
             def answer(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                if self.path == "/" and self.command == "GET":
+                if self.path.partition("?")[0] == "/" and self.command == "GET":
                     return self.send(200, {}, b"{}")
                 api.requests.append(
                     {
