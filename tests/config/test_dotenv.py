@@ -1,5 +1,10 @@
-import pytest
+import subprocess
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_gate.config.dotenv import add_variables, read_dotenv
 from agent_gate.config.load import load
 from agent_gate.errors import ConfigError
 
@@ -37,4 +42,39 @@ def test_a_file_that_others_can_read_is_warned_about(tmp_path):
 def test_a_line_that_is_no_assignment_is_named(tmp_path):
     config = write(tmp_path, "AGENT_TOKEN=x\nnonsense\n")
     with pytest.raises(ConfigError, match=r"\.env:2:1: not NAME=value"):
+        load(config, env={})
+
+
+@given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30))
+def test_a_value_that_was_added_is_read_back(tmp_path_factory, value):
+    path = tmp_path_factory.mktemp("dotenv") / ".env"
+    add_variables(path, {"A": value, "B": "behind"})
+    assert read_dotenv(path) == {"A": value, "B": "behind"}
+
+
+@pytest.mark.parametrize("value", ["it's", "a\nb\n", "$HOME `id`", 'say "x" \\', "a # b", ""])
+def test_a_shell_reads_the_same_value(tmp_path, value):
+    path = tmp_path / ".env"
+    add_variables(path, {"A": value})
+    shell = subprocess.run(["sh", "-c", f'. {path}; printf %s "$A"'], capture_output=True, text=True)
+    assert shell.stdout == value == read_dotenv(path)["A"]
+
+
+def test_what_an_editor_leaves_in_the_file_is_no_part_of_a_value(tmp_path):
+    (tmp_path / ".env").write_bytes(b"\xef\xbb\xbfA=one # mine\r\nB='two' # yours\r\nC=a#b\r\n\r\n  # end")
+    assert read_dotenv(tmp_path / ".env") == {"A": "one", "B": "two", "C": "a#b"}
+
+
+def test_lines_that_stand_there_stay_when_others_are_added(tmp_path):
+    path = tmp_path / ".env"
+    path.write_text("# mine\nA='old value'\nB=x")
+    add_variables(path, {"A": "new", "C": "c"})
+    assert path.read_text() == "# mine\nA='old value'\nB=x\nC='c'\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path):
+    config = write(tmp_path, "")
+    (tmp_path / ".env").write_bytes(b"A=1\nB=\xff\n")
+    with pytest.raises(ConfigError, match=r"\.env:2: the file is not UTF-8"):
         load(config, env={})

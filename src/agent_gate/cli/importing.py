@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from agent_gate.config.clients.backup import replace_bytes
 from agent_gate.config.clients.forms import rewrite
 from agent_gate.config.clients.model import Entry, FoundServer, Place, Platform
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
+from agent_gate.config.dotenv import add_variables
 from agent_gate.config.edit import Edit, add_server, current, save
 from agent_gate.core.ids import fold_namespace
 from agent_gate.errors import ConfigError
@@ -117,29 +117,5 @@ def free_key(server: FoundServer, taken: Sequence[str]) -> str:
 def carry_out(plan: Import, env_file: Path) -> None:
     """Write the variables first, so that no file ever refers to one that is nowhere."""
     if plan.variables:
-        write_variables(env_file, plan.variables)
+        add_variables(env_file, plan.variables)
     save(plan.file, plan.edit.text)
-
-
-def read_variables(env_file: Path) -> dict[str, str]:
-    """`NAME='value'` lines; anything else there is left alone."""
-    lines = env_file.read_text(encoding="utf-8").splitlines() if env_file.exists() else []
-    pairs = [line.removeprefix("export ").partition("=") for line in lines if "=" in line and line[:1] != "#"]
-    return {name.strip(): unquoted(value.strip()) for name, _, value in pairs}
-
-
-def unquoted(value: str) -> str:
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-        value = value[1:-1]
-    return value.replace("'\\''", "'")
-
-
-def write_variables(env_file: Path, variables: Mapping[str, str]) -> None:
-    """Append what is not there yet; the file is readable by its owner only."""
-    known = read_variables(env_file)
-    old = env_file.read_text(encoding="utf-8") if env_file.exists() else ""
-    gap = "\n" if old and not old.endswith("\n") else ""
-    quoted = {name: value.replace("'", "'\\''") for name, value in variables.items() if name not in known}
-    lines = "".join(f"{name}='{value}'\n" for name, value in quoted.items())
-    replace_bytes(env_file, (old + gap + lines).encode())
-    env_file.chmod(0o600)

@@ -5,15 +5,14 @@ An edit is checked by reading its result: it must say what the old file said plu
 
 import difflib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
+from agent_gate.config.replace import replace_bytes
 from agent_gate.config.yamlfile import parse_yaml, read_text, resolve
 from agent_gate.errors import ConfigError
 
@@ -51,20 +50,7 @@ def add_server(path: Path, key: str, server: Mapping[str, Any]) -> Edit:
 
 
 def save(path: Path, text: str) -> None:
-    """Replace the file in one step, keeping its mode; a new file is readable by its owner only."""
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    target = path.resolve()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(target)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    replace_bytes(path, text.encode())
 
 
 def current(path: Path) -> tuple[str, dict[str, Any]]:

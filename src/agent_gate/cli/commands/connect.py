@@ -14,17 +14,18 @@ from agent_gate.cli.importing import (
     carry_out,
     our_servers,
     plan_import,
-    read_variables,
     servers_file,
     this_place,
     where_here,
 )
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import print_json
-from agent_gate.config.clients.backup import Backups, connect_file, write_private
+from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
 from agent_gate.config.clients.model import Client, ClientFile, Gateway, Place
 from agent_gate.config.clients.registry import CLIENTS, client, read, servers, target
+from agent_gate.config.dotenv import known_variables
+from agent_gate.config.replace import replace_bytes
 from agent_gate.errors import ConfigError
 
 MADE_TOKEN = Path("data/agent.token")
@@ -67,7 +68,7 @@ def kept_token(program_: Client, place: Place) -> str:
         )
     path = state_folder(place) / "tokens" / program_.name
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_private(path, token.encode())
+    replace_bytes(path, token.encode(), private=True)
     return str(path)
 
 
@@ -106,7 +107,7 @@ def take_over(file: ClientFile, place: Place, config: Path, dry_run: bool) -> li
     ours = our_servers(servers_file(config))
     fresh = [server for server in standing if not where_here(server, ours)]
     env_file = config.parent / ".env"
-    plan = plan_import(fresh, config, {**read_variables(env_file), **os.environ})
+    plan = plan_import(fresh, config, {**known_variables(env_file), **os.environ})
     if plan.added and not dry_run:
         carry_out(plan, env_file)
     return [server.name for server in standing]

@@ -15,7 +15,6 @@ from agent_gate.cli.importing import (
     found_servers,
     our_servers,
     plan_import,
-    read_variables,
     servers_file,
     this_place,
     where_here,
@@ -24,6 +23,7 @@ from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import print_json, table
 from agent_gate.config.clients.model import FoundServer
 from agent_gate.config.clients.registry import CLIENTS
+from agent_gate.config.dotenv import known_variables
 from agent_gate.config.edit import current
 
 
@@ -140,7 +140,7 @@ def command(
             click.echo(table(("#", "client", "file", "server", "transport", "here"), shown(found, here)))
         chosen = pick(found, here, names, everything)
         secrets = env_file or config.parent / ".env"
-        plan = plan_import(chosen, config, {**read_variables(secrets), **os.environ})
+        plan = plan_import(chosen, config, {**known_variables(secrets), **os.environ})
         if plan.added and not dry_run:
             carry_out(plan, secrets)
         if as_json:
