@@ -1,7 +1,9 @@
 """Files as each client writes them: found, read, extended and put back."""
 
 import json
+import resource
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -240,6 +242,17 @@ def test_a_file_that_does_not_exist_yet_is_made(name):
     assert list(servers_block(name, text)) == ["agent-gate"]
 
 
+@contextmanager
+def no_file_larger_than(size):
+    """Writing fails half-way, as it does where the disk is full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 @EVERY
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_disconnecting_restores_the_file_byte_for_byte(name, ends, tmp_path):
@@ -272,6 +285,60 @@ def test_disconnecting_a_file_changed_since_gives_back_the_servers_and_keeps_the
     assert {
         one.name: one.entry for one in servers(file(name), back, PLACE) if one.name in EXPECTED[name]
     } == EXPECTED[name]
+
+
+@EVERY
+def test_what_a_user_changed_between_two_connects_is_there_after_disconnecting(name, tmp_path):
+    path = tmp_path / FILES[name]
+    path.write_text(fixture(name))
+    here = ClientFile(name, path, "user", file(name).block)
+    backups = Backups(tmp_path / "state")
+    connect_file(backups, here, CLIENTS[name].write(GATEWAY), list(EXPECTED[name]))
+    later = {"command": "x", "type": "stdio", "cmd": "x"}
+    path.write_text(CLIENTS[name].syntax.put(path.read_text(), here.block, "added-later", later))
+    connect_file(backups, here, CLIENTS[name].write(Gateway("http://127.0.0.1:1")), ["added-later"])
+    [connection] = require(backups, name)
+    assert disconnect_file(backups, connection) is True
+    assert set(servers_block(name, path.read_text())) == {*servers_block(name, fixture(name)), "added-later"}
+
+
+def test_a_disk_that_is_full_leaves_the_file_and_its_backup_as_they_were(tmp_path):
+    path = tmp_path / "client" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text('{"mcpServers": {"mine": {"command": "y"}}}')
+    here = ClientFile("cursor", path, "user", ("mcpServers",))
+    backups = Backups(tmp_path / "state")
+    connect_file(backups, here, CLIENTS["cursor"].write(GATEWAY), ["mine"])
+    connected = path.read_bytes()
+    with (
+        no_file_larger_than(1500),
+        pytest.raises(ConfigError, match=r"mcp\.json: the file cannot be written"),
+    ):
+        connect_file(backups, here, CLIENTS["cursor"].write(Gateway(f"http://{'x' * 2000}")), [])
+    assert path.read_bytes() == connected
+    assert [one.name for one in path.parent.iterdir()] == ["mcp.json"]
+    [connection] = require(backups, "cursor")
+    assert disconnect_file(backups, connection) is True
+    assert path.read_text() == '{"mcpServers": {"mine": {"command": "y"}}}'
+
+
+def test_a_first_connect_that_cannot_be_written_leaves_nothing_to_put_back(tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text("{}")
+    here, backups = ClientFile("cursor", path, "user", ("mcpServers",)), Backups(tmp_path / "state")
+    with no_file_larger_than(1500), pytest.raises(ConfigError, match="cannot be written"):
+        connect_file(backups, here, CLIENTS["cursor"].write(Gateway(f"http://{'x' * 2000}")), [])
+    assert backups.connections("cursor") == []
+
+
+def test_a_damaged_note_of_a_connection_is_named(tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text("{}")
+    here, backups = ClientFile("cursor", path, "user", ("mcpServers",)), Backups(tmp_path / "state")
+    connect_file(backups, here, CLIENTS["cursor"].write(GATEWAY), [])
+    (backups.place(path) / "connection.json").write_text("")
+    with pytest.raises(ConfigError, match=r"connection\.json: is damaged"):
+        backups.connections("cursor")
 
 
 def test_a_file_that_was_made_for_the_gateway_is_removed_again(tmp_path):

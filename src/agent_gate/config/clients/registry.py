@@ -92,3 +92,5 @@ def read(path: Path) -> str:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
         raise ConfigError("is not UTF-8", where=str(path)) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})", where=str(path)) from None
