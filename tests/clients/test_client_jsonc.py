@@ -79,3 +79,10 @@ def test_a_member_is_put_in_as_the_file_is_laid_out(before, after):
 )
 def test_a_member_is_taken_out_with_its_comma(before, after):
     assert Jsonc().drop(before, (), "x") == after
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("gap", [" " * 5000, "\n" * 5000, "/" * 5000 + "\n", "// a " * 1000 + "\n"])
+def test_a_long_gap_behind_the_last_member_takes_no_time(gap):
+    after = Jsonc().put(f'{{"servers": {{"x": {{}}{gap}}}}}', ("servers",), "y", {"url": "u"})
+    assert Jsonc().read(after, "file") == {"servers": {"x": {}, "y": {"url": "u"}}}

@@ -12,7 +12,6 @@ from agent_gate.errors import ConfigError
 SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 WORD = re.compile(r"[^\s,\]}/]+")
-COMMA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*,", re.DOTALL)
 REMARK = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n]*?\*/[ \t]*(?=\r?\n))")
 BLANK_TO_LINE_END = re.compile(r"[ \t]*(?://[^\n]*)?\r?\n?")
 
@@ -134,13 +133,20 @@ def insert(text: str, parent: Span, key: str, value: str, indent: str) -> str:
         inside = text[parent.start + 1 : parent.end - 1].rstrip()
         return f"{text[: parent.start + 1]}{inside}{line}{indent}{member}{closing}{text[parent.end - 1 :]}"
     last = parent.members[-1].end
-    comma = COMMA.match(text, last)
-    before = text[:last] + ("," if comma is None else text[last : comma.end()])
-    rest = text[comma.end() if comma else last :]
+    comma = comma_behind(text, last)
+    before = text[:last] + ("," if comma is None else text[last:comma])
+    rest = text[comma or last :]
     # A remark behind the last member belongs to it, so the new member goes behind that remark.
     remark = REMARK.match(rest)
     tail = remark[0] if remark else ""
-    return f"{before}{tail}{line}{indent}{member}{',' if comma else ''}{rest[len(tail) :]}"
+    return f"{before}{tail}{line}{indent}{member}{',' if comma is not None else ''}{rest[len(tail) :]}"
+
+
+def comma_behind(text: str, at: int) -> int | None:
+    """Where the comma that follows a value ends, remarks passed over; None where none follows."""
+    scanner = Scanner(text, at)
+    scanner.skip()
+    return scanner.at + 1 if text.startswith(",", scanner.at) else None
 
 
 def remove(text: str, parent: Span, key: str) -> str:
