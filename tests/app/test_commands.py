@@ -7,6 +7,9 @@ import subprocess
 import pytest
 from tests.gateway import COMMAND, TOKEN, Api, running
 
+from agent_gate.cli.commands.init import NOTHING, Wanted, write
+from agent_gate.config.load import load
+
 CONFIG = """
 gateway: {{id: t, port: 0}}
 admin: {{port: 0, socket: ./data/admin.sock}}
@@ -193,3 +196,43 @@ def test_init_writes_a_configuration_that_answers_its_first_call(tmp_path):
     )
     assert again.returncode == 8
     assert "already there" in again.stderr
+
+
+def init(folder, *arguments, code=0, **env):
+    done = subprocess.run(
+        [COMMAND, "init", "--folder", "home", *arguments],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("behind", ["nothing", "home"])
+def test_init_keeps_what_is_in_the_folder_already(tmp_path, behind):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".env").write_text("# mine\nSTRIPE_KEY='precious'\n")
+    (home / "permissions.yaml").write_text("rules: []  # mine\ndefaults: [{pattern: '*', action: allow}]\n")
+    init(tmp_path, "--behind", behind)
+    secrets = (home / ".env").read_text()
+    assert secrets.startswith("# mine\nSTRIPE_KEY='precious'\n")
+    assert "AGENT_TOKEN=" in secrets
+    assert "# mine" in (home / "permissions.yaml").read_text()
+    assert load(home / "config.yaml", env={}).settings.agents
+
+
+def test_inits_first_call_heeds_neither_a_proxy_nor_tokens_of_another_gateway(tmp_path):
+    nowhere = "http://127.0.0.1:9"
+    others = {"AGENT_TOKEN": "token-of-another-gateway", "HOME_TOKEN": "token-of-another-home"}
+    out = init(tmp_path, "--behind", "home", http_proxy=nowhere, HTTP_PROXY=nowhere, **others)
+    assert "A first call went through" in out
+
+
+@pytest.mark.parametrize("name", ["my agent", "#1", "a: b", "{x}"])
+def test_an_agent_of_any_name_is_written_so_that_it_can_be_read(tmp_path, name):
+    write(tmp_path, Wanted(NOTHING, name))
+    assert list(load(tmp_path / "config.yaml").settings.agents) == [name]

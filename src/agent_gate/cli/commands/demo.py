@@ -48,7 +48,8 @@ async def start_home(token: str) -> Server:
 
 async def play(folder: Path, port: int | None) -> None:
     """Start the home, then the gateway in front of it; both end together."""
-    home = await start_home(ensure_secrets(folder / ".env")["HOME_TOKEN"])
+    # As the gateway reads it: the environment wins, which may still hold another folder's token.
+    home = await start_home({**ensure_secrets(folder / ".env"), **os.environ}["HOME_TOKEN"])
     os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
     options = Options(config=folder / "config.yaml", port=port, insecure=True)
     try:

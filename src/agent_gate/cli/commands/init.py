@@ -1,10 +1,12 @@
 """`agent-gate init`: at most four questions, a configuration, and a first call that works."""
 
 import json
+import os
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,23 +14,28 @@ from typing import Any
 import click
 
 from agent_gate.access.tokens import new_token
-from agent_gate.cli.demo.starter import write_secrets, write_starter
+from agent_gate.cli.demo.starter import write_new, write_starter
 from agent_gate.cli.operator import reporting
-from agent_gate.config.dotenv import read_dotenv
+from agent_gate.config.dotenv import add_variables, known_variables, read_dotenv
+from agent_gate.config.edit import flow
 from agent_gate.errors import ConfigError, GatewayError, Unreachable
 
 HOME, ASSISTANT, NOTHING = "home", "homeassistant", "nothing"
 EMPTY = """\
-# yaml-language-server: $schema=./agent-gate.schema.json
 gateway: {id: home, host: 127.0.0.1, port: 8443}
 admin:   {socket: ./data/admin.sock}
 agents:
-  {agent}: {token: "${AGENT_TOKEN}"}
+  me: {token: "${AGENT_TOKEN}"}
 storage: {type: sqlite, path: ./data/agent-gate.db}
 permissions: permissions.yaml
 
 # MCP servers, as they stand in your client's file, or taken over with `agent-gate import`:
 mcpServers: {}
+"""
+RULES = """\
+defaults:
+  - {pattern: "*", action: ask}
+rules: []
 """
 
 
@@ -59,25 +66,35 @@ def ask() -> Wanted:
     return Wanted(behind, agent, url, token)
 
 
-def write(folder: Path, wanted: Wanted) -> None:
-    """Write the files; the secrets go into `.env`, which nobody else can read."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if wanted.behind == NOTHING:
-        if (folder / "config.yaml").exists():
-            raise ConfigError(f"{folder / 'config.yaml'} is already there; nothing was changed")
-        (folder / "config.yaml").write_text(EMPTY.replace("{agent}", wanted.agent), encoding="utf-8")
-        (folder / "permissions.yaml").write_text(
-            'defaults:\n  - {pattern: "*", action: ask}\nrules: []\n', encoding="utf-8"
-        )
-    elif not write_starter(folder):
+def refuse_existing(folder: Path) -> None:
+    if (folder / "config.yaml").exists():
         raise ConfigError(f"{folder / 'config.yaml'} is already there; nothing was changed")
-    config = folder / "config.yaml"
-    config.write_text(
-        config.read_text(encoding="utf-8").replace("  me: {token:", f"  {wanted.agent}: {{token:"),
-        encoding="utf-8",
-    )
+
+
+def write(folder: Path, wanted: Wanted) -> None:
+    """Write the files; the secrets go into `.env`, which nobody else can read. What is there already stays."""
+    refuse_existing(folder)
     given = {"HOME_URL": wanted.url, "HOME_TOKEN": wanted.token} if wanted.behind == ASSISTANT else {}
-    write_secrets(folder / ".env", {"AGENT_TOKEN": new_token(), **given})
+    refuse_other_values(folder / ".env", given)
+    add_variables(folder / ".env", {"AGENT_TOKEN": new_token(), **given})
+    if wanted.behind == NOTHING:
+        write_new(folder / "permissions.yaml", RULES)
+        write_new(folder / "config.yaml", EMPTY)
+    else:
+        write_starter(folder)
+    config = folder / "config.yaml"
+    named = config.read_text(encoding="utf-8").replace("  me: {token:", f"  {flow(wanted.agent)}: {{token:")
+    config.write_text(named, encoding="utf-8")
+
+
+def refuse_other_values(path: Path, given: Mapping[str, str]) -> None:
+    known = known_variables(path)
+    others = [name for name, value in given.items() if known.get(name, value) != value]
+    if others:
+        raise ConfigError(
+            f"already holds {' and '.join(others)} with another value; take it out or choose another --folder",
+            where=str(path),
+        )
 
 
 def first_call(folder: Path, wanted: Wanted) -> dict[str, Any]:
@@ -89,7 +106,11 @@ def first_call(folder: Path, wanted: Wanted) -> dict[str, Any]:
         else ["serve", "--config", str(folder / "config.yaml"), "--insecure"]
     )
     process = subprocess.Popen(
-        [*program, *command, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*program, *command, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=without(known_variables(folder / ".env")),
     )
     assert process.stdout is not None
     try:
@@ -100,6 +121,11 @@ def first_call(folder: Path, wanted: Wanted) -> dict[str, Any]:
     finally:
         process.terminate()
         process.wait()
+
+
+def without(names: Iterable[str]) -> dict[str, str]:
+    """The environment without what the files say themselves, since it would overrule them."""
+    return {name: value for name, value in os.environ.items() if name not in names}
 
 
 def token_of(folder: Path) -> str:
@@ -113,12 +139,20 @@ def called(url: str, token: str) -> dict[str, Any]:
         headers={"Authorization": f"Bearer {token}"},
         method="POST",
     )
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with direct.open(request, timeout=20) as reply:
             found: dict[str, Any] = json.load(reply)
     except urllib.error.HTTPError as error:
         raise Unreachable(json.load(error)["error"]["message"]) from None
+    except OSError as error:
+        raise Unreachable(f"The gateway did not answer: {error}") from None
     return found
+
+
+def told(states: Sequence[Mapping[str, Any]]) -> str:
+    example = f", such as {states[0]['entity_id']}" if states else ""
+    return f"A first call went through: {len(states)} entities{example}."
 
 
 @click.command()
@@ -131,6 +165,7 @@ def called(url: str, token: str) -> dict[str, Any]:
 def command(folder: Path, behind: str | None) -> None:
     """Write a configuration and prove that it works."""
     with reporting():
+        refuse_existing(folder)
         wanted = Wanted(behind, "me") if behind is not None and behind != ASSISTANT else ask()
         write(folder, wanted)
         click.echo(f"Wrote {folder / 'config.yaml'} and {folder / 'permissions.yaml'}.")
@@ -141,9 +176,7 @@ def command(folder: Path, behind: str | None) -> None:
                 raise ConfigError(
                     f"The files are written, but the first call failed: {error.message}"
                 ) from None
-            click.echo(
-                f"A first call went through: {len(states)} entities, such as {states[0]['entity_id']}."
-            )
+            click.echo(told(states))
         start = (
             f"agent-gate demo --folder {folder}"
             if wanted.behind == HOME

@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from agent_gate.access.tokens import new_token
-from agent_gate.config.dotenv import read_dotenv
+from agent_gate.config.dotenv import add_variables, read_dotenv
 
 CONFIG = """\
 # The configuration of your gateway. Every key is explained in docs/configuration.md.
@@ -52,25 +52,21 @@ def write_starter(folder: Path) -> bool:
     """Write the starter files unless there is a configuration already; whether they were written."""
     if (folder / "config.yaml").exists():
         return False
-    (folder / "tools").mkdir(parents=True, exist_ok=True)
     tools = files("agent_gate.cli.demo").joinpath("homeassistant.yaml").read_text(encoding="utf-8")
-    (folder / "tools" / "homeassistant.yaml").write_text(tools, encoding="utf-8")
-    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    (folder / "permissions.yaml").write_text(PERMISSIONS, encoding="utf-8")
+    write_new(folder / "tools" / "homeassistant.yaml", tools)
+    write_new(folder / "permissions.yaml", PERMISSIONS)
+    write_new(folder / "config.yaml", CONFIG)
     return True
 
 
-def write_secrets(path: Path, secrets: dict[str, str]) -> None:
-    """A `.env` file that nobody else can read."""
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    path.write_text("".join(f"{name}={value}\n" for name, value in secrets.items()), encoding="utf-8")
+def write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet; what somebody else put there stays."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def ensure_secrets(path: Path) -> dict[str, str]:
     """The agent's token and the home's, made once; what is there already stays."""
-    known = read_dotenv(path) if path.exists() else {}
-    made = {"AGENT_TOKEN": new_token(), "HOME_TOKEN": secrets.token_urlsafe(32), **known}
-    if made != known:
-        write_secrets(path, made)
-    return made
+    add_variables(path, {"AGENT_TOKEN": new_token(), "HOME_TOKEN": secrets.token_urlsafe(32)})
+    return read_dotenv(path)
