@@ -157,6 +157,54 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_imported(home):
     assert "Added memory" in done.output
 
 
+def test_a_servers_file_of_another_client_is_never_written(home):
+    theirs = '{"mcpServers": {"linear": {"command": "theirs"}}}'
+    Path("mcp.json").write_text(theirs)
+    Path("config.yaml").write_text("servers: ./mcp.json\n")
+    run(import_, "cursor", "--pick", "linear")
+    assert Path("mcp.json").read_text() == theirs
+    assert set(load(Path("config.yaml"), env={}).settings.servers) == {"linear", "cursor-linear"}
+
+
+def test_a_servers_file_in_the_home_folder_is_added_to(home):
+    (home / "ours.yaml").write_text("servers: {}\n")
+    Path("config.yaml").write_text("servers: ~/ours.yaml\n")
+    run(import_, "cursor", "--pick", "linear")
+    assert "linear" in (home / "ours.yaml").read_text()
+    assert "linear" in load(Path("config.yaml"), env={}).settings.servers
+
+
+def test_imported_servers_get_keys_with_which_the_configuration_loads(home):
+    program = home / "My Apps" / "run"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    names = ["homeassistant", "my-server", "my_server", "my_server__more", "notes"]
+    servers = {name: {"command": str(program), "args": [name]} for name in names}
+    (home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    Path("config.yaml").write_text(
+        "services: {homeassistant: {url: 'http://127.0.0.1'}}\nhosts: {notes: {socket: ./s}}\n"
+    )
+    run(import_, "cursor", "--all")
+    loaded = load(Path("config.yaml"), env={}).settings.servers
+    assert [server.args for server in loaded.values()] == [(name,) for name in names]
+
+
+def test_secrets_of_any_text_are_the_same_after_the_import(home):
+    values = {"A_TOKEN": "it's", "PRIVATE_KEY": "-----BEGIN\nabc\n-----END\n"}
+    entry = {"mcpServers": {"one": {"command": "x", "env": values}}}
+    (home / ".cursor" / "mcp.json").write_text(json.dumps(entry))
+    run(import_, "cursor", "--all")
+    assert load(Path("config.yaml"), env={}).settings.servers["one"].env == values
+
+
+def test_a_clients_file_that_is_not_text_is_named_and_left_alone(home):
+    file = home / ".cursor" / "mcp.json"
+    file.write_bytes(b'{"a": "\xff"}')
+    assert "mcp.json: is not UTF-8" in run(connect, "cursor", code=8).output
+    assert file.read_bytes() == b'{"a": "\xff"}'
+
+
 @pytest.mark.parametrize("name", list(CLIENTS))
 def test_a_client_is_connected_and_put_back_byte_for_byte(home, name, monkeypatch):
     monkeypatch.setenv("AGENT_TOKEN", "token-of-the-agent")

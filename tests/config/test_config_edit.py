@@ -72,9 +72,9 @@ def test_a_server_that_is_there_is_not_replaced(write):
         add_server(path, "time", {"command": "x"})
 
 
-def test_servers_that_stand_in_another_file_are_added_there(write):
-    with pytest.raises(ConfigError, match="names another file"):
-        add_server(write("c.yaml", "servers: servers.yaml\n"), "a", {"command": "x"})
+def test_a_server_is_added_beside_the_name_of_another_file(write):
+    edit = add_server(write("c.yaml", "servers: mcp.json\n"), "a", {"command": "x"})
+    assert edit.text == "servers: mcp.json\nmcpServers:\n  a: {command: x}\n"
 
 
 def test_a_broken_file_is_not_edited(write):

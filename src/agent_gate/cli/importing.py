@@ -6,16 +6,21 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
+from agent_gate.config.clientfiles import BLOCKS, read_any
 from agent_gate.config.clients.forms import rewrite
 from agent_gate.config.clients.model import Entry, FoundServer, Place, Platform
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
-from agent_gate.config.dotenv import add_variables
+from agent_gate.config.decode import beside
+from agent_gate.config.dotenv import add_variables, environment
 from agent_gate.config.edit import Edit, add_server, current, save
-from agent_gate.core.ids import fold_namespace
+from agent_gate.config.load import YAML_SUFFIXES, names_meet, shared_namespace
+from agent_gate.config.nodes import Mark
+from agent_gate.config.variables import Variables
 from agent_gate.errors import ConfigError
 
 REFERENCE = re.compile(r"\$\{[^}]*\}")
@@ -39,17 +44,37 @@ def found_servers(place: Place, clients: Sequence[str] = ()) -> tuple[list[Found
     return found, problems
 
 
+def named_file(config: Path) -> Path | None:
+    """The file that `servers:` of our configuration names, if it names one."""
+    named = current(config)[1].get("servers")
+    if not isinstance(named, str):
+        return None
+    env, _ = environment(config, os.environ, [])
+    mark = Mark(str(config))
+    return beside(mark, Path(Variables(env).text(named, mark, "servers", off=False)))
+
+
 def servers_file(config: Path) -> Path:
-    """The file that holds our servers: the configuration itself, or the one it names."""
-    _, plain = current(config)
-    named = plain.get("servers")
-    return config.parent / named if isinstance(named, str) else config
+    """The file to add servers to: the one that the configuration names, unless that is a client's, else itself."""
+    named = named_file(config)
+    return named if named is not None and named.suffix in YAML_SUFFIXES else config
 
 
-def our_servers(file: Path) -> dict[str, Any]:
-    _, plain = current(file)
-    blocks = [plain.get(name) for name in ("mcpServers", "servers")]
+def our_servers(config: Path) -> dict[str, Any]:
+    """Every server that our configuration has, in whichever file."""
+    named = named_file(config)
+    places = [current(config)[1]]
+    if named is not None and named.is_file():
+        places.append(read_any(named).plain() or {})
+    blocks = [place.get(name) for place in places for name in BLOCKS]
     return {key: value for block in blocks if isinstance(block, dict) for key, value in block.items()}
+
+
+def others(config: Path) -> list[str]:
+    """The keys of everything else that has a namespace."""
+    _, plain = current(config)
+    blocks = [plain.get(name) for name in ("services", "hosts")]
+    return [key for block in blocks if isinstance(block, dict) for key in block]
 
 
 def where_here(server: FoundServer, ours: Mapping[str, Any]) -> str:
@@ -87,9 +112,9 @@ def plan_import(chosen: Iterable[FoundServer], config: Path, env: Mapping[str, s
         copy = Path(folder) / file.name
         if file.exists():
             copy.write_bytes(file.read_bytes())
-        keys = list(our_servers(file))
+        keys, namespaces = list(our_servers(config)), others(config)
         for server in chosen:
-            key = free_key(server, keys)
+            key = free_key(server, keys, namespaces)
             entry, moved = move_secrets(key, server.entry, {**env, **variables})
             save(copy, add_server(copy, key, our_form(server, entry)).text)
             keys.append(key)
@@ -106,12 +131,17 @@ def our_form(server: FoundServer, entry: Entry) -> Entry:
     return ours if server.enabled else {**ours, "enabled": False}
 
 
-def free_key(server: FoundServer, taken: Sequence[str]) -> str:
-    """The server's name, or one with the client before it where two would share a namespace."""
-    folded = {fold_namespace(key) for key in taken}
-    wanted = [server.name, f"{server.client}-{server.name}"]
-    wanted += [f"{server.client}-{server.name}-{n}" for n in range(2, len(taken) + 3)]
-    return next(key for key in wanted if fold_namespace(key) not in folded)
+def free_key(server: FoundServer, servers: Sequence[str], others: Sequence[str]) -> str:
+    """The server's name, or one with the client before it where it would share a namespace or names of tools."""
+    taken = {shared_namespace(key) for key in (*servers, *others)}
+    # The number stands in front, where no prefix of another server can meet every one of them.
+    numbered = (f"{server.client}-{n}-{server.name}" for n in count(2))
+    return next(
+        key
+        for key in chain([server.name, f"{server.client}-{server.name}"], numbered)
+        if shared_namespace(key) not in taken
+        and not any(names_meet(key, other) or names_meet(other, key) for other in servers)
+    )
 
 
 def carry_out(plan: Import, env_file: Path) -> None:

@@ -15,6 +15,7 @@ from agent_gate.config.variables import Variables
 
 T = TypeVar("T")
 SECRET_NAME = re.compile(r"key|token|secret|pass|auth|cred|cookie", re.IGNORECASE)
+LARGEST = 2**1023
 SCALARS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -74,6 +75,9 @@ def field_value(node: Node, each: Field, path: str, reading: Reading) -> Any:
     least = each.at_least
     if least is not None and isinstance(value, (int, float)) and value < least:
         fail(node.mark, path, f"must be at least {least:g}")
+    most = each.at_most
+    if most is not None and isinstance(value, (int, float)) and value > most:
+        fail(node.mark, path, f"must be at most {most}")
     return value
 
 
@@ -134,7 +138,7 @@ def scalar(node: Node, kind: Any, path: str) -> Any:
     value = from_variable(node.value, kind) if node.filled else node.value
     if is_path(kind) and isinstance(value, str):
         return relative_to(node.mark, Path(value))
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) <= LARGEST:
         return float(value)
     if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
         expected = "a path" if is_path(kind) else SCALARS[kind]
@@ -157,4 +161,22 @@ def from_variable(value: Any, kind: Any) -> Any:
 
 def relative_to(mark: Mark, path: Path) -> Path:
     """`path` seen from the folder of the file that names it."""
-    return (Path(mark.file).parent / path.expanduser()).absolute()
+    return beside(mark, path).absolute()
+
+
+def beside(mark: Mark, path: Path) -> Path:
+    try:
+        return Path(mark.file).parent / path.expanduser()
+    except RuntimeError:
+        fail(mark, "", f"the home folder in {path} is not known; write the path without ~")
+
+
+def existing(mark: Mark, file: Path, path: str, kind: str = "file") -> Path:
+    """`file`, which the place at `mark` names and which must be there."""
+    try:
+        there = file.is_file()
+    except OSError as error:
+        fail(mark, path, f"the {kind} {file} cannot be read ({error.strerror})")
+    if not there:
+        fail(mark, path, f"the {kind} {file} does not exist")
+    return file

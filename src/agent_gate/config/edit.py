@@ -37,12 +37,13 @@ def append_rule(path: Path, rule: Mapping[str, Any]) -> Edit:
 
 
 def add_server(path: Path, key: str, server: Mapping[str, Any]) -> Edit:
-    """The file with one more server under `servers`, or under `mcpServers` where only that exists."""
+    """The file with one more server under `servers`, or under `mcpServers` where that names another file or is absent."""
     old, plain = current(path)
-    block = "mcpServers" if "mcpServers" in plain and "servers" not in plain else "servers"
+    elsewhere = isinstance(plain.get("servers"), str) or ("mcpServers" in plain and "servers" not in plain)
+    block = "mcpServers" if elsewhere else "servers"
     servers = plain.get(block) or {}
     if not isinstance(servers, dict):
-        raise ConfigError(f"{block}: names another file; add the server there", where=str(path))
+        raise ConfigError(f"{block}: expected a mapping", where=str(path))
     if key in servers:
         raise ConfigError(f"{block}.{key}: is already there", where=str(path))
     text = insert(old, block, f"{flow(key)}: {flow(server)}", "")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate.config.clientfiles import read_client_file
-from agent_gate.config.decode import Reading, convert, decode
+from agent_gate.config.decode import Reading, beside, convert, decode, existing
 from agent_gate.config.dotenv import environment
 from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
@@ -31,6 +31,7 @@ from agent_gate.core.catalog import wire_part
 from agent_gate.core.ids import fold_namespace
 
 SHORT_TOKEN = 16
+YAML_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +83,9 @@ def find_permissions(root: Node, config: Path | None) -> Path | None:
     if config is None:
         return None
     named = root.get("permissions")
-    file = config.parent / Path(str(named.value) if named else "permissions.yaml").expanduser()
-    if named is not None and not file.is_file():
-        fail(named.mark, "permissions", f"the file {file} does not exist")
+    if named is not None:
+        return existing(named.mark, beside(named.mark, Path(str(named.value))), "permissions")
+    file = config.parent / "permissions.yaml"
     return file if file.is_file() else None
 
 
@@ -121,8 +122,18 @@ def check_settings(settings: Settings, root: Node) -> None:
     tls, storage = settings.gateway.tls, settings.storage
     if (tls.cert is None) != (tls.key is None):
         fail(root.key_mark("gateway"), "gateway.tls", "cert and key are given together")
+    for key, file in (("cert", tls.cert), ("key", tls.key)):
+        if file is not None:
+            existing(place_of(root, "gateway", "tls", key), file, f"gateway.tls.{key}")
     if storage.type == "postgres" and not storage.url:
         fail(root.key_mark("storage"), "storage", 'type: postgres needs a "url"')
+
+
+def place_of(root: Node, *path: str) -> Mark:
+    here = root
+    for key in path:
+        here = here.get(key) or here
+    return here.mark
 
 
 def read_agents(root: Node, limits: RateLimitSettings, reading: Reading) -> dict[str, AgentSettings]:
@@ -259,10 +270,8 @@ def all_servers(root: Node, reading: Reading, *, strict: bool) -> dict[str, Serv
 
 
 def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:
-    file = Path(node.mark.file).parent / Path(str(node.value)).expanduser()
-    if not file.is_file():
-        fail(node.mark, "servers", f"the file {file} does not exist")
-    if file.suffix not in (".yaml", ".yml"):
+    file = existing(node.mark, beside(node.mark, Path(str(node.value))), "servers")
+    if file.suffix not in YAML_SUFFIXES:
         reading.files.append(file)
         return read_client_file(file, reading, strict_supply_chain=strict)
     root = open_file(file, reading)
@@ -287,15 +296,25 @@ def refuse_folded(
     places += [(key, server.where) for key, server in servers.items()]
     places += [(key, str(hosts.key_mark(key))) for key in entries(hosts, "hosts")]
     for key, where in places:
-        other, first = seen.setdefault(fold_namespace(key).replace("-", "_"), (key, where))
+        other, first = seen.setdefault(shared_namespace(key), (key, where))
         if (other, first) != (key, where):
             fail(Mark(where), key, f'and "{other}" ({first}) are the same namespace; rename one of them')
 
 
+def shared_namespace(key: str) -> str:
+    """What two keys must not have in common."""
+    return fold_namespace(key).replace("-", "_")
+
+
+def names_meet(key: str, other: str) -> bool:
+    """Whether a tool of the server `key` could be named like one of the server `other`."""
+    return f"{wire_part(key)}__".startswith(f"{wire_part(other)}__")
+
+
 def refuse_nested(servers: Mapping[str, ServerSettings]) -> None:
     """Where one server's prefix begins with another's, a tool of one could pass for a tool of the other."""
-    prefixes = [(f"{wire_part(key)}__", key, one.where) for key, one in servers.items() if one.prefix]
-    for (long, key, where), (short, other, first) in permutations(prefixes, 2):
-        if long.startswith(short):
-            either = f"{long}… could be a tool of either; rename one of them"
+    prefixes = [(key, one.where) for key, one in servers.items() if one.prefix]
+    for (key, where), (other, first) in permutations(prefixes, 2):
+        if names_meet(key, other):
+            either = f"{wire_part(key)}__… could be a tool of either; rename one of them"
             fail(Mark(where), key, f'and "{other}" ({first}) have names that meet: {either}')

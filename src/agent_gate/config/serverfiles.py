@@ -1,6 +1,7 @@
 """MCP servers from servers.yaml, `mcpServers` JSON, VS Code's `servers` and Codex' TOML into `ServerSettings`."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def check_server(server: ServerSettings, node: Node, path: str) -> None:
         fail(node.mark, path, f"a command speaks stdio, not {server.transport}")
     if server.url and server.transport == "stdio":
         fail(node.mark, path, "a stdio server needs a command, not a url")
-    if server.command and re.search(r"\s", server.command):
+    if re.search(r"\s", server.command) and shutil.which(server.command) is None:
         fail(
             (node.get("command") or node).mark,
             join(path, "command"),

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.decode import Reading, decode
+from agent_gate.config.decode import Reading, beside, decode, existing
 from agent_gate.config.nodes import Mark, Node, entries, fail, items, join
 from agent_gate.config.services import BODILESS, ArgDefinition, ToolDefinition
 from agent_gate.config.yamlfile import read_yaml
@@ -32,9 +32,7 @@ def read_tools(node: Node | None, service: str, path: str, reading: Reading) -> 
 def read_tools_file(node: Node, service: str, path: str, reading: Reading) -> tuple[ToolDefinition, ...]:
     if not isinstance(node.value, str):
         fail(node.mark, path, f"expected the name of a file, found {node.kind}")
-    file = Path(node.mark.file).parent / Path(node.value).expanduser()
-    if not file.is_file():
-        fail(node.mark, path, f"the tool file {file} does not exist")
+    file = existing(node.mark, beside(node.mark, Path(node.value)), path, "tool file")
     return load_tools_file(file, service, reading)
 
 

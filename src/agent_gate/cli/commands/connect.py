@@ -14,7 +14,6 @@ from agent_gate.cli.importing import (
     carry_out,
     our_servers,
     plan_import,
-    servers_file,
     this_place,
     where_here,
 )
@@ -104,7 +103,7 @@ def take_over(file: ClientFile, place: Place, config: Path, dry_run: bool) -> li
     if not file.path.is_file():
         return []
     standing = servers(file, read(file.path), place)
-    ours = our_servers(servers_file(config))
+    ours = our_servers(config)
     fresh = [server for server in standing if not where_here(server, ours)]
     env_file = config.parent / ".env"
     plan = plan_import(fresh, config, {**known_variables(env_file), **os.environ})

@@ -15,7 +15,6 @@ from agent_gate.cli.importing import (
     found_servers,
     our_servers,
     plan_import,
-    servers_file,
     this_place,
     where_here,
 )
@@ -132,7 +131,7 @@ def command(
     """
     with reporting():
         found, problems = found_servers(this_place(), clients)
-        ours = our_servers(servers_file(config))
+        ours = our_servers(config)
         here = [where_here(server, ours) for server in found]
         for problem in problems:
             click.echo(f"Warning: {problem}", err=True)
