@@ -284,3 +284,18 @@ def test_the_callback_address_may_come_from_the_environment(load_text):
     assert load_text("", env).settings.admin.callback_url == env["TOOL_GATEWAY_CALLBACK_URL"]
     own = load_text("admin: {callback_url: 'https://b.example/'}", env)
     assert own.settings.admin.callback_url == "https://b.example/"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gateway: {port: 99999}", "config.yaml:1:17: gateway.port: must be at most 65535"),
+        ("admin: {port: 65536}", "config.yaml:1:15: admin.port: must be at most 65535"),
+        (f"approval_timeout: 1{'0' * 400}", "config.yaml:1:19: approval_timeout: expected a number"),
+        ("storage: {path: ~nobody-has-this-name/x.db}", "config.yaml:1:17: the home folder in ~nobody"),
+        (f"servers: {'a' * 300}.yaml", "config.yaml:1:10: servers: the file aaa"),
+        ("gateway: {tls: {cert: no.pem, key: no.key}}", "config.yaml:1:23: gateway.tls.cert: the file"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_with_its_place(refused, text, message):
+    assert refused(text).startswith(message)

@@ -93,6 +93,8 @@ def property_schema(each: Field) -> dict[str, Any]:
     described: dict[str, Any] = {"description": each.doc, **schema}
     if each.at_least is not None:
         described["minimum"] = each.at_least
+    if each.at_most is not None:
+        described["maximum"] = each.at_most
     if isinstance(each.default, (str, int, float, bool)):
         described["default"] = each.default
     elif isinstance(each.default, Path):

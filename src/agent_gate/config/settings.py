@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from agent_gate.config.servers import ServerSettings
 from agent_gate.config.services import ServiceConfig
-from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
+from agent_gate.config.shape import GIVEN, SECRET, AtLeast, AtMost, InFile
 from agent_gate.core.call import Caller
 
+PORTS = AtMost(65535)
 CallMode = Literal["full", "proxy", "gateway"]
 
 
@@ -29,7 +30,7 @@ class GatewaySettings:
     id: Annotated[str, "Name of this gateway in records, logs and metrics."] = "home"
     tenant: Annotated[str, "Whose gateway it is; stands beside `id` in records."] = "home"
     host: Annotated[str, "Address to listen on."] = "127.0.0.1"
-    port: Annotated[int, "Port to listen on; 0 takes any free one and prints it.", AtLeast(0)] = 8443
+    port: Annotated[int, "Port to listen on; 0 takes any free one and prints it.", AtLeast(0), PORTS] = 8443
     allowed_hosts: Annotated[
         tuple[str, ...],
         "More Host and Origin names to accept, beside loopback, the bound address and the certificate's.",
@@ -42,7 +43,7 @@ class AdminSettings:
     """The operator's listener: page, admin API, metrics; and the Unix socket of the operator commands."""
 
     host: Annotated[str, "Address to listen on."] = "127.0.0.1"
-    port: Annotated[int, "Port to listen on; 0 takes any free one.", AtLeast(0)] = 3100
+    port: Annotated[int, "Port to listen on; 0 takes any free one.", AtLeast(0), PORTS] = 3100
     socket: Annotated[Path, "Unix socket of the operator commands."] = Path("data/admin.sock")
     callback_url: Annotated[
         str | None,
@@ -55,7 +56,7 @@ class PeersSettings:
     """The listener for paired tool hosts (TLS 1.3 with client certificates)."""
 
     host: Annotated[str, "Address to listen on."] = "127.0.0.1"
-    port: Annotated[int, "Port to listen on.", AtLeast(0)] = 8444
+    port: Annotated[int, "Port to listen on.", AtLeast(0), PORTS] = 8444
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

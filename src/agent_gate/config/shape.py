@@ -37,6 +37,13 @@ class AtLeast:
 
 
 @dataclass(frozen=True, slots=True)
+class AtMost:
+    """The largest number a field takes."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     name: str
     type: Any
@@ -64,6 +71,10 @@ class Field:
     @property
     def at_least(self) -> float | None:
         return next((note.value for note in self.notes if isinstance(note, AtLeast)), None)
+
+    @property
+    def at_most(self) -> float | None:
+        return next((note.value for note in self.notes if isinstance(note, AtMost)), None)
 
 
 SHAPES: dict[type, tuple[Field, ...]] = {}
