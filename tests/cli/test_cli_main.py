@@ -3,10 +3,12 @@
 import json
 import os
 import resource
+import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,9 @@ from tests.wsgate import files
 from agent_gate.cli import commands
 from agent_gate.cli import main as cli
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
+from agent_gate.cli.operator import AdminClient
 from agent_gate.cli.toolhelp import tool_help
-from agent_gate.errors import InvalidArgs
+from agent_gate.errors import InvalidArgs, Unreachable
 
 HEAVY = (
     "asyncio",
@@ -352,3 +355,120 @@ def test_a_command_that_waits_survives_the_gateways_restart(tmp_path: Path) -> N
     assert json.loads(out)["path"] == "/turn_on"
     assert len(api.requests) == 1
     api.close()
+
+
+@pytest.mark.parametrize(
+    ("admin", "expected"),
+    [
+        ("", "data/admin.sock"),
+        ("admin: {socket: ~/own.sock}", "{home}/own.sock"),
+        ('admin: {socket: "${FOLDER:-here}/own.sock"}', "here/own.sock"),
+        ('admin: {socket: "${FROM_DOTENV}/own.sock"}', "there/own.sock"),
+    ],
+)
+def test_operators_find_the_socket_where_the_gateway_makes_it(
+    tmp_path: Path, admin: str, expected: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(f'{admin}\nagent: {{token: "${{NOT_SET}}"}}\n')
+    (tmp_path / ".env").write_text("FROM_DOTENV=there\n")
+    done = agent_gate("status", "--config", "config.yaml", cwd=tmp_path)
+    assert done.returncode == 3
+    assert f"No gateway answers on {expected.format(home=tmp_path)} " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (b"admin: {socket: 5}", "config.yaml:1:17: admin.socket: expected a path, found a number"),
+        (b"a: 1\nadmin: {socket: [", "config.yaml:2:"),
+        (b"\xff", "config.yaml:1: the file is not UTF-8"),
+    ],
+)
+def test_operators_are_told_what_is_wrong_in_the_configuration(
+    tmp_path: Path, config: bytes, message: str
+) -> None:
+    (tmp_path / "config.yaml").write_bytes(config)
+    done = agent_gate("status", "--config", "config.yaml", cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (8, False)
+    assert done.stderr.startswith(f"Error: {message}")
+    findings = agent_gate("doctor", "--config", "config.yaml", cwd=tmp_path)
+    assert "No gateway runs here" in findings.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["connect", "cursor", "--url", "http://127.0.0.1:1"],
+        ["import", "--all", "--config", "in-the-way/config.yaml"],
+        ["init", "--behind", "nothing", "--folder", "in-the-way"],
+        ["demo", "--folder", "in-the-way"],
+        ["session", "start", "--session", "s"],
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_named_without_a_traceback(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    for name in ("in-the-way", ".cursor", ".local", "run"):
+        (tmp_path / name).write_text("")
+    (tmp_path / ".codeium" / "windsurf").mkdir(parents=True)
+    entry = {"mcpServers": {"a": {"command": "x"}}}
+    (tmp_path / ".codeium" / "windsurf" / "mcp_config.json").write_text(json.dumps(entry))
+    done = agent_gate(*arguments, cwd=tmp_path, XDG_RUNTIME_DIR=str(tmp_path / "run"))
+    assert (done.returncode, "Traceback" in done.stderr) == (8, False), done.stderr
+    assert done.stderr.startswith("Error: ")
+
+
+def test_a_full_disk_behind_standard_output_is_said(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [COMMAND, "schema"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (8, "Error: No space left on device\n")
+
+
+def test_a_question_that_nobody_answers_ends_with_a_word(tmp_path: Path) -> None:
+    done = agent_gate("init", cwd=tmp_path)
+    assert done.returncode == 130
+    assert done.stderr.endswith("Stopped, since there was no answer.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_arguments_from_a_file_that_is_not_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_bytes(b'{"a": "\xff"}')
+    done = agent_gate("request", "x", "@bad.json", "--url", "ws://127.0.0.1:1", "--token", "t", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (4, "Error: Invalid argument format: @bad.json is not UTF-8\n")
+
+
+def watch(client: AdminClient) -> list[object]:
+    return list(client.events("/api/events"))
+
+
+def get(client: AdminClient) -> object:
+    return client.get("/api/status")
+
+
+CUT_CHUNK = b"Transfer-Encoding: chunked\r\n\r\n10\r\nevent: "
+CUT_BODY = b"Content-Length: 100\r\n\r\n{"
+PLAIN_END = b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("ask", "sent"), [(get, CUT_CHUNK), (get, CUT_BODY), (watch, CUT_CHUNK), (watch, PLAIN_END)]
+)
+def test_a_gateway_that_ends_while_it_answers_is_said_to_have_stopped(
+    tmp_path: Path, ask: Callable[[AdminClient], object], sent: bytes
+) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+
+        def answer() -> None:
+            with listening.accept()[0] as connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" + sent)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(Unreachable, match="stopped answering"):
+            ask(AdminClient(tmp_path / "s"))
+        thread.join()

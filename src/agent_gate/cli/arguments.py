@@ -76,6 +76,8 @@ def one(item: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     if item.startswith("@"):
         try:
             return whole(Path(item[1:]).read_text(encoding="utf-8"), item)
+        except UnicodeDecodeError:
+            raise InvalidArgs(f"{FORMAT}: {item[:80]} is not UTF-8") from None
         except OSError as error:
             raise InvalidArgs(f"{FORMAT}: {item[:80]} cannot be read ({error.strerror})") from None
     name, found, value = item.partition("=")

@@ -29,7 +29,13 @@ REFERENCE = re.compile(r"\$\{[^}]*\}")
 def this_place() -> Place:
     """Where this command runs."""
     platform = sys.platform if sys.platform in ("darwin", "win32") else "linux"
-    return Place(Path.home(), Path.cwd(), cast(Platform, platform), os.environ)
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise ConfigError(
+            "Your home folder is not known, and clients keep their files there; set HOME"
+        ) from None
+    return Place(home, Path.cwd(), cast(Platform, platform), os.environ)
 
 
 def found_servers(place: Place, clients: Sequence[str] = ()) -> tuple[list[FoundServer], list[str]]:

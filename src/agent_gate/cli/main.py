@@ -1,5 +1,7 @@
 """`agent-gate`: finds the command and loads only its module, so that `--help` imports nothing else."""
 
+import errno
+import os
 import socket
 import sys
 from collections.abc import Sequence
@@ -10,11 +12,13 @@ from pathlib import Path
 import click
 
 from agent_gate import __version__
+from agent_gate.errors import ConfigError
 from agent_gate.net.unixpath import reachable
 
 PACKAGE = "agent_gate.cli.commands"
 SOCKET = Path("data/admin.sock")
 USAGE_OF_AGENTS = 4
+INTERRUPTED = 130
 OWN_FLAGS = frozenset({"--help", "-h", "--version"})
 
 GROUPS: dict[str, dict[str, str]] = {
@@ -136,6 +140,15 @@ def complain(error: click.ClickException) -> int:
     return error.exit_code
 
 
+def unusable(error: OSError) -> int:
+    """A file or a disk that does not do what a command needs of it."""
+    if error.filename is None and error.errno != errno.ENOSPC:
+        raise error
+    where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+    click.echo(f"Error: {where}{error.strerror}", err=True)
+    return ConfigError.exit
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     given = with_command(sys.argv[1:] if arguments is None else arguments)
@@ -143,9 +156,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = cli.main(given, prog_name="agent-gate", standalone_mode=False)
     except click.ClickException as error:
         sys.exit(complain(error))
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
+    except click.Abort:
+        click.echo("\nStopped, since there was no answer.", err=True)
+        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        sys.exit(unusable(error))
     sys.exit(code if isinstance(code, int) else 0)

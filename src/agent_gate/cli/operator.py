@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -31,6 +32,10 @@ class UnixConnection(http.client.HTTPConnection):
         try:
             with reachable(self._path) as name:
                 self.sock.connect(name)
+        except PermissionError:
+            raise Unreachable(
+                f"{self._path} may be used only by the user of the gateway. Run this as that user"
+            ) from None
         except OSError as error:
             raise Unreachable(
                 f"No gateway answers on {self._path} ({error.strerror or error}). Start one with `agent-gate serve`, or name its socket with --admin-socket"
@@ -49,8 +54,8 @@ class AdminClient:
             connection.request(method, path, json.dumps(body) if body is not None else None)
             response = connection.getresponse()
             data = response.read()
-        except OSError as error:
-            raise Unreachable(f"The gateway on {self.path} stopped answering: {error}") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise self._stopped(error) from None
         finally:
             connection.close()
         if response.status >= 400:
@@ -58,6 +63,9 @@ class AdminClient:
         return (
             json.loads(data) if response.headers.get_content_type() == "application/json" else data.decode()
         )
+
+    def _stopped(self, error: Exception | None = None) -> Unreachable:
+        return Unreachable(f"The gateway on {self.path} stopped answering{f': {error}' if error else ''}")
 
     def _error(self, data: bytes) -> GatewayError:
         try:
@@ -72,16 +80,24 @@ class AdminClient:
         return self.request("GET", path)
 
     def events(self, path: str) -> Iterator[tuple[str, Any]]:
-        """Server-Sent Events until the connection ends."""
+        """Server-Sent Events for as long as the gateway runs; its end is an error, since more was wanted."""
         connection = UnixConnection(self.path, timeout=None)
-        connection.request("GET", path)
-        response, kind = connection.getresponse(), "message"
-        while raw := response.readline():
-            line = raw.decode().rstrip("\n")
-            if line.startswith("event: "):
-                kind = line[7:]
-            elif line.startswith("data: "):
-                yield kind, json.loads(line[6:])
+        try:
+            connection.request("GET", path)
+            response, kind = connection.getresponse(), "message"
+            if response.status >= 400:
+                raise self._error(response.read())
+            while raw := response.readline():
+                line = raw.decode().rstrip("\n")
+                if line.startswith("event: "):
+                    kind = line[7:]
+                elif line.startswith("data: "):
+                    yield kind, json.loads(line[6:])
+        except (ConnectionError, http.client.HTTPException) as error:
+            raise self._stopped(error) from None
+        finally:
+            connection.close()
+        raise self._stopped()
 
 
 def segment(text: str) -> str:
@@ -99,15 +115,21 @@ def socket_of(admin_socket: Path | None, config: Path | None) -> Path:
 
 def configured_socket(config: Path) -> Path:
     """Read only the one key that matters, so that unset variables elsewhere do not stand in the way."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from agent_gate.config.decode import beside
+    from agent_gate.config.dotenv import environment
+    from agent_gate.config.nodes import fail
+    from agent_gate.config.variables import Variables
+    from agent_gate.config.yamlfile import read_yaml
 
-    try:
-        data = YAML(typ="safe", pure=True).load(config.read_text(encoding="utf-8")) or {}
-    except (OSError, YAMLError) as error:
-        raise Unreachable(f"{config} cannot be read: {error}") from None
-    given = (data.get("admin") or {}).get("socket") if isinstance(data, dict) else None
-    return config.parent / Path(given or DEFAULT_SOCKET)
+    admin = read_yaml(config).get("admin")
+    given = admin.get("socket") if admin is not None else None
+    if given is None:
+        return config.parent / DEFAULT_SOCKET
+    env, _ = environment(config, os.environ, [])
+    name = Variables(env).fill(given, "admin.socket").value
+    if not isinstance(name, str):
+        fail(given.mark, "admin.socket", f"expected a path, found {given.kind}")
+    return beside(given.mark, Path(name))
 
 
 def admin_options(function: Callable[..., Any]) -> Callable[..., Any]:

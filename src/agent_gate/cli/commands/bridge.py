@@ -20,6 +20,8 @@ def read_token(file: Path | None) -> str | None:
         return file.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise ConfigError(f"Cannot read the token file {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"The token file {file} holds no text") from None
 
 
 @click.command()

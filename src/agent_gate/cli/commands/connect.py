@@ -171,8 +171,8 @@ def command(
         fingerprint,
         stdio,
     )
-    place = this_place()
     with reporting():
+        place = this_place()
         if client_name is None:
             show_all(gateway, place, as_json)
             return

@@ -6,8 +6,17 @@ from pathlib import Path
 import click
 
 from agent_gate.cli.diagnosis import diagnose
-from agent_gate.cli.operator import AdminClient, admin_options, reporting, socket_of
+from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, admin_options, reporting, socket_of
 from agent_gate.cli.output import print_json
+from agent_gate.errors import ConfigError
+
+
+def socket_or_usual(admin_socket: Path | None, config: Path | None) -> Path:
+    """The gateway's socket; the usual one where the configuration cannot be read, which is a finding of its own."""
+    try:
+        return socket_of(admin_socket, config)
+    except ConfigError:
+        return DEFAULT_SOCKET if config is None else config.parent / DEFAULT_SOCKET
 
 
 @click.command()
@@ -17,7 +26,7 @@ def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: 
     """Look for problems with this installation."""
     with reporting():
         chosen = config or (Path("config.yaml") if Path("config.yaml").exists() else None)
-        findings = list(diagnose(chosen, AdminClient(socket_of(admin_socket, chosen))))
+        findings = list(diagnose(chosen, AdminClient(socket_or_usual(admin_socket, chosen))))
         repaired = [finding for finding in findings if fix and finding.repair is not None]
         for finding in repaired:
             assert finding.repair is not None

@@ -12,6 +12,7 @@ from agent_gate.approval.render import visible
 from agent_gate.cli.operator import AdminClient, admin_options, client_of, reporting
 from agent_gate.cli.output import paint, print_json
 from agent_gate.config.edit import flow
+from agent_gate.config.yamlfile import read_text
 from agent_gate.errors import InvalidArgs
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -52,7 +53,7 @@ def simulate_command(ctx: click.Context, file: Path, last: str, as_json: bool) -
     """What would differ if the calls of the past met the rules in FILE. Exit code 1 when something would."""
     with reporting():
         body = {
-            "text": file.read_text(encoding="utf-8"),
+            "text": read_text(file),
             "name": str(file),
             "since": time.time() - seconds_of(last),
         }
