@@ -158,3 +158,32 @@ def test_a_sessions_id_never_leaves_its_folder(ident):
 def test_different_ids_have_different_names():
     assert safe("a/b") != safe("a_b")
     assert safe("5f0c1d2e-aaaa-bbbb-cccc-0123456789ab") == "5f0c1d2e-aaaa-bbbb-cccc-0123456789ab"
+
+
+@pytest.mark.parametrize("action", [["start", "--session", "x"], ["stop", "--session", "x"], ["status"]])
+def test_a_folder_that_others_can_write_into_is_refused(place, action):
+    folder, env = place
+    runs, precious = folder / "r" / "agent-gate", folder / "precious"
+    runs.mkdir(parents=True)
+    runs.chmod(0o777)
+    precious.write_text("mine")
+    (runs / "agent-gate-x.pid").symlink_to(precious)
+    done = subprocess.run([*SESSION, *action], env=env, capture_output=True, text=True, timeout=60)
+    runs.chmod(0o700)
+    assert done.returncode == 8
+    assert f"{runs}: is not a folder that only you can write into" in done.stderr
+    assert precious.read_text() == "mine"
+
+
+def test_two_starts_of_one_session_at_once_share_one_gateway(place):
+    _, env = place
+    started = [
+        subprocess.Popen(
+            [*SESSION, "start", "--session", "both", "--json"],
+            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    told = [json.loads(process.communicate(timeout=60)[0]) for process in started]
+    assert told[0] == told[1]
+    assert health(told[0]["url"]) == 200

@@ -1,24 +1,27 @@
 """Gateways that live as long as an agent's session: one process, one PID file and one data folder per session."""
 
+import fcntl
 import json
 import os
 import re
 import shlex
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_gate.errors import Internal
+from agent_gate.errors import ConfigError, Internal
 
+OTHERS_MAY_WRITE = 0o022
 SAFE = re.compile(r"[A-Za-z0-9_-]{1,40}")
 START_SECONDS, STOP_SECONDS = 30.0, 10.0
 SERVE = (sys.executable, "-c", "from agent_gate.cli.commands.serve import command; command()")
@@ -33,6 +36,27 @@ def folder_of_runs(env: Mapping[str, str]) -> Path:
 def folder_of_data(env: Mapping[str, str]) -> Path:
     state = env.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "agent-gate" / "sessions"
+
+
+def refuse_foreign(folder: Path) -> None:
+    """In a folder that others can write into, a PID file could be a link to any file, or name any process."""
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & OTHERS_MAY_WRITE:
+        raise ConfigError(
+            "is not a folder that only you can write into; remove it, or set XDG_RUNTIME_DIR to one of your own",
+            where=str(folder),
+        )
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One start at a time: another one waits, and then finds the gateway that this one started."""
+    with (folder / "start.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def safe(session: str) -> str:
@@ -95,6 +119,7 @@ class Sessions:
     def __init__(self, env: Mapping[str, str]) -> None:
         self.env = env
         self.runs = folder_of_runs(env)
+        refuse_foreign(self.runs)
         self.data = folder_of_data(env)
 
     def session(self, ident: str) -> Session:
@@ -113,12 +138,17 @@ class Sessions:
 
     def start(self, ident: str, options: Sequence[str]) -> Session:
         """A gateway of this session's own in the background; the one that already runs, if there is one."""
-        self.clean()
         session = self.session(ident)
-        if session.pid() is not None:
-            return session
         for folder in (self.runs, session.data):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        refuse_foreign(self.runs)
+        with alone(session.data):
+            self.clean()
+            if session.pid() is None:
+                self._start(session, options)
+        return session
+
+    def _start(self, session: Session, options: Sequence[str]) -> None:
         process = self._spawn(session, options)
         session.pid_file.write_text(str(process.pid))
         try:
@@ -126,7 +156,6 @@ class Sessions:
         except Internal:
             session.pid_file.unlink(missing_ok=True)
             raise
-        return session
 
     def _spawn(self, session: Session, options: Sequence[str]) -> "subprocess.Popen[bytes]":
         argv = [
