@@ -17,10 +17,14 @@ from tests.wsgate import files
 
 from agent_gate.cli import commands
 from agent_gate.cli import main as cli
+from agent_gate.cli.agent import render
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
+from agent_gate.cli.commands.sources import listing
 from agent_gate.cli.operator import AdminClient
 from agent_gate.cli.toolhelp import tool_help
-from agent_gate.errors import InvalidArgs, Unreachable
+from agent_gate.core.tool import Definition
+from agent_gate.errors import InvalidArgs, Unreachable, UpstreamError
+from agent_gate.sources.pins import diff
 
 HEAVY = (
     "asyncio",
@@ -302,6 +306,41 @@ def test_a_tools_help_hides_nothing_and_obeys_nothing() -> None:
     assert "\u202e" not in text
     assert "line\\nbreak" in text
     assert "default [1]" in text
+
+
+HOSTILE = "a\x1b]0;x\x07\x9b2J\u202eb\u2028c"
+
+
+def test_what_others_wrote_is_shown_and_obeyed_nowhere() -> None:
+    change = {
+        "source": "s",
+        "tool": f"t{HOSTILE}",
+        "changed_at": 0.0,
+        "held": True,
+        "diff": f"-{HOSTILE}\n+b",
+    }
+    shown = [
+        listing([], [change]),
+        render(UpstreamError(f"{HOSTILE}\nand {HOSTILE}")),
+        tool_help(
+            {
+                "name": "t",
+                "description": "",
+                "args": {},
+                "input_schema": {"properties": {"a": {"enum": [HOSTILE]}}},
+            }
+        ),
+    ]
+    for text in shown:
+        assert text.replace("\n", "").isprintable(), ascii(text)
+    assert "\n+b\n" in shown[0]
+
+
+def test_a_changed_definition_cannot_add_lines_to_its_difference() -> None:
+    before, plain, hostile = (
+        Definition(name="t", description=text) for text in ("a", "b", "b\u2028+ harmless")
+    )
+    assert diff(before, hostile).count("\n") == diff(before, plain).count("\n")
 
 
 def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not(gateway: Gateway) -> None:

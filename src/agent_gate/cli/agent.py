@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from agent_gate.cli.arguments import FORMAT
+from agent_gate.cli.output import visible, visible_lines
 from agent_gate.client.client import Client
 from agent_gate.errors import (
     ApprovalDenied,
@@ -118,7 +119,7 @@ def run(work: Callable[[Client], Coroutine[Any, Any, T]], connection: Connection
 def render(error: GatewayError) -> str:
     """The error for a person: what happened on the first line, advice after it."""
     first, _, advice = error.message.partition("\n")
-    return "\n".join(filter(None, [f"Error: {titled(error, first)}", advice]))
+    return visible_lines("\n".join(filter(None, [f"Error: {titled(error, first)}", advice])))
 
 
 def titled(error: GatewayError, text: str) -> str:
@@ -147,7 +148,7 @@ def waiting_notice() -> Callable[[Mapping[str, Any]], None] | None:
 
     def tell(told: Mapping[str, Any]) -> None:
         until = time.strftime("%H:%M:%S", time.localtime(float(told["expires_at"])))
-        click.echo(f"Waiting for a person to answer: {told['signature']} (until {until})", err=True)
+        click.echo(visible(f"Waiting for a person to answer: {told['signature']} (until {until})"), err=True)
 
     return tell
 
@@ -158,6 +159,6 @@ def progress_notice() -> Callable[[Mapping[str, Any]], None] | None:
 
     def tell(told: Mapping[str, Any]) -> None:
         total = f"/{told['total']:g}" if isinstance(told.get("total"), int | float) else ""
-        click.echo(f"{told.get('progress', '')}{total} {told.get('message', '')}".rstrip(), err=True)
+        click.echo(visible(f"{told.get('progress', '')}{total} {told.get('message', '')}".rstrip()), err=True)
 
     return tell

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import click
 
+from agent_gate.cli.output import visible_lines
 from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
 
@@ -153,7 +154,7 @@ def reporting() -> Iterator[None]:
     try:
         yield
     except GatewayError as error:
-        click.echo(f"Error: {error.message}", err=True)
+        click.echo(visible_lines(f"Error: {error.message}"), err=True)
         sys.exit(error.exit)
     except BrokenPipeError:
         sys.exit(0)

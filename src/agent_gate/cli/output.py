@@ -38,6 +38,11 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def visible_lines(text: str) -> str:
+    """The same for text of several lines, whose line breaks are meant."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns as wide as they need to be; the last one is cut to the terminal's width."""
     cells = [[visible(str(cell)) for cell in row] for row in rows]

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from agent_gate.cli.output import visible
 from agent_gate.client.client import Client
 from agent_gate.errors import GatewayError
 
@@ -66,7 +67,7 @@ def remember(path: Path, tools: list[dict[str, Any]]) -> None:
 
 def complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [
-        CompletionItem(tool["name"], help=tool["description"].partition("\n")[0][:80])
+        CompletionItem(tool["name"], help=visible(tool["description"].partition("\n")[0][:80]))
         for tool in known_tools(ctx.params)
         if tool["name"].startswith(incomplete)
     ]

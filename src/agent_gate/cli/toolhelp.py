@@ -49,7 +49,7 @@ def facts(tool: Mapping[str, Any], name: str) -> str:
 
 
 def shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def value_for(schema: Mapping[str, Any], name: str) -> str:

@@ -52,7 +52,7 @@ def pretty(definition: Definition) -> list[str]:
         "outputSchema": definition.output_schema,
         "annotations": definition.annotations,
     } | ({"request": definition.effect} if definition.effect else {})
-    return msgspec.json.format(msgspec.json.encode(shown, order="sorted"), indent=2).decode().splitlines()
+    return msgspec.json.format(msgspec.json.encode(shown, order="sorted"), indent=2).decode().split("\n")
 
 
 def diff(before: Definition, after: Definition) -> str:

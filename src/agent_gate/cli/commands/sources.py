@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_options, client_of, reporting, segment
-from agent_gate.cli.output import ago, print_json, table
+from agent_gate.cli.output import ago, print_json, table, visible, visible_lines
 
 
 def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
@@ -21,8 +21,8 @@ def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
         held = "held back until you accept it" if change["held"] else "served as it is now"
         lines += [
             "",
-            f"{change['source']}: {change['tool']} changed {ago(change['changed_at'])}; {held}",
-            change["diff"],
+            visible(f"{change['source']}: {change['tool']} changed {ago(change['changed_at'])}; {held}"),
+            visible_lines(change["diff"]),
         ]
         words = [
             "agent-gate",
@@ -33,7 +33,7 @@ def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
             "--pin",
             change["pin"][:12],
         ]
-        lines.append(f"Accept with: {shlex.join(words)}")
+        lines.append(visible(f"Accept with: {shlex.join(words)}"))
     return "\n".join(lines)
 
 
