@@ -142,6 +142,14 @@ def address_of(host: str, server: Server) -> str:
     return f"{'https' if server.secure else 'http'}://{f'[{name}]' if ':' in name else name}:{server.port}"
 
 
+def same_file(one: Path, other: Path) -> bool:
+    """Whether both are one file; a file that was taken away since it was read is none."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
 class Gateway:
     """One running gateway. `start` brings everything up in order, `stop` takes it down in the opposite one."""
 
@@ -158,6 +166,7 @@ class Gateway:
         self._tasks: list[asyncio.Task[None]] = []
         self._servers: list[Server] = []
         self._reload_fault = ""
+        self._tried: tuple[Path, ...] = ()
         self._reloading = asyncio.Lock()
         self.exporter: Any = None
 
@@ -481,11 +490,6 @@ class Gateway:
             return named_certificate(tls.cert, tls.key)
         return ensure_certificate(self.folder / "tls", [settings.gateway.host, *tls.names])
 
-    def files(self) -> list[Path]:
-        """What was read, and is read again when it changes."""
-        tls = self.settings.gateway.tls
-        return [*self.loaded.files, *(file for file in (tls.cert, tls.key) if file is not None)]
-
     def warnings(self) -> list[str]:
         """What the configuration says that may not be meant, and what of it does not count yet."""
         changed = (key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started))
@@ -542,7 +546,7 @@ class Gateway:
         wanted = self.options.permissions or self.settings.permissions
         if wanted is None and self.options.config is not None:
             wanted = self.options.config.parent / "permissions.yaml"
-        return next((file for file in self.loaded.files if wanted and file.samefile(wanted.absolute())), None)
+        return next((file for file in self.loaded.files if wanted and same_file(file, wanted)), None)
 
     def _to_connect(self) -> ToConnect:
         certificate = self.certificate
@@ -589,6 +593,13 @@ class Gateway:
             "warnings": self.warnings(),
         }
 
+    @property
+    def watched(self) -> tuple[Path, ...]:
+        """The files whose change is a reason to reload: those in use, and those of a reload that failed."""
+        tls = self.settings.gateway.tls
+        certificate = (file for file in (tls.cert, tls.key) if file is not None)
+        return (*self.loaded.watched, *self._tried, *certificate)
+
     async def reload(self) -> list[str]:
         """Read the files again and take them over whole, or keep what runs and say why; one at a time."""
         async with self._reloading:
@@ -605,14 +616,14 @@ class Gateway:
             page = self._guard(self.page, self.started.admin.host, settings, certificate)
             self._secure(certificate)
         except ConfigError as error:
-            self._reload_fault = error.message
+            self._reload_fault, self._tried = error.message, error.files
             log.error(
                 "The new configuration is not used; the old one keeps serving", extra={"why": error.message}
             )
             raise
         before, now = self.settings, settings
         changed = (before.channels, before.people) != (now.channels, now.people)
-        self.loaded, self.settings, self._reload_fault = loaded, settings, ""
+        self.loaded, self.settings, self._reload_fault, self._tried = loaded, settings, "", ()
         self.redactor.learn(loaded.secrets)
         self.policy = self.decide.policy = policy_of(loaded)
         self.view.hides = self.policy.hides

@@ -27,6 +27,7 @@ The class attributes below are that table; nothing else in the program invents a
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 
@@ -138,9 +139,13 @@ class Internal(GatewayError):
 
 
 class ConfigError(GatewayError):
-    """A configuration file is wrong. `where` is `file:line:column`, as far as it is known."""
+    """A configuration file is wrong. `where` is `file:line:column`, as far as it is known.
+
+    `files` are those that were read or looked for until then; the mistake may be mended in any of them.
+    """
 
     code, exit = "CONFIG_INVALID", 8
+    files: tuple[Path, ...] = ()
 
     def __init__(self, message: str, *, where: str | None = None) -> None:
         super().__init__(f"{where}: {message}" if where else message)

@@ -252,6 +252,27 @@ def test_a_renewed_certificate_is_taken_over_and_its_names_are_answered_to(tmp_p
         assert gateway.admin.get("/api/status")["fingerprint"] == second.fingerprint
 
 
+def test_a_mistake_in_a_file_that_is_new_is_mended_there(tmp_path, files):
+    more = (
+        "{more: {url: 'http://127.0.0.1', tools: more.yaml, auth: {type: bearer, token: '${MORE_TOKEN}'}}, "
+    )
+    with running(tmp_path, files, "--insecure") as gateway:
+
+        def fault():
+            return gateway.admin.get("/api/status")["reload_fault"] or ""
+
+        config = tmp_path / "config.yaml"
+        config.write_text(config.read_text().replace("services: {", f"services: {more}"))
+        eventually(lambda: "MORE_TOKEN is not set" in fault())
+        (tmp_path / ".env").write_text("MORE_TOKEN=token-of-more-tools\n")
+        eventually(lambda: "more.yaml does not exist" in fault())
+        (tmp_path / "more.yaml").write_text("tols: {}\n")
+        eventually(lambda: "more.yaml:1:1: tols: unknown key" in fault())
+        (tmp_path / "more.yaml").write_text("tools: {more_read: {request: {method: GET, path: /more}}}\n")
+        eventually(lambda: "more_read" in str(gateway.admin.get("/api/tools")))
+        assert fault() == ""
+
+
 def test_reloads_that_meet_are_done_one_after_the_other(tmp_path, files):
     slow_to_stop = """servers: {{slow: {{command: sh, args: ["-c", "exec sleep {seconds}"]}}}}\n"""
     config = files["config.yaml"]

@@ -26,6 +26,12 @@ class Reading:
     variables: Variables
     warnings: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    looked_for: list[Path] = field(default_factory=list)
+
+    @property
+    def watched(self) -> tuple[Path, ...]:
+        """Every file whose change can change the outcome, whether it is there or not."""
+        return tuple(dict.fromkeys(path.absolute() for path in (*self.files, *self.looked_for)))
 
     def warn(self, mark: Mark, path: str, message: str) -> None:
         self.warnings.append(f"{mark}: {path}: {message}" if path else f"{mark}: {message}")
@@ -171,8 +177,9 @@ def beside(mark: Mark, path: Path) -> Path:
         fail(mark, "", f"the home folder in {path} is not known; write the path without ~")
 
 
-def existing(mark: Mark, file: Path, path: str, kind: str = "file") -> Path:
+def existing(mark: Mark, file: Path, path: str, reading: Reading, kind: str = "file") -> Path:
     """`file`, which the place at `mark` names and which must be there."""
+    reading.looked_for.append(file)
     try:
         there = file.is_file()
     except OSError as error:

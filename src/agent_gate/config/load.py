@@ -29,6 +29,7 @@ from agent_gate.config.variables import Variables
 from agent_gate.config.yamlfile import read_yaml
 from agent_gate.core.catalog import wire_part
 from agent_gate.core.ids import fold_namespace
+from agent_gate.errors import ConfigError
 
 SHORT_TOKEN = 16
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -36,7 +37,10 @@ YAML_SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """Everything the files say. `secrets` are values to redact, `files` what a watcher watches."""
+    """Everything the files say. `secrets` are values to redact, `files` what was read.
+
+    `watched` adds the files that would have been read had they been there.
+    """
 
     settings: Settings
     rules: tuple[RuleSettings, ...] = ()
@@ -45,6 +49,7 @@ class Loaded:
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     files: tuple[Path, ...] = ()
+    watched: tuple[Path, ...] = ()
 
 
 def load(
@@ -53,14 +58,22 @@ def load(
     env: Mapping[str, str] | None = None,
 ) -> Loaded:
     """Read the named files and those they name. No file at all gives the defaults."""
-    warnings: list[str] = []
-    given, dotenv = environment(config_path, os.environ if env is None else env, warnings)
-    reading = Reading(Variables(given))
-    reading.warnings.extend(warnings)
+    reading = Reading(Variables(os.environ if env is None else env))
+    try:
+        return read_all(config_path, permissions_path, reading)
+    except ConfigError as error:
+        error.files = reading.watched
+        raise
+
+
+def read_all(config_path: Path | None, permissions_path: Path | None, reading: Reading) -> Loaded:
+    if config_path is not None:
+        reading.looked_for += [config_path.parent / ".env", config_path.parent / "permissions.yaml"]
+    reading.variables.env, dotenv = environment(config_path, reading.variables.env, reading.warnings)
     reading.files.extend(dotenv)
     root = open_file(config_path, reading) if config_path else empty(Mark("config.yaml"))
     settings = read_settings(root, reading)
-    permissions = permissions_path or find_permissions(root, config_path)
+    permissions = permissions_path or find_permissions(root, config_path, reading)
     policy = read_permissions(open_file(permissions, reading), reading) if permissions else Permissions()
     return Loaded(
         settings=settings,
@@ -70,6 +83,7 @@ def load(
         warnings=tuple(reading.warnings),
         secrets=frozenset(reading.variables.secrets),
         files=tuple(dict.fromkeys(path.absolute() for path in reading.files)),
+        watched=reading.watched,
     )
 
 
@@ -78,13 +92,13 @@ def open_file(path: Path, reading: Reading) -> Node:
     return reading.variables.fill(read_yaml(path))
 
 
-def find_permissions(root: Node, config: Path | None) -> Path | None:
+def find_permissions(root: Node, config: Path | None, reading: Reading) -> Path | None:
     """The file that the configuration names, which must exist, else one beside it, which may."""
     if config is None:
         return None
     named = root.get("permissions")
     if named is not None:
-        return existing(named.mark, beside(named.mark, Path(str(named.value))), "permissions")
+        return existing(named.mark, beside(named.mark, Path(str(named.value))), "permissions", reading)
     file = config.parent / "permissions.yaml"
     return file if file.is_file() else None
 
@@ -107,7 +121,7 @@ def read_settings(root: Node, reading: Reading) -> Settings:
         channels=read_channels(root, reading),
         people=read_people(root, reading),
     )
-    check_settings(settings, root)
+    check_settings(settings, root, reading)
     return with_callback(settings, reading.variables.env.get("TOOL_GATEWAY_CALLBACK_URL"))
 
 
@@ -118,13 +132,13 @@ def with_callback(settings: Settings, url: str | None) -> Settings:
     return replace(settings, admin=replace(settings.admin, callback_url=url))
 
 
-def check_settings(settings: Settings, root: Node) -> None:
+def check_settings(settings: Settings, root: Node, reading: Reading) -> None:
     tls, storage = settings.gateway.tls, settings.storage
     if (tls.cert is None) != (tls.key is None):
         fail(root.key_mark("gateway"), "gateway.tls", "cert and key are given together")
     for key, file in (("cert", tls.cert), ("key", tls.key)):
         if file is not None:
-            existing(place_of(root, "gateway", "tls", key), file, f"gateway.tls.{key}")
+            existing(place_of(root, "gateway", "tls", key), file, f"gateway.tls.{key}", reading)
     if storage.type == "postgres" and not storage.url:
         fail(root.key_mark("storage"), "storage", 'type: postgres needs a "url"')
 
@@ -270,7 +284,7 @@ def all_servers(root: Node, reading: Reading, *, strict: bool) -> dict[str, Serv
 
 
 def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:
-    file = existing(node.mark, beside(node.mark, Path(str(node.value))), "servers")
+    file = existing(node.mark, beside(node.mark, Path(str(node.value))), "servers", reading)
     if file.suffix not in YAML_SUFFIXES:
         reading.files.append(file)
         return read_client_file(file, reading, strict_supply_chain=strict)

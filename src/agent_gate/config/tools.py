@@ -32,7 +32,7 @@ def read_tools(node: Node | None, service: str, path: str, reading: Reading) -> 
 def read_tools_file(node: Node, service: str, path: str, reading: Reading) -> tuple[ToolDefinition, ...]:
     if not isinstance(node.value, str):
         fail(node.mark, path, f"expected the name of a file, found {node.kind}")
-    file = existing(node.mark, beside(node.mark, Path(node.value)), path, "tool file")
+    file = existing(node.mark, beside(node.mark, Path(node.value)), path, reading, "tool file")
     return load_tools_file(file, service, reading)
 
 

@@ -26,9 +26,8 @@ STOP = (signal.SIGINT, signal.SIGTERM)
 COLLECT = (50_000, 20, 50)
 
 
-async def watch_files(gateway: Gateway, changed: asyncio.Event) -> None:
-    """Reload when a configuration file changes; polling needs no dependency and no descriptor."""
-    seen = stamps(gateway)
+async def watch_files(gateway: Gateway, seen: dict[Path, tuple[int, int]], changed: asyncio.Event) -> None:
+    """Reload when a configuration file is not as `seen`; polling needs no dependency and no descriptor."""
     while True:
         await asyncio.sleep(1.0)
         now = stamps(gateway)
@@ -39,7 +38,7 @@ async def watch_files(gateway: Gateway, changed: asyncio.Event) -> None:
 
 def stamps(gateway: Gateway) -> dict[Path, tuple[int, int]]:
     found = {}
-    for path in gateway.files():
+    for path in gateway.watched:
         with contextlib.suppress(OSError):
             info = path.stat()
             found[path] = (info.st_mtime_ns, info.st_size)
@@ -86,6 +85,7 @@ async def run(
 ) -> None:
     """Serve until a signal says stop; `ready` is told once the listeners are up."""
     gateway = Gateway(options)
+    seen = stamps(gateway)
     configure(os.environ.get("LOG_LEVEL", gateway.settings.log.level), gateway.redactor)
     for warning in gateway.loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -109,7 +109,7 @@ async def run(
         ready(gateway)
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(watch_files(gateway, changed)),
+            group.create_task(watch_files(gateway, seen, changed)),
             group.create_task(reload_when(gateway, changed)),
         ]
         if stdio_agent is not None:
