@@ -27,6 +27,25 @@ from agent_gate.config.clients.secrets import move_secrets
             {"url": "https://u:${MY_SRV_PASSWORD}@h/mcp?api_key=${MY_SRV_API_KEY}&page=2"},
             {"MY_SRV_PASSWORD": "p%40w", "MY_SRV_API_KEY": "k y"},
         ),
+        (
+            {"args": ["run", "-e", "API_KEY=k1", "-e", "LANG=C", "--env=DB_PWD=k2", "-e", "GITHUB_TOKEN", "image:1"]},
+            {"args": ["run", "-e", "API_KEY=${MY_SRV_API_KEY}", "-e", "LANG=C", "--env=DB_PWD=${MY_SRV_DB_PWD}",
+                      "-e", "GITHUB_TOKEN", "image:1"]},
+            {"MY_SRV_API_KEY": "k1", "MY_SRV_DB_PWD": "k2"},
+        ),
+        (
+            {"args": ["https://h/mcp?api_key=k1", "--header", "Authorization: Bearer k2", "--header", "X-Key:k3"]},
+            {"args": ["https://h/mcp?api_key=${MY_SRV_API_KEY}", "--header",
+                      "Authorization: Bearer ${MY_SRV_AUTHORIZATION}", "--header", "X-Key:${MY_SRV_X_KEY}"]},
+            {"MY_SRV_API_KEY": "k1", "MY_SRV_AUTHORIZATION": "k2", "MY_SRV_X_KEY": "k3"},
+        ),
+        (
+            {"env": {"HEADERS": '{"Authorization": "Bearer 0123456789"}', "DB": "postgres://a:p@w@h/d"}},
+            {"env": {"HEADERS": "${HEADERS}", "DB": "postgres://a:${DB_PASSWORD}@h/d"}},
+            {"HEADERS": '{"Authorization": "Bearer 0123456789"}', "DB_PASSWORD": "p@w"},
+        ),
+        ({"args": ["C:\\x", "a=b=c", "http://h:1/x", "=" * 9000, "a=" * 9000]},
+         {"args": ["C:\\x", "a=b=c", "http://h:1/x", "=" * 9000, "a=" * 9000]}, {}),
     ],
 )  # fmt: skip
 def test_literal_secrets_become_references(entry, expected, moved):

@@ -17,8 +17,10 @@ KNOWN = re.compile(
     r"(sk|pk|rk)[-_][A-Za-z0-9_-]{12,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abpors]-[\w-]{10,}"
     r"|ntn_\w{16,}|secret_\w{16,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]+|eyJ[\w-]+\.[\w-]+\.[\w-]*"
     r"|hf_\w{20,}|lin_api_\w{16,}|figd_[\w-]{16,}|tvly-[\w-]{12,}|npm_\w{20,}"
+    r"|\b(?i:Bearer|Basic)\s+[\w.~+/=-]{8,}"
 )
-PASSWORD_IN_URL = re.compile(r"^([a-z][a-z0-9+.-]*://[^/\s:@]*:)([^@/\s]+)(@.*)$", re.IGNORECASE)
+PASSWORD_IN_URL = re.compile(r"^([a-z][a-z0-9+.-]*://[^/\s:@]*:)([^/?#\s]+)(@.*)$", re.IGNORECASE)
+PAIR = re.compile(r"([A-Za-z][\w.-]*)(\s*[:=]\s*)(?!//)(\S.*)", re.DOTALL)
 SCHEME = re.compile(r"^(Bearer|Basic|Token|ApiKey)\s+(.+)$", re.IGNORECASE)
 
 
@@ -48,14 +50,28 @@ class Mover:
             number += 1
 
     def named(self, name: str, value: str, wanted: str) -> str:
-        """A value that stands under a name: of the environment, a header or an option."""
+        """A value that stands under a name: of the environment, a header or an option.
+
+        It may be a pair itself, `NAME=value` or `Header: value`, as `docker -e` and `mcp-remote --header` take them.
+        """
+        pair = PAIR.fullmatch(value)
+        if pair is not None and not TELLING.search(name):
+            kept = self.alone(pair[1], pair[3], f"{self.server}_{pair[1]}")
+            if kept != pair[3]:
+                return pair[1] + pair[2] + kept
+        return self.alone(name, value, wanted)
+
+    def alone(self, name: str, value: str, wanted: str) -> str:
         if "${" in value or not value:
             return value
         if found := PASSWORD_IN_URL.match(value):
             return found[1] + self.move(f"{wanted}_PASSWORD", found[2]) + found[3]
         if found := SCHEME.match(value):
             return f"{found[1]} {self.move(wanted, found[2])}"
-        return self.move(wanted, value) if TELLING.search(name) or KNOWN.search(value) else value
+        if TELLING.search(name):
+            return self.move(wanted, value)
+        kept = self.address(value) if value.startswith(("http://", "https://")) else value
+        return self.move(wanted, value) if kept == value and KNOWN.search(value) else kept
 
     def address(self, url: str) -> str:
         """A URL with its password and telling parameters replaced."""
