@@ -41,6 +41,8 @@ HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!"}
 
+TAGGED = "tags are not supported; a text that begins with ! needs quotes"
+
 
 def read_text(path: Path) -> str:
     """The text of a configuration file, or a `ConfigError` that says why there is none."""
@@ -67,7 +69,7 @@ def parse_yaml(text: str, name: str) -> Node:
     try:
         return Composer(name, YAML(typ="safe", pure=True).parse(text)).document()
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark = (error.context_mark if unended(error) else None) or error.problem_mark or error.context_mark
         where = Mark(name, mark.line + 1, mark.column + 1) if mark else Mark(name)
         raise ConfigError(explain(error), where=str(where)) from None
     except ReaderError as error:
@@ -79,8 +81,18 @@ def parse_yaml(text: str, name: str) -> Node:
         raise ConfigError(f"nested deeper than {MAX_DEPTH} levels", where=name) from None
 
 
+def unended(error: MarkedYAMLError) -> bool:
+    """Whether something that was opened is still open at the end of the file."""
+    return any(words in str(error.problem) for words in ("end of stream", "<stream end>"))
+
+
 def explain(error: MarkedYAMLError) -> str:
+    """What is wrong, without a word of the value, which may be a secret that lacks its quotes."""
     problem = str(error.problem or error.context or "this is not YAML")
+    if unended(error):
+        return "not valid YAML: what begins here has no end; a quote or a bracket is missing"
+    if "tag handle" in problem:
+        return TAGGED
     if "\\t" in problem:
         return "a tab cannot indent YAML, use spaces"
     return f"not valid YAML: {problem}"
@@ -126,10 +138,12 @@ class Composer:
             fail(mark, "", f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, AliasEvent):
             if event.anchor not in self.anchors:
-                fail(mark, "", f"the alias *{event.anchor} has no anchor before it")
+                fail(
+                    mark, "", "an alias without its anchor before it; a text that begins with * needs quotes"
+                )
             return self.anchors[event.anchor]
         if event.tag is not None and event.tag not in TAGS:
-            fail(mark, "", f"the tag {event.tag} is not supported")
+            fail(mark, "", TAGGED)
         node = self.build(event, mark, depth)
         if node.size > MAX_NODES:
             fail(mark, "", f"aliases expand to more than {MAX_NODES} values")
