@@ -158,6 +158,32 @@ def test_a_second_gateway_on_the_same_store_exits_naming_the_first(tmp_path, fil
         assert first.call("read").status == 200
 
 
+def test_a_certificate_that_is_none_is_named_and_the_doctor_mends_it(tmp_path, files):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    made = tmp_path / "data" / "tls" / "gateway.crt"
+    made.parent.mkdir(parents=True, mode=0o700)
+    made.write_text("")
+    made.with_suffix(".key").write_text("")
+    code, said = failed_start(tmp_path, "--config", "config.yaml")
+    assert (code, "Traceback" in said) == (8, False)
+    assert f"{made}: holds no certificate; remove it" in said
+    doctor = subprocess.run([COMMAND, "doctor", "--fix"], cwd=tmp_path, capture_output=True, text=True)
+    assert f"fixed: {made} holds no certificate" in doctor.stdout
+    with running(tmp_path, files) as gateway:
+        assert gateway.announced["fingerprint"]
+
+
+def test_a_certificate_of_another_format_is_named(tmp_path, files):
+    config = files["config.yaml"].replace("port: 0}", "port: 0, tls: {cert: c.der, key: c.der}}", 1)
+    for name, text in (files | {"config.yaml": config}).items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "c.der").write_bytes(b"\x30\x82\xff")
+    code, said = failed_start(tmp_path, "--config", "config.yaml")
+    assert (code, "Traceback" in said) == (8, False)
+    assert "c.der: there is no certificate in this PEM file" in said
+
+
 def test_a_dead_gateways_socket_and_lock_are_taken_over(tmp_path, files):
     gateway = Gateway(tmp_path, "--insecure")
     with running(tmp_path, files, "--insecure") as first:

@@ -110,7 +110,17 @@ def of_certificate(folder: Path) -> Iterable[Finding]:
     path = folder / "tls" / "gateway.crt"
     if not path.is_file():
         return
-    left = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc.timestamp() - time.time()
+    try:
+        end = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc.timestamp()
+    except ValueError:
+        yield Finding(
+            what=f"{path} holds no certificate",
+            why="The gateway does not start with it",
+            fix=f"rm {path}  # a new one is made at the next start",
+            repair=path.unlink,
+        )
+        return
+    left = end - time.time()
     if left < SOON:
         yield Finding(
             what=f"The certificate ends in {max(0, round(left / 86400))} days",
