@@ -174,6 +174,14 @@ def test_a_certificate_that_is_none_is_named_and_the_doctor_mends_it(tmp_path, f
         assert gateway.announced["fingerprint"]
 
 
+def test_serving_stdio_as_an_agent_that_there_is_not_names_those_there_are(tmp_path, files):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    code, said = failed_start(tmp_path, "--config", "config.yaml", "--stdio", "--agent", "nobody")
+    assert (code, "Traceback" in said) == (8, False)
+    assert "There is no agent named nobody. Name one with --agent: default" in said
+
+
 def test_a_certificate_of_another_format_is_named(tmp_path, files):
     config = files["config.yaml"].replace("port: 0}", "port: 0, tls: {cert: c.der, key: c.der}}", 1)
     for name, text in (files | {"config.yaml": config}).items():

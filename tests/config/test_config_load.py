@@ -1,5 +1,6 @@
 """config.yaml as a whole: defaults, variables, agents, channels, and what is refused."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -286,6 +287,10 @@ def test_the_callback_address_may_come_from_the_environment(load_text):
     assert own.settings.admin.callback_url == "https://b.example/"
 
 
+SHARED = "a-token-that-two-agents-have"
+QUIET = "channels: [{{type: webhook, url: 'http://h', quiet: {{\n{}}}}}]"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -294,6 +299,26 @@ def test_the_callback_address_may_come_from_the_environment(load_text):
         (f"approval_timeout: 1{'0' * 400}", "config.yaml:1:19: approval_timeout: expected a number"),
         ("storage: {path: ~nobody-has-this-name/x.db}", "config.yaml:1:17: the home folder in ~nobody"),
         (f"servers: {'a' * 300}.yaml", "config.yaml:1:10: servers: the file aaa"),
+        ("services: {a: {url: 'http://h:99999'}}", "config.yaml:1:21: services.a.url: is no address"),
+        ("servers: {a: {url: 'http://[bad'}}", "config.yaml:1:20: servers.a.url: is no address"),
+        ("channels: [{type: webhook, url: 'ftp://h'}]", "config.yaml:1:33: channels[0].url: is no address"),
+        ("telemetry: {otlp_endpoint: collector}", "config.yaml:1:28: telemetry.otlp_endpoint: is no address"),
+        (
+            QUIET.format("start: '25:00', end: '07:00'"),
+            "config.yaml:2:8: channels[0].quiet.start: expected a time",
+        ),
+        (
+            QUIET.format("start: '22:00', end: '07:00', timezone: Mars/X"),
+            "config.yaml:2:41: channels[0].quiet.timezone: expected a time zone",
+        ),
+        (
+            f"agents: {{a: {{token_hash: {'z' * 64}}}}}",
+            "config.yaml:1:13: agents.a.token_hash: expected the SHA-256",
+        ),
+        (
+            f"agents: {{a: {{token: {SHARED}}}, b: {{token_hash: {sha256(SHARED.encode()).hexdigest().upper()}}}}}",
+            "config.yaml:1:55: agents.b: has the same token as a",
+        ),
         ("gateway: {tls: {cert: no.pem, key: no.key}}", "config.yaml:1:23: gateway.tls.cert: the file"),
     ],
 )

@@ -8,6 +8,7 @@ from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from urllib.parse import urlsplit
 
 from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.shape import Field, is_path, keys, shape
@@ -175,6 +176,17 @@ def beside(mark: Mark, path: Path) -> Path:
         return Path(mark.file).parent / path.expanduser()
     except RuntimeError:
         fail(mark, "", f"the home folder in {path} is not known; write the path without ~")
+
+
+def require_address(node: Node, path: str) -> None:
+    """Refuse what cannot be the address of an HTTP server."""
+    try:
+        parts = urlsplit(str(node.value))
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        fail(node.mark, path, "is no address; write http(s)://host[:port][/path]")
 
 
 def existing(mark: Mark, file: Path, path: str, reading: Reading, kind: str = "file") -> Path:

@@ -1,14 +1,18 @@
 """config.yaml, permissions.yaml and the files they name into one `Loaded`: all of it, or a `ConfigError`."""
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import time
+from hashlib import sha256
 from itertools import permutations
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_gate.config.clientfiles import read_client_file
-from agent_gate.config.decode import Reading, beside, convert, decode, existing
+from agent_gate.config.decode import Reading, beside, convert, decode, existing, require_address
 from agent_gate.config.dotenv import environment
 from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
@@ -32,6 +36,13 @@ from agent_gate.core.ids import fold_namespace
 from agent_gate.errors import ConfigError
 
 SHORT_TOKEN = 16
+SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+TIME_OF_DAY = "a time of day such as 22:00"
+QUIET: tuple[tuple[str, Callable[[str], object], str], ...] = (
+    ("start", time.fromisoformat, TIME_OF_DAY),
+    ("end", time.fromisoformat, TIME_OF_DAY),
+    ("timezone", ZoneInfo, "a time zone such as Europe/Berlin"),
+)
 YAML_SUFFIXES = (".yaml", ".yml")
 
 
@@ -136,6 +147,9 @@ def check_settings(settings: Settings, root: Node, reading: Reading) -> None:
     tls, storage = settings.gateway.tls, settings.storage
     if (tls.cert is None) != (tls.key is None):
         fail(root.key_mark("gateway"), "gateway.tls", "cert and key are given together")
+    endpoint = (root.get("telemetry") or root).get("otlp_endpoint")
+    if endpoint is not None:
+        require_address(endpoint, "telemetry.otlp_endpoint")
     for key, file in (("cert", tls.cert), ("key", tls.key)):
         if file is not None:
             existing(place_of(root, "gateway", "tls", key), file, f"gateway.tls.{key}", reading)
@@ -205,7 +219,7 @@ def check_token(agent: AgentSettings, node: Node, path: str, reading: Reading) -
         fail(mark, path, "has a token and a token_hash; it is one or the other")
     if not agent.token and not agent.token_hash:
         fail(mark, join(path, "token"), "is empty; give the agent a secret of at least 16 characters")
-    if agent.token_hash and len(agent.token_hash) != 64:
+    if agent.token_hash and not SHA256.fullmatch(agent.token_hash):
         fail(mark, join(path, "token_hash"), "expected the SHA-256 of the token, 64 hex digits")
     if agent.token and len(agent.token) < SHORT_TOKEN:
         reading.warn(
@@ -216,7 +230,8 @@ def check_token(agent: AgentSettings, node: Node, path: str, reading: Reading) -
 def refuse_shared_tokens(agents: Mapping[str, AgentSettings]) -> None:
     owners: dict[str, AgentSettings] = {}
     for agent in agents.values():
-        other = owners.setdefault(agent.token or agent.token_hash, agent)
+        known_by = agent.token_hash.lower() or sha256(agent.token.encode()).hexdigest()
+        other = owners.setdefault(known_by, agent)
         if other is not agent:
             fail(
                 Mark(agent.where),
@@ -252,9 +267,24 @@ def read_channel(node: Node, path: str, reading: Reading) -> ChannelSettings:
         elif key != "type":
             merged[key] = item
     channel = decode(Node(merged, node.mark, marks), kinds[name], path, reading)
+    for key in "url", "base_url":
+        if key in merged:
+            require_address(merged[key], join(path, key))
+    check_quiet(merged.get("quiet"), join(path, "quiet"))
     if isinstance(channel, TelegramSettings) and not channel.allowed_users:
         fail(node.mark, join(path, "allowed_users"), "is empty, so nobody could answer")
     return channel
+
+
+def check_quiet(node: Node | None, path: str) -> None:
+    for key, read, wanted in QUIET:
+        found = node.get(key) if node is not None else None
+        if found is None:
+            continue
+        try:
+            read(str(found.value))
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            fail(found.mark, join(path, key), f"expected {wanted}")
 
 
 def read_people(root: Node, reading: Reading) -> dict[str, Person]:

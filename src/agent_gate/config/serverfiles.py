@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.decode import Reading, convert, decode, relative_to
+from agent_gate.config.decode import Reading, convert, decode, relative_to, require_address
 from agent_gate.config.nodes import Mark, Node, entries, fail, join
 from agent_gate.config.servers import ServerAuth, ServerSettings, Transport
 from agent_gate.config.shape import keys
@@ -129,6 +129,8 @@ def check_server(server: ServerSettings, node: Node, path: str) -> None:
         )
     if server.url and not re.match(r"https?://[^/]", server.url) and server.enabled:
         fail((node.get("url") or node).mark, join(path, "url"), "must start with http:// or https://")
+    if server.url and server.enabled:
+        require_address(node.get("url") or node, join(path, "url"))
 
 
 def check_package(server: ServerSettings, node: Node, path: str, reading: Reading, *, strict: bool) -> None:

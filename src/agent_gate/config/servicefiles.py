@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from agent_gate.config.decode import Reading, decode
+from agent_gate.config.decode import Reading, decode, require_address
 from agent_gate.config.nodes import Mark, Node, entries, fail, join
 from agent_gate.config.services import HealthCheckConfig, ServiceConfig, ToolDefinition
 from agent_gate.config.tools import check_braces, read_tools
@@ -62,6 +62,7 @@ def check_service(service: ServiceConfig, node: Node, path: str) -> None:
         fail(node.key_mark("handler_class"), join(path, "handler_class"), "only for handler: python")
     if not re.match(r"https?://[^/]", service.url):
         fail((node.get("url") or node).mark, join(path, "url"), "must start with http:// or https://")
+    require_address(node.get("url") or node, join(path, "url"))
     check_auth(service, node, path)
     check_requests(service)
 

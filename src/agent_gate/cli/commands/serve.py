@@ -16,6 +16,7 @@ import uvloop
 
 from agent_gate.app import Gateway
 from agent_gate.config.options import Options
+from agent_gate.core.call import Caller
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.observe.log import configure
 from agent_gate.surfaces.mcp import StdioServer
@@ -60,12 +61,17 @@ async def reload_when(gateway: Gateway, changed: asyncio.Event) -> None:
             log.exception("The reload failed")
 
 
-async def serve_stdio(gateway: Gateway, agent: str, stop: asyncio.Event) -> None:
-    """Serve one MCP client on stdin and stdout as the agent of that name; its end is ours."""
+def stdio_caller(gateway: Gateway, agent: str) -> Caller:
+    """Who the client on stdin and stdout is."""
     caller = gateway.tokens.caller(agent)
     if caller is None:
         known = ", ".join(known.name for known in gateway.tokens.callers())
-        raise ConfigError(f"There is no agent named {agent}. There is: {known}")
+        raise ConfigError(f"There is no agent named {agent}. Name one with --agent: {known}")
+    return caller
+
+
+async def serve_stdio(gateway: Gateway, caller: Caller, stop: asyncio.Event) -> None:
+    """Serve one MCP client on stdin and stdout; its end is ours."""
     await StdioServer(gateway.mcp, caller).run()
     stop.set()
 
@@ -90,6 +96,11 @@ async def run(
     for warning in gateway.loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     await gateway.start()
+    try:
+        caller = stdio_caller(gateway, stdio_agent) if stdio_agent is not None else None
+    except ConfigError:
+        await gateway.stop()
+        raise
     settle_memory()
     stop, changed = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -102,7 +113,7 @@ async def run(
             err=True,
         )
     click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
-    out = sys.stdout if stdio_agent is None else sys.stderr
+    out = sys.stdout if caller is None else sys.stderr
     out.write(json.dumps(gateway.announcement()) + "\n")
     out.flush()
     if ready is not None:
@@ -112,8 +123,8 @@ async def run(
             group.create_task(watch_files(gateway, seen, changed)),
             group.create_task(reload_when(gateway, changed)),
         ]
-        if stdio_agent is not None:
-            tasks.append(group.create_task(serve_stdio(gateway, stdio_agent, stop)))
+        if caller is not None:
+            tasks.append(group.create_task(serve_stdio(gateway, caller, stop)))
         await stop.wait()
         for task in tasks:
             task.cancel()
