@@ -167,7 +167,7 @@ def test_a_certificate_that_is_none_is_named_and_the_doctor_mends_it(tmp_path, f
     made.with_suffix(".key").write_text("")
     code, said = failed_start(tmp_path, "--config", "config.yaml")
     assert (code, "Traceback" in said) == (8, False)
-    assert f"{made}: holds no certificate; remove it" in said
+    assert f"cannot use the gateway's own certificate {made}" in said
     doctor = subprocess.run([COMMAND, "doctor", "--fix"], cwd=tmp_path, capture_output=True, text=True)
     assert f"fixed: {made} holds no certificate" in doctor.stdout
     with running(tmp_path, files) as gateway:

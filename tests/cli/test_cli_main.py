@@ -318,6 +318,7 @@ def test_what_others_wrote_is_shown_and_obeyed_nowhere() -> None:
         "changed_at": 0.0,
         "held": True,
         "diff": f"-{HOSTILE}\n+b",
+        "pin": "0" * 64,
     }
     shown = [
         listing([], [change]),
