@@ -6,6 +6,7 @@ import pytest
 from agent_gate.core.call import Call, Caller, Result
 from agent_gate.discovery.tokens import fits
 from agent_gate.errors import InvalidArgs, ViewFailed
+from agent_gate.results import handles
 from agent_gate.results.artifacts import Artifacts, handle_of
 from agent_gate.results.handles import find_handles, substitute
 from agent_gate.results.reading import Reading, read_result
@@ -166,3 +167,14 @@ def test_a_text_result_is_passed_as_text():
 def test_a_path_that_selects_nothing_is_refused():
     with pytest.raises(InvalidArgs, match="Nothing is at"):
         fill({"text": f"{HANDLE}#$.absent"})
+
+
+def test_a_short_request_cannot_become_a_huge_one(monkeypatch):
+    assert find_handles({"list": [HANDLE] * handles.MOST_REFERENCES}) == {HANDLE}
+    with pytest.raises(InvalidArgs, match="Too many handles"):
+        find_handles({"list": [HANDLE] * (handles.MOST_REFERENCES + 1)})
+    monkeypatch.setattr(handles, "MOST_BYTES", 100)
+    assert fill({"either": HANDLE})
+    for many in (HANDLE, f"{HANDLE}#$..*"):
+        with pytest.raises(InvalidArgs, match="too large together"):
+            fill({"deep": {"inner": HANDLE}, "text": many, "either": many})

@@ -6,7 +6,10 @@ text otherwise.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
+
+import msgspec
 
 from agent_gate.core.tool import Json, JsonSchema
 from agent_gate.errors import InvalidArgs
@@ -15,11 +18,30 @@ from agent_gate.results.jsonpath import select
 from agent_gate.results.reading import Reading, compact
 
 STRUCTURED = frozenset({"object", "array", "number", "integer", "boolean"})
+MOST_REFERENCES = 32
+MOST_BYTES = 64 << 20
+
+
+class Room:
+    """How much the references of one call may bring in together: a short request must not become a huge one."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, value: Json) -> None:
+        self.left -= len(value) if isinstance(value, str) else len(msgspec.json.encode(value))
+        if self.left < 0:
+            raise InvalidArgs(
+                "The results behind these handles are too large together. Pass fewer, or parts of them."
+            )
 
 
 def find_handles(arguments: Json) -> set[str]:
     """The handles that the arguments mention as whole values."""
-    return {reference.partition("#")[0] for reference in _references(arguments)}
+    references = list(islice(_references(arguments), MOST_REFERENCES + 1))
+    if len(references) > MOST_REFERENCES:
+        raise InvalidArgs(f"Too many handles: one call may mention {MOST_REFERENCES}.")
+    return {reference.partition("#")[0] for reference in references}
 
 
 def _references(value: Json) -> Iterator[str]:
@@ -39,18 +61,19 @@ def substitute(
     arguments: Mapping[str, Json], schema: JsonSchema, readings: Mapping[str, Reading]
 ) -> dict[str, Json]:
     """The arguments with every reference replaced by what it stands for."""
-    return {name: _fill(value, _property(schema, name), readings) for name, value in arguments.items()}
+    room = Room(MOST_BYTES)
+    return {name: _fill(value, _property(schema, name), readings, room) for name, value in arguments.items()}
 
 
-def _fill(value: Json, schema: JsonSchema, readings: Mapping[str, Reading]) -> Json:
+def _fill(value: Json, schema: JsonSchema, readings: Mapping[str, Reading], room: Room) -> Json:
     if isinstance(value, str) and is_reference(value):
-        return _meaning(value, schema, readings)
+        return _meaning(value, schema, readings, room)
     if isinstance(value, dict):
-        return {key: _fill(inner, _property(schema, key), readings) for key, inner in value.items()}
+        return {key: _fill(inner, _property(schema, key), readings, room) for key, inner in value.items()}
     if isinstance(value, list):
         items = schema.get("items")
         below = items if isinstance(items, dict) else {}
-        return [_fill(inner, below, readings) for inner in value]
+        return [_fill(inner, below, readings, room) for inner in value]
     return value
 
 
@@ -60,22 +83,26 @@ def _property(schema: JsonSchema, name: str) -> JsonSchema:
     return found if isinstance(found, dict) else {}
 
 
-def _meaning(reference: str, schema: JsonSchema, readings: Mapping[str, Reading]) -> Json:
+def _meaning(reference: str, schema: JsonSchema, readings: Mapping[str, Reading], room: Room) -> Json:
     handle, _, path = reference.partition("#")
     reading = readings[handle]
     if not path:
         value: Any = reading.value if reading.is_json else reading.text
+        room.take(value)
     elif not reading.is_json:
         raise InvalidArgs("The result behind this handle is not JSON; pass the handle without a path.")
     else:
-        value = _selected(reading.value, path)
+        value = _selected(reading.value, path, room)
     if isinstance(value, str) or takes_structure(schema):
         return value
     return reading.said if reading.said is not None and not path else compact(value)
 
 
-def _selected(value: Json, path: str) -> Json:
-    found = [inner for _, inner in select(value, path)]
+def _selected(value: Json, path: str, room: Room) -> Json:
+    found = []
+    for _, inner in select(value, path):
+        room.take(inner)
+        found.append(inner)
     if not found:
         raise InvalidArgs(f"Nothing is at {path} in the result behind this handle.")
     return found[0] if len(found) == 1 else found
