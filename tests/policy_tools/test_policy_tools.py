@@ -99,12 +99,13 @@ def test_a_rule_made_from_a_question_keeps_the_comments_and_is_in_force(gate, cl
     after = (gate.folder / "permissions.yaml").read_text()
     added = [line for line in after.splitlines() if line not in before.splitlines()]
     assert len(added) == 1
-    assert 'when: {note: "dim, please", brightness: 40}' in added[0]
+    assert 'when: {note: "dim, please", brightness: 40, pin: null}' in added[0]
     assert all(line in after.splitlines() for line in before.splitlines())
     same = {"name": "hall", "state": "on", "note": "dim, please", "brightness": 40}
     assert gate.call("light", same, wait=5).status == 200
     assert gate.call("light", same | {"note": "bright"}, wait=0).status == 202
     assert gate.call("light", same | {"area": "all"}, wait=0).status == 202
+    assert gate.call("light", same | {"pin": "1234"}, wait=0).status == 202
 
 
 def test_what_is_written_is_what_was_shown(gate):
@@ -166,6 +167,24 @@ def test_what_a_rule_cannot_pin_is_refused_and_secrets_are_never_written():
         "exact",
     )
     assert "1234" not in json.dumps(made)
+
+
+def test_an_argument_that_was_left_out_does_not_ride_along_on_the_rule():
+    light = CATALOG.names["light"]
+    made = rule_from(approval(), light, "allow", "exact")
+    policy = Policy([Rule(pattern=made["pattern"], action="allow", when=made["when"])])
+    assert policy.decide(light, {"name": "hall"}, "light(hall)", "pi").effect == "allow"
+    for name in ("note", "pin"):
+        more = {"name": "hall", name: "x"}
+        assert policy.decide(light, more, "light(hall)", "pi").effect == "ask"
+
+
+def test_no_exact_rule_allows_a_tool_whose_template_is_gone():
+    with pytest.raises(InvalidArgs, match="leaves out"):
+        rule_from(approval(), None, "allow", "exact")
+    shown = approval(signature="light(name=hall)")
+    assert rule_from(shown, None, "allow", "exact")["pattern"] == "light(name=hall)"
+    assert rule_from(approval(), None, "deny", "exact")["pattern"] == "light(hall)"
 
 
 def test_a_pattern_made_from_a_signature_matches_only_it():

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, Literal
 
 from agent_gate.core.approval import Approval
+from agent_gate.core.signature import pairs
 from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import InvalidArgs
 from agent_gate.policy.decide import Policy
@@ -129,21 +130,38 @@ def suggestion(caller: str, pattern: str, group: Sequence[Asked]) -> Suggestion 
 def rule_from(approval: Approval, tool: Tool | None, action: str, scope: Scope) -> dict[str, Json]:
     """The rule that would have answered this question: for exactly these arguments, or for every call of the tool.
 
-    Arguments that the signature does not show are pinned by `when`, so that nothing rides along.
+    Arguments that the signature does not show are pinned by `when`, those that were left out too, so that nothing
+    rides along.
     """
     rule: dict[str, Json] = {"action": action, "callers": [approval.caller.name]}
     if scope == "tool":
         pattern = tool_pattern(tool) if tool is not None else f"{approval.wire}(*)"
         return {"pattern": pattern, **rule, "description": "made from a question"}
     rule = {"pattern": literal(approval.signature), **rule, "description": "made from a question"}
-    if action != "allow" or tool is None or tool.definition.template is None:
+    if action != "allow" or approval.signature == pairs(approval.wire, approval.arguments):
         return rule
-    shown = set(PLACEHOLDER.findall(tool.definition.template))
-    hidden = [name for name in approval.arguments if name not in shown and name not in approval.secret]
-    if hidden:
-        rule["when"] = {name: pinned(name, approval.arguments[name]) for name in hidden}
+    if tool is None:
+        raise InvalidArgs(
+            "The tool is not there now, so nobody can tell what its signature leaves out. "
+            "Try again when its source is back, or answer “always for this” instead"
+        )
+    if when := hidden_arguments(approval, tool):
+        rule["when"] = when
     extra = sorted(undeclared(tool, approval.arguments))
     return rule | ({"extra": extra} if extra else {})
+
+
+def hidden_arguments(approval: Approval, tool: Tool) -> dict[str, Json]:
+    """What the signature does not show, as `when` names it: null stands for an argument that was left out."""
+    template, schema = tool.definition.template, tool.input_schema
+    if template is None:
+        return {}
+    shown, given = set(PLACEHOLDER.findall(template)), approval.arguments
+    declared = tool.definition.declared
+    known = declared if declared is not None else frozenset(schema.get("properties") or ())
+    told = [name for name in given if name not in shown and name not in approval.secret]
+    absent = sorted(known - shown - given.keys())
+    return {name: pinned(name, given[name]) for name in told} | dict.fromkeys(absent)
 
 
 def pinned(name: str, value: Json) -> Json:
