@@ -202,6 +202,38 @@ def test_ntfy_and_slack_get_what_they_take(start, receiver):
     until(lambda: len(receiver.requests) == 4)
 
 
+@pytest.mark.parametrize("letter", ["x", "話", "\\", "🙂"])
+def test_a_long_question_is_cut_to_what_ntfy_and_slack_take_and_says_so(start, receiver, letter):
+    gate = start(
+        f'channels: [{{type: webhook, name: n, url: "{receiver.url}/my-topic", format: ntfy}},'
+        f' {{type: webhook, name: s, url: "{receiver.url}/slack", format: slack}}]'
+    )
+    extra = {f"more{number:02}": letter * 390 for number in range(60)}
+    light(gate, "light.bedroom")
+    gate.call("mail_send", {"to": "a", "text": "hi", **extra, "zz_last": "the one that matters"}, wait=0)
+    until(lambda: len(receiver.requests) == 4)
+    ntfy = [json.loads(r["body"]) for r in receiver.requests if r["path"] == "/"]
+    slack = [json.loads(r["body"]) for r in receiver.requests if r["path"] == "/slack"]
+    short, long = sorted((sent["message"] for sent in ntfy), key=len)
+    assert "time left" in short
+    assert "cut here" in long.splitlines()[-1]
+    assert len(long.encode()) <= 4096
+    assert all(len(r["body"]) <= 8192 for r in receiver.requests if r["path"] == "/")
+    short, long = sorted((sent["blocks"][0]["text"]["text"] for sent in slack), key=len)
+    assert "time left" in short
+    assert "cut here" in long.splitlines()[-1]
+    assert len(long) <= 3000
+
+
+def test_a_number_that_is_a_known_secret_is_masked_and_the_question_still_posted(start, receiver):
+    more = hook(receiver) + '\napprovers: {passphrase: "${PIN}"}'
+    gate = start(more, env={"PIN": "90417733"})
+    gate.call("mail_send", {"to": "a", "text": "hi", "n": [90417733, 12, True, None]}, wait=0)
+    asked = posted(receiver)
+    assert asked["arguments"] == {"to": "a", "text": "hi", "n": ["•••", 12, True, None]}
+    assert "90417733" not in json.dumps(asked)
+
+
 def test_a_template_shapes_what_is_posted(start, receiver):
     gate = start(
         hook(

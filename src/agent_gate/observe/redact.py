@@ -40,6 +40,16 @@ class Redactor:
         """Only exact secrets, for text that a guess must not change."""
         return self._pattern.sub(MASK, text) if self._pattern is not None else text
 
+    def inside(self, value: Any) -> Any:
+        """The same for a JSON value: its texts and names, and numbers that are a secret."""
+        if isinstance(value, str):
+            return self.known(value)
+        if isinstance(value, Mapping):
+            return {self.known(name): self.inside(inner) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.inside(inner) for inner in value]
+        return MASK if self.holds(json.dumps(value)) else value
+
     def holds(self, text: str) -> bool:
         return self._pattern is not None and self._pattern.search(text) is not None
 

@@ -7,12 +7,14 @@ carries the same `webhook-id`. A link answers only after its page was confirmed,
 import hmac
 import re
 from base64 import b64decode, b64encode
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
 import msgspec
 
 from agent_gate.approval.channels.buttons import LABELS, Action
+from agent_gate.approval.channels.chat import ROOMS
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.render import Card, lines
 from agent_gate.core.approval import Approval
@@ -26,7 +28,9 @@ MAX_REPLY = 1 << 20
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 OFFERED: tuple[Action, ...] = ("once", "hour", "always", "deny")
 SLACK_TEXT = 2900
-NTFY_TEXT = 3500
+NTFY_TEXT = 3900
+TITLE = 200
+CUT = "\n… cut here. The whole question, of {} characters, is behind the link and on the operator's page"
 
 
 class Settings(Protocol):
@@ -78,6 +82,33 @@ def filled(template: Json, values: Values) -> Json:
     return PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), template)
 
 
+def in_json(text: str) -> int:
+    """Bytes that a text takes inside JSON, which is never less than it takes by itself."""
+    return len(msgspec.json.encode(text))
+
+
+MOST: Mapping[str, tuple[int, Callable[[str], int]]] = {
+    "ntfy": (NTFY_TEXT, in_json),
+    "slack": (SLACK_TEXT, len),
+}
+"""The longest text that a service takes, and how it measures."""
+
+
+def fitted(shown: Card, now: float, most: int, size: Callable[[str], int]) -> str:
+    """The card in lines, its values folded until it fits; what is cut even then says so."""
+    for room in ROOMS:
+        text = "\n".join(lines(shown, now, room))
+        if size(text) <= most:
+            return text
+    end = CUT.format(len(text))
+    kept = bisect_right(range(len(text)), most, key=lambda length: size(text[:length] + end))
+    return text[: kept - 1] + end
+
+
+def clipped(text: str, room: int = TITLE) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
 def ntfy(values: Values, topic: str) -> Json:
     """What ntfy takes as JSON; three actions are its limit."""
     links = values["answer"]
@@ -92,14 +123,14 @@ def ntfy(values: Values, topic: str) -> Json:
     return {
         "topic": topic,
         "title": values["title"],
-        "message": values["text"][:NTFY_TEXT],
+        "message": values["text"],
         "actions": actions,
     }
 
 
 def slack(values: Values) -> Json:
     """Blocks with plain text only, so that nothing in an argument is read as markup."""
-    text = {"type": "plain_text", "text": values["text"][:SLACK_TEXT], "emoji": False}
+    text = {"type": "plain_text", "text": values["text"], "emoji": False}
     buttons = [
         {"type": "button", "text": {"type": "plain_text", "text": LABELS[action]}, "url": link}
         for action, link in values["answer"].items()
@@ -151,19 +182,18 @@ class Webhook:
 
     def _values(self, approval: Approval) -> dict[str, Json]:
         shown: Card = self._desk.card(approval)
-        text = "\n".join(lines(shown, self._desk.clock.now()))
         links = self.links(approval)
-        arguments = msgspec.json.encode(mask_arguments(approval.arguments, approval.secret)).decode()
+        arguments = mask_arguments(approval.arguments, approval.secret)
         return {
             "event": "asked" if shown.open else "resolved",
             "id": approval.id,
             "call": approval.call_id,
             "state": shown.state,
-            "title": shown.title()[:200] if shown.open else shown.outcome()[:200],
+            "title": clipped(shown.title() if shown.open else shown.outcome()),
             "plain_title": f"{shown.agent} asks" if shown.open else f"Question {shown.short} is closed",
             "sentence": shown.sentence,
             "signature": shown.signature,
-            "arguments": msgspec.json.decode(self._desk.redactor.known(arguments)),
+            "arguments": self._desk.redactor.inside(arguments),
             "arguments_hash": approval.arguments_hash,
             "agent": shown.agent,
             "rule": shown.rule,
@@ -172,10 +202,16 @@ class Webhook:
             "answered_by": shown.answered_by,
             "answered_on": shown.answered_on,
             "answer_reason": shown.answer_reason,
-            "text": text,
+            "text": self._text(shown),
             "answer": links,
             "answer_url": links.get("choose", ""),
         }
+
+    def _text(self, shown: Card) -> str:
+        now, limit = self._desk.clock.now(), MOST.get(self._settings.format)
+        if limit is None or self._settings.template:
+            return "\n".join(lines(shown, now))
+        return fitted(shown, now, *limit)
 
     def _body(self, values: Values) -> bytes:
         if self._settings.template:
