@@ -289,6 +289,22 @@ def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("lifetime", ["once", "hour", "always"])
+def test_an_answer_is_remembered_with_how_long_it_counts(tmp_path, lifetime):
+    async def main():
+        store, clock, inbox = await world(tmp_path)
+        question = asked_now(clock)
+        await inbox.put(question)
+        answer = Answer(verdict="approve", person="ann", channel="page", lifetime=lifetime)
+        await inbox.resolve(question, State.APPROVED, answer, [])
+        kept = await inbox.get(question.id)
+        assert kept.lifetime == lifetime
+        assert kept.state is State.APPROVED
+        await store.close()
+
+    asyncio.run(main())
+
+
 def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)

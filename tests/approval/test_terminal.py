@@ -37,8 +37,11 @@ def test_the_whole_story_in_the_terminal(start, api):
     code, shown, _ = run(gate, "approvals", "list")
     assert code == 0
     assert "ha_call_service(light.turn_on, light.bedroom)" in shown
+    code, _, complaint = run(gate, "approvals", "approve", "--last", "--for", "session")
+    assert (code, "belongs to no session" in complaint) == (4, True)
     assert run(gate, "approvals", "approve", "--last", "--for", "hour")[0] == 0
     assert outcome(gate, first).status == 200
+    assert "Approved for one hour by operator on terminal" in run(gate, "approvals", "show", first)[1]
     assert light(gate, wait=5).status == 200
     [grant] = json.loads(run(gate, "grants", "list", "--json")[1])
     assert run(gate, "grants", "revoke", grant["id"])[0] == 0

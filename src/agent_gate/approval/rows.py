@@ -1,17 +1,17 @@
 """Approvals and grants to SQL and back."""
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from agent_gate.core.approval import Approval, Grant
+from agent_gate.core.approval import Approval, Grant, Lifetime
 from agent_gate.core.call import Caller, Decision, State
 from agent_gate.store.statement import Record, Statement
 
 APPROVAL_COLUMNS = (
     "id, call, caller, session, tool, signature, arguments_hash, definition_hash, state, asked_at, expires_at, "
-    "answered_at, answered_by, channel, reason, body"
+    "answered_at, answered_by, channel, reason, body, verdict"
 )
 INSERT_APPROVAL = (
     "INSERT INTO approvals (id, call, caller, session, tool, signature, arguments_hash, definition_hash, state, "
@@ -26,6 +26,7 @@ INSERT_GRANT = (
     "INSERT INTO grants (id, caller, tool, arguments_hash, definition_hash, session, created_at, expires_at, "
     "created_by, approval, used, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)"
 )
+LIFETIMES = get_args(Lifetime)
 IN_BODY = (
     "wire",
     "arguments",
@@ -70,7 +71,7 @@ def insert_approval(a: Approval) -> Statement:
 
 
 def resolve_approval(a: Approval) -> Statement:
-    verdict = "approve" if a.state is State.APPROVED else "deny"
+    verdict = a.lifetime if a.state is State.APPROVED else "deny"
     params = (a.state, a.answered_at, a.answered_by, a.channel, verdict, a.reason, a.id)
     return Statement(RESOLVE_APPROVAL, params, expect=1)
 
@@ -105,6 +106,7 @@ def approval_of(row: Record) -> Approval:
         answered_by=row[12] or "",
         channel=row[13] or "",
         reason=row[14] or "",
+        lifetime=row[16] if row[16] in LIFETIMES else "once",
         caller=caller_of(body.pop("caller")),
         decision=decision_of(body.pop("decision")),
         secret=frozenset(body.pop("secret")),

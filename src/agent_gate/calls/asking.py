@@ -185,6 +185,8 @@ class Asking:
         self._inbox.check_approver(approval, answer)
         if answer.verdict == "deny":
             return await self._close(approval, State.DENIED, answer)
+        if answer.lifetime == "session" and approval.session is None:
+            raise InvalidArgs("This call belongs to no session. Answer once, for an hour or always")
         return await to_the_end(self._approve(approval, answer))
 
     async def _approve(self, approval: Approval, answer: Answer) -> Approval:

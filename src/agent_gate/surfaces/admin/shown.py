@@ -34,6 +34,7 @@ def approval_row(a: Approval) -> dict[str, Any]:
         "answered_by": a.answered_by,
         "answered_on": a.channel,
         "answer_reason": a.reason,
+        "lifetime": a.lifetime,
     }
 
 
