@@ -234,6 +234,22 @@ def test_a_rule_may_name_a_tool_by_its_namespace_and_name(pattern):
     assert policy.hides(tool, "pi") == (pattern in ("git:push*", "git:push(*)", "git:*", "*:push*"))
 
 
+@pytest.mark.parametrize("name", ["git-push", "git_push"])
+def test_a_rule_on_an_alias_without_the_doubled_prefix_refuses_and_never_allows(name):
+    made = catalog(Definition(name=name), key="git")
+    tool = made.find("git:push")
+    rules = {
+        action: Rule(pattern="git:push(*)", action=action, where="p:1") for action in ("deny", "ask", "allow")
+    }
+    for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
+        policy = Policy([rules[action]], [Rule(pattern="*", action="deny")])
+        assert decide(policy, tool, {"branch": "main"}).effect == effect
+        assert decide(policy, tool, {}).effect == effect
+    assert Policy([rules["deny"]]).hides(tool, "pi")
+    assert lint([rules["deny"]], [], made.tools) == []
+    assert [finding.where for finding in lint([rules["allow"]], [], made.tools)] == ["p:1"]
+
+
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", ["/etc/passwd"], ["/tmp", "/etc/x"], {"a": [None, "/etc/x"]}]
 )

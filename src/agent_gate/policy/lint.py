@@ -70,16 +70,18 @@ def dead(rules: Sequence[Rule], tools: Sequence[Tool], *, all_known: bool) -> It
     Where other tools than `tools` may turn up, only what no signature can look like is dead.
     """
     for rule in rules if tools or not all_known else ():
+        allows = rule.action == "allow"
         named = [
             tool
             for tool in tools
-            if fnmatchcase(tool.namespace, rule.namespace or "*") and may_match(rule.pattern, tool)
+            if fnmatchcase(tool.namespace, rule.namespace or "*")
+            and may_match(rule.pattern, tool, allows=allows)
         ]
         if all_known and not named:
             yield Finding(
                 rule.where, f"{rule.label()!r} matches no tool; tools are named like {tools[0].wire}"
             )
-        elif not any(fits_tool(rule.pattern, tool) for tool in named) and (
+        elif not any(fits_tool(rule.pattern, tool, allows=allows) for tool in named) and (
             all_known or not fits_pairs(rule.pattern)
         ):
             yield Finding(rule.where, f"{rule.label()!r} can never match. {FORM}")

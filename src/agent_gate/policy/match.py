@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from agent_gate.core.catalog import aliases
 from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.signature import CUT, PLACEHOLDER, pairs
 from agent_gate.core.tool import Json, Tool
@@ -32,9 +33,14 @@ def names_alias(pattern: str) -> bool:
 
 
 def names(pattern: str, tool: Tool, *, allows: bool = False) -> tuple[str, ...]:
-    """The names of a tool that a pattern can mean. A name that was cut or made unique still refuses, but never allows."""
+    """The names of a tool that a pattern can mean.
+
+    A name that was cut or made unique, and an alias that another tool might have too, still refuse, but never allow.
+    """
     found = (tool.wire, tool.full_wire) if tool.full_wire and not allows else (tool.wire,)
-    return (*found, tool.alias) if names_alias(pattern) else found
+    if not names_alias(pattern):
+        return found
+    return (*found, tool.alias) if allows else (*found, *aliases(tool))
 
 
 def takes_arguments(tool: Tool) -> bool:

@@ -68,10 +68,10 @@ def template_moves(text: str) -> tuple[Moves, int]:
     return moves, len(written)
 
 
-def fits_tool(pattern: str, tool: Tool) -> bool:
+def fits_tool(pattern: str, tool: Tool, *, allows: bool = False) -> bool:
     """Whether some call of this tool has a signature that the pattern matches."""
     template, one = tool.definition.template, glob(pattern)
-    for name in names(pattern, tool):
+    for name in names(pattern, tool, allows=allows):
         if template is None:
             if in_order(pattern) and meets(one, named_moves(name), SPELLED, END, CHARACTERS):
                 return True
