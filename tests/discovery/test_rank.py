@@ -92,10 +92,19 @@ def test_each_part_of_a_request_is_served(index):
         ("black and white photo", []),
         ("find the file; delete the folder", ["find the file", "delete the folder"]),
         ("read a file and create an issue", ["read a file", "create an issue"]),
+        ("  read  a file ,\tand\n create   an issue ", ["read a file", "create an issue"]),
     ],
 )
 def test_requests_are_split_where_a_new_action_begins(query, parts):
     assert split(query) == parts
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("blank", [" ", "\u3000", " ,", ", then"])
+def test_a_request_of_blanks_and_joints_takes_no_time(blank):
+    many = blank * (2000 // len(blank))
+    assert split(many) == []
+    assert split(f"read a file{many} create an issue") in ([], ["read a file", "create an issue"])
 
 
 def test_an_unseen_script_is_matched_by_its_letters():

@@ -76,3 +76,13 @@ def test_a_terminal_is_sent_nothing_that_it_would_obey():
     assert all(letter.isprintable() or letter == "\n" for letter in shown)
     assert shown.count("abc") >= 3
     assert "\n" in shown
+
+
+@pytest.mark.timeout(5)
+def test_what_looks_secret_is_masked_however_many_blanks_stand_before_it():
+    blanks = " " * 200_000
+    redactor = Redactor()
+    assert redactor.text(f"authorization:{blanks}") == f"authorization:{blanks}"
+    assert redactor.text(f"authorization:{blanks}abc") == f"authorization:{blanks}•••"
+    assert redactor.text("authorization: Bearer  abc, x") == "authorization: •••, x"
+    assert redactor.text("authorization: basic") == "authorization: •••"

@@ -163,7 +163,7 @@ def usage(schema: JsonSchema, most: int = 40) -> dict[str, str]:
     entries = properties if isinstance(properties, dict) else {}
     wanted = schema.get("required")
     required = set(wanted) if isinstance(wanted, list) else set()
-    ordered = sorted(entries, key=lambda name: (name not in required, list(entries).index(name)))
+    ordered = sorted(entries, key=lambda name: name not in required)
     return {name: _argument(entries[name], name in required) for name in ordered[:most]}
 
 

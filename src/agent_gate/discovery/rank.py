@@ -36,7 +36,7 @@ SHORTLIST, ENOUGH, CROWDED = 60, 300, 300
 LONGEST_QUERY, MOST_SLOTS, MOST_OPENED = 48, 24, 4096
 
 _JOINT = re.compile(
-    r"\s*(?:;|,?\s+(?:and\s+)?then\b|,?\s+after(?:wards| that)\b,?|,\s*(?:and\s+)?|\s+and\s+)\s*",
+    r" ?(?:;|,? (?:and )?then\b|,? after(?:wards| that)\b,?|, ?(?:and )?| and ) ?",
     re.IGNORECASE,
 )
 _HARD = re.compile(r";|then|after", re.IGNORECASE)
@@ -298,7 +298,8 @@ def _reuse(known: Document | None, tool: Tool, title: str) -> Document:
 
 def split(query: str) -> list[str]:
     """The parts of a request that asks for several things; empty when it asks for one."""
-    text, parts, start = query[:2000], [], 0
+    # Runs of blanks are one: the joints would try every way to divide them.
+    text, parts, start = " ".join(query[:2000].split()), [], 0
     for joint in _JOINT.finditer(text):
         if _HARD.search(joint.group()) or _begins_action(text[joint.end() :]):
             parts.append(text[start : joint.start()])
