@@ -101,6 +101,26 @@ def test_a_text_cannot_look_like_another_argument():
     ]
 
 
+def test_a_name_cannot_look_like_another_argument():
+    shown = card(approval(arguments={"to": "eve", 'to = "ann"': 1, "": 2, "größe.x": 3, "a\u180bb": 4}))
+    assert [line.strip() for line in lines(shown, 0)[2:7]] == [
+        'to = "eve"',
+        '"to = \\"ann\\"" = 1',
+        '"" = 2',
+        "größe.x = 3",
+        '"a\\u180bb" = 4',
+    ]
+
+
+def test_a_list_of_what_is_open_fits_into_a_message_whatever_it_says():
+    cards = [card(approval(signature=f"say({'🙂' * 300})")) for _ in range(30)]
+    text = chat.pending_list(cards, 0)
+    assert chat.units(text) <= 4096
+    assert text.splitlines()[-1] == f"… and {30 - len(text.splitlines()[:-1])} more"
+    assert chat.pending_list(cards[:1], 0).count("\n") == 0
+    assert chat.pending_list([], 0) == "Nothing waits for you."
+
+
 def test_a_folded_value_names_its_length_and_digest():
     long = card(approval(arguments={"text": "x" * 5000}))
     assert long.folds()

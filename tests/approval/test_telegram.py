@@ -399,14 +399,16 @@ def test_hostile_arguments_are_shown_as_they_are(talk):
 
 def test_long_arguments_are_folded_and_offered_in_full(talk):
     gate, bot = talk
-    text = "payload " * 6000 + "THE END"
+    text = "payload " * 6000 + "THE END\u202e\n\U000e0101"
     gate.call("mail_send", {"to": "ann@example", "text": text, "code": "secret-code-77"}, wait=0)
     number = bot.question("mail_send")
     shown = bot.messages[number]["text"]
-    assert "(48009 characters, sha256 " in shown
+    assert "(48029 characters, sha256 " in shown
+    assert f"{text[:199]}…" in shown
     assert bot.press(number, "Show all arguments", ANN) == "Here they are."
     name, content, caption = bot.wait(lambda: bot.documents)[0]
     assert json.loads(content) == {"to": "ann@example", "text": text, "code": "•••"}
+    assert not set(content.decode()) & {"\u202e", "\U000e0101"}
     assert name.startswith("arguments-")
     [approval] = gate.admin.get("/api/approvals")
     assert approval["arguments_hash"] in caption

@@ -17,8 +17,9 @@ from agent_gate.observe.redact import mask_arguments
 
 FOLD = 400
 INVISIBLE = re.compile(
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+PLAIN_NAME = re.compile(r"[\w.$@:/-]+")
 STATES = {
     "approved": "Approved",
     "denied": "Denied",
@@ -43,6 +44,11 @@ def visible(text: str) -> str:
 def whole(value: Any) -> str:
     """A value as JSON on one line, so that a text can look neither like a number nor like two arguments."""
     return visible(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def named(name: str) -> str:
+    """An argument's name; in quotes where it could be read as more than a name."""
+    return visible(name) if PLAIN_NAME.fullmatch(name) else whole(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,7 @@ TEXTS = (
 def card_of(data: Mapping[str, Any], redact: Redact = keep) -> Card:
     """The card of a question as the admin API gives it."""
     arguments = tuple(
-        Argument(visible(redact(name)), redact(whole(value))) for name, value in data["arguments"].items()
+        Argument(named(redact(name)), redact(whole(value))) for name, value in data["arguments"].items()
     )
     texts = {name: visible(redact(str(data.get(name) or ""))) for name in TEXTS}
     return Card(

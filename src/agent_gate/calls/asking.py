@@ -35,6 +35,12 @@ from agent_gate.store.statement import Conflict, Statement
 
 log = logging.getLogger("agent_gate.approvals")
 NOBODY = "nobody"
+LONGEST_IN_SENTENCE = 200
+
+
+def clipped(text: str) -> str:
+    """What of a value a sentence holds; the card shows it whole beside it."""
+    return text if len(text) <= LONGEST_IN_SENTENCE else f"{text[: LONGEST_IN_SENTENCE - 1]}…"
 
 
 def sentence(case: Case) -> str:
@@ -43,7 +49,7 @@ def sentence(case: Case) -> str:
 
     def filled(found: re.Match[str]) -> str:
         name = found[1]
-        return str(arguments[name])[:200] if name in arguments and name not in secret else found[0]
+        return clipped(str(arguments[name])) if name in arguments and name not in secret else found[0]
 
     return PLACEHOLDER.sub(filled, case.tool.definition.ask)
 

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Iterable
 from hashlib import sha256
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from agent_gate.approval.render import Argument, Card, argument_lines, clock, span
@@ -11,6 +12,7 @@ LIMIT = 3900
 ROOMS = (400, 120, 40)
 SIGNATURE_ROOM = 600
 SENTENCE_ROOM = 400
+MOST_LISTED = 12
 
 
 class Part(NamedTuple):
@@ -89,11 +91,12 @@ def as_text(message: Iterable[Part]) -> str:
 
 
 def pending_list(cards: Iterable[Card], now: float) -> str:
-    """What is open, one line each."""
+    """What is open, one line each, as many as a message holds."""
     rows = [
         f"#{shown.short} {shown.agent}: {fold(shown.signature, 150)} ({span(shown.expires_at - now)} left, asked {clock(shown.asked_at)})"
         for shown in cards
     ]
-    text = "\n".join(rows[:12])
-    more = f"\n… and {len(rows) - 12} more" if len(rows) > 12 else ""
-    return f"{text}{more}" if rows else "Nothing waits for you."
+    sizes = accumulate(units(row) + 1 for row in rows[:MOST_LISTED])
+    listed = sum(size <= LIMIT for size in sizes)
+    more = [f"… and {len(rows) - listed} more"] if len(rows) > listed else []
+    return "\n".join([*rows[:listed], *more]) or "Nothing waits for you."
