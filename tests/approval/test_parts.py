@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 import unicodedata
 from dataclasses import replace
 from datetime import datetime
@@ -169,6 +170,16 @@ def at(text, zone="Europe/Berlin"):
     return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()
 
 
+@pytest.fixture
+def in_berlin(monkeypatch):
+    """The machine's own time zone."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
 @pytest.mark.parametrize(
     ("now", "ends"),
     [
@@ -178,11 +189,23 @@ def at(text, zone="Europe/Berlin"):
         ("2026-11-16T21:59", None),
         ("2026-11-16T22:00", "2026-11-17T07:00"),
         ("2026-10-24T23:00", "2026-10-25T07:00"),
+        ("2026-03-28T23:00", "2026-03-29T07:00"),
     ],
 )
-def test_quiet_hours_reach_over_midnight_and_over_the_change_of_clocks(now, ends):
-    quiet = Quiet(SimpleNamespace(start="22:00", end="07:00", timezone="Europe/Berlin"))
+@pytest.mark.usefixtures("in_berlin")
+@pytest.mark.parametrize("zone", ["Europe/Berlin", None])
+def test_quiet_hours_reach_over_midnight_and_over_the_change_of_clocks(now, ends, zone):
+    quiet = Quiet(SimpleNamespace(start="22:00", end="07:00", timezone=zone))
     assert quiet.until(at(now)) == (at(ends) if ends else None)
+
+
+@pytest.mark.usefixtures("in_berlin")
+@pytest.mark.parametrize("zone", ["Europe/Berlin", None])
+def test_quiet_hours_that_end_in_the_hour_that_comes_twice_never_end_in_the_past(zone):
+    quiet = Quiet(SimpleNamespace(start="22:00", end="02:30", timezone=zone))
+    first = at("2026-10-25T02:00")
+    assert quiet.until(first) == first + 1800
+    assert quiet.until(first + 3600) is None
 
 
 def test_quiet_hours_that_cannot_be_read_are_refused_by_name():

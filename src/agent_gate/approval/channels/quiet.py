@@ -45,12 +45,13 @@ class Quiet:
 
     def until(self, now: float) -> float | None:
         """When the quiet ends that holds at `now`; None when it does not hold."""
-        here = datetime.fromtimestamp(now, self._zone).astimezone(self._zone)
-        for day in (here.date() - timedelta(days=1), here.date()):
-            begins = datetime.combine(day, self._start, here.tzinfo)
-            ends = datetime.combine(day, self._end, here.tzinfo)
+        # Without a zone these are naive, which is how the machine's own changes of the clock are counted in.
+        today = datetime.fromtimestamp(now, self._zone).date()
+        for day in (today - timedelta(days=1), today):
+            begins = datetime.combine(day, self._start, self._zone)
+            ends = datetime.combine(day, self._end, self._zone)
             if ends <= begins:
                 ends += timedelta(days=1)
-            if begins <= here < ends:
+            if begins.timestamp() <= now < ends.timestamp():
                 return ends.timestamp()
         return None
