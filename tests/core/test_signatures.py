@@ -79,3 +79,12 @@ def test_two_different_calls_never_share_a_signature(arguments):
     assert inside.count("=") == len(arguments)
     assert not set("*?[]()") & set(inside)
     assert len([part for part in inside.split(", ") if part]) == len(arguments)
+
+
+def test_no_value_can_pass_for_a_longer_one_that_was_cut():
+    long = "rm -rf /srv/cache/" + "x" * 500
+    [_, cut] = pairs("sh", {"command": long})[:-1].split("=")
+    assert re.search("…518:[0-9a-f]{32}$", cut)
+    fake = pairs("sh", {"command": cut})
+    assert fake != pairs("sh", {"command": long})
+    assert "%E2%80%A6518:" in fake

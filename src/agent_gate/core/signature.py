@@ -19,6 +19,8 @@ RESERVED = frozenset("=%*?[](),")
 LONGEST_VALUE = 120
 KEPT_OF_LONG = 80
 CUT = "…"
+DIGEST = 32
+"""Hex digits; with half of them, two texts that share one can be found within the hour."""
 LARGEST_EXACT = 2.0**53
 
 
@@ -67,7 +69,7 @@ def encode_character(found: re.Match[str]) -> str:
 
 @lru_cache(4096)
 def encoded(character: str) -> str:
-    if character in RESERVED or unicodedata.category(character)[0] in "CZ":
+    if character in RESERVED or character == CUT or unicodedata.category(character)[0] in "CZ":
         return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
     return character
 
@@ -75,7 +77,7 @@ def encoded(character: str) -> str:
 def safe(text: str, longest: float = LONGEST_VALUE) -> str:
     """`text` with everything that could be read as structure percent-encoded, and long text cut with its digest."""
     if len(text) > longest:
-        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST]
         return UNSAFE.sub(encode_character, text[:KEPT_OF_LONG]) + f"{CUT}{len(text)}:{digest}"
     return UNSAFE.sub(encode_character, text)
 
