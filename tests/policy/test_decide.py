@@ -277,6 +277,33 @@ def test_only_an_allow_rule_overlooks_what_a_signature_cuts():
         assert policy.decide(tool, arguments, signature, "pi").effect == effect
 
 
+@pytest.mark.parametrize(
+    "pattern", ["git__push(branch=main)", "git__push(branch=main*", "git:push(branch=main)"]
+)
+def test_an_argument_that_the_tool_does_not_know_takes_no_call_out_of_a_rule_that_refuses(pattern):
+    schema = {"type": "object", "properties": {"branch": {}, "remote": {}}}
+    [tool] = catalog(Definition(name="push", input_schema=schema), key="git").tools
+    called = {"aside": "x" * 300, "branch": "main"}
+    for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
+        policy = Policy([Rule(pattern=pattern, action=action)], [Rule(pattern="*", action="deny")])
+        assert decide(policy, tool, called).effect == effect
+    policy = Policy([Rule(pattern=pattern, action="deny")], [Rule(pattern="*", action="allow")])
+    assert decide(policy, tool, {"aside": 1, "branch": "dev"}).effect == "allow"
+    free = replace(
+        tool, definition=Definition(name="push", input_schema=schema | {"additionalProperties": {}})
+    )
+    assert decide(policy, free, {"aside": 1, "branch": "main"}).effect == "allow"
+
+
+def test_a_call_with_nothing_but_unknown_arguments_is_a_bare_one_to_rules_that_refuse():
+    [tool] = catalog(
+        Definition(name="wipe", input_schema={"type": "object", "properties": {"at": {}}}), key="disk"
+    ).tools
+    policy = Policy([Rule(pattern="disk__wipe", action="deny")], [Rule(pattern="*", action="allow")])
+    assert decide(policy, tool, {"aside": 1}).effect == "deny"
+    assert decide(policy, tool, {"at": 1}).effect == "allow"
+
+
 @pytest.mark.parametrize("value", [5, 5.0])
 def test_one_number_has_one_meaning_in_rules(value):
     [tool] = catalog(Definition(name="set"), key="home").tools

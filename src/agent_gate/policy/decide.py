@@ -10,13 +10,13 @@ from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Json, Tool
 from agent_gate.policy.globs import compile_glob
 from agent_gate.policy.match import (
+    also_seen,
     cover_every_call,
     names,
     names_alias,
     static_mismatch,
     undeclared,
     when_mismatch,
-    whole,
 )
 
 log = logging.getLogger("agent_gate.policy")
@@ -58,18 +58,18 @@ def compile_rule(rule: Rule) -> Compiled:
     return Compiled(rule, compile_glob(rule.pattern), decision, names_alias(rule.pattern))
 
 
-def signature_matches(compiled: Compiled, tool: Tool, signature: str, uncut: str) -> bool:
+def signature_matches(compiled: Compiled, tool: Tool, signature: str, more: tuple[str, ...]) -> bool:
     """The whole signature; a bare call of a tool without template also matches `name(*)`.
 
-    An allow rule covers only what the signature shows; every other rule also sees what was cut from it.
+    An allow rule covers only what the signature shows; every other rule also sees `more`.
     """
     if compiled.matches(signature):
         return True
     forms = [signature]
-    if uncut is not signature and compiled.rule.action != "allow":
-        forms.append(uncut)
-    if tool.definition.template is None and signature == tool.wire:
-        forms.append(f"{signature}()")
+    if more and compiled.rule.action != "allow":
+        forms += more
+    if tool.definition.template is None and tool.wire in forms:
+        forms.append(f"{tool.wire}()")
     if compiled.by_alias or tool.full_wire:
         allows = compiled.rule.action == "allow"
         others = names(compiled.rule.pattern, tool, allows=allows)[1:]
@@ -78,10 +78,10 @@ def signature_matches(compiled: Compiled, tool: Tool, signature: str, uncut: str
 
 
 def mismatch(
-    compiled: Compiled, tool: Tool, arguments: Mapping[str, Json], signature: str, uncut: str
+    compiled: Compiled, tool: Tool, arguments: Mapping[str, Json], signature: str, more: tuple[str, ...]
 ) -> str | None:
     """Why this rule, which may apply to the tool, does not apply to the call; None when it does."""
-    if not signature_matches(compiled, tool, signature, uncut):
+    if not signature_matches(compiled, tool, signature, more):
         return "pattern does not match"
     if compiled.rule.action == "allow" and (extra := undeclared(tool, arguments) - compiled.rule.extra):
         return f"undeclared argument {min(extra)}"
@@ -101,9 +101,9 @@ class Policy:
     def decide(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
         """Allow, ask or deny. Anything that goes wrong in here is a deny."""
         try:
-            uncut = whole(tool, arguments, signature)
+            more = also_seen(tool, arguments, signature)
             for compiled in self._applicable(tool, caller):
-                if mismatch(compiled, tool, arguments, signature, uncut) is None:
+                if mismatch(compiled, tool, arguments, signature, more) is None:
                     return compiled.decision
         except Exception:
             log.exception("The policy engine failed on %s", tool.id)
@@ -127,11 +127,11 @@ class Policy:
     def denies(self, tool: Tool, arguments: Mapping[str, Json], caller: str) -> bool:
         """Whether a deny rule, and not only a default, covers this very call, so that it is not worth offering."""
         signature = tool.sign(arguments)
-        uncut = whole(tool, arguments, signature)
+        more = also_seen(tool, arguments, signature)
         return any(
             compiled.rule.action == "deny"
             and not compiled.rule.default
-            and mismatch(compiled, tool, arguments, signature, uncut) is None
+            and mismatch(compiled, tool, arguments, signature, more) is None
             for compiled in self._applicable(tool, caller)
         )
 
@@ -141,10 +141,10 @@ class Policy:
     def _trail(
         self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str
     ) -> Iterable[Considered]:
-        uncut = whole(tool, arguments, signature)
+        more = also_seen(tool, arguments, signature)
         for compiled in self._ordered:
             why = static_mismatch(compiled.rule, tool, caller) or mismatch(
-                compiled, tool, arguments, signature, uncut
+                compiled, tool, arguments, signature, more
             )
             yield Considered(compiled.rule, why is None, why or "matches")
             if why is None:

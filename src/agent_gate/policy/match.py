@@ -91,11 +91,19 @@ def may_match(pattern: str, tool: Tool, *, allows: bool = False) -> bool:
     return any(f"{name}(".startswith(start) or start.startswith(f"{name}(") for name in meant)
 
 
-def whole(tool: Tool, arguments: Mapping[str, Json], signature: str) -> str:
-    """The signature with its long values uncut: what a rule that refuses or asks must not overlook."""
-    if CUT not in signature or tool.definition.template is not None:
-        return signature
-    return pairs(tool.wire, arguments, longest=math.inf)
+def also_seen(tool: Tool, arguments: Mapping[str, Json], signature: str) -> tuple[str, ...]:
+    """Further signatures that a rule that refuses or asks must not overlook.
+
+    Long values are uncut in them, and arguments that the tool does not know are left out: such an argument must not
+    move the others to where a pattern does not find them.
+    """
+    if tool.definition.template is not None:
+        return ()
+    known = tool.input_schema.get("properties")
+    if known and not arguments.keys() <= known.keys() and "additionalProperties" not in tool.input_schema:
+        own = {name: value for name, value in arguments.items() if name in known}
+        return pairs(tool.wire, arguments, longest=math.inf), pairs(tool.wire, own, longest=math.inf)
+    return (pairs(tool.wire, arguments, longest=math.inf),) if CUT in signature else ()
 
 
 def trait_mismatch(rule: Rule, tool: Tool) -> str | None:
