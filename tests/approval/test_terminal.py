@@ -9,7 +9,7 @@ import pytest
 from websockets.sync.client import connect
 
 from agent_gate.errors import Unauthorized
-from approval.conftest import light, outcome, reached
+from approval.conftest import light, outcome, reached, until
 from gateway import COMMAND, TOKEN
 
 HOSTILE = "</pre>\u202egnp.exe\x1b[2J\x07 \u3164\nto = mallory " + "z" * 3000
@@ -57,6 +57,20 @@ def test_the_whole_story_in_the_terminal(start, api):
     assert code == 4
     assert "Too late" in complaint
     assert len(reached(api)) == 3
+
+
+def test_a_grant_of_somebody_whom_the_rule_no_longer_asks_does_not_count(start, api):
+    gate = start()
+    light(gate)
+    assert run(gate, "approvals", "approve", "--last", "--for", "always")[0] == 0
+    until(lambda: light(gate).status == 200)
+    rules = gate.folder / "permissions.yaml"
+    rules.write_text('rules: [{pattern: "ha_*", action: ask, approvers: [ann]}]\n')
+    gate.admin.request("POST", "/api/reload", {})
+    assert light(gate).status == 202
+    rules.write_text('rules: [{pattern: "ha_*", action: ask, approvers: [ann, operator]}]\n')
+    gate.admin.request("POST", "/api/reload", {})
+    assert light(gate).status == 200
 
 
 def test_a_question_is_shown_whole_and_harmless(start):

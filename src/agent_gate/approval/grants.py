@@ -48,14 +48,22 @@ class Grants:
         self._live.setdefault((grant.caller, grant.tool_id, grant.arguments_hash), []).append(grant)
 
     def find(
-        self, caller: str, tool_id: str, arguments_hash: str, definition_hash: str, session: str | None
+        self,
+        caller: str,
+        tool_id: str,
+        arguments_hash: str,
+        definition_hash: str,
+        session: str | None,
+        approvers: tuple[str, ...] = (),
     ) -> Grant | None:
-        """The grant that covers this call, if there is one."""
+        """The grant that covers this call, if there is one; where a rule names `approvers`, one of theirs."""
         now = self._clock.now()
         for grant in self._live.get((caller, tool_id, arguments_hash), ()):
             if grant.definition_hash != definition_hash or (
                 grant.expires_at is not None and grant.expires_at <= now
             ):
+                continue
+            if approvers and grant.created_by not in approvers:
                 continue
             if grant.session is None or grant.session == session:
                 return grant

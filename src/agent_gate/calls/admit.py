@@ -107,7 +107,14 @@ class Decide:
 
     def _look_for_grant(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
-        grant = self._grants.find(call.caller.name, tool.id, draft.arguments_hash, tool.pin, call.session)
+        grant = self._grants.find(
+            call.caller.name,
+            tool.id,
+            draft.arguments_hash,
+            tool.pin,
+            call.session,
+            draft.decision.approvers,
+        )
         if grant is not None:
             self._grants.used(grant.id)
             reason = f"granted by {grant.created_by}"
