@@ -108,6 +108,17 @@ def test_a_rule_made_from_a_question_keeps_the_comments_and_is_in_force(gate, cl
     assert gate.call("light", same | {"pin": "1234"}, wait=0).status == 202
 
 
+def test_no_argument_becomes_a_variable_in_the_rule_made_from_it(gate, cli):
+    asked = {"name": "${NOPE:-attic}", "state": "on", "note": "${NOPE:-*} [x]"}
+    gate.call("light", asked, wait=0)
+    [approval] = gate.admin.get("/api/approvals")
+    done = cli("add-rule", "--from", approval["id"], answer="y\n")
+    assert done.returncode == 0, done.stderr
+    assert gate.call("light", asked, wait=5).status == 200
+    for other in ({"name": "attic"}, {"note": "* [x]"}, {"name": "attic", "note": "* [x]"}):
+        assert gate.call("light", asked | other, wait=0).status == 202
+
+
 def test_what_is_written_is_what_was_shown(gate):
     ask(gate, "hall", verdict=None)
     [approval] = gate.admin.get("/api/approvals")

@@ -19,6 +19,7 @@ LEAST_ASKS = 5
 LEAST_SHARE = 0.9
 LONGEST_VALUE = 200
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+SPECIAL = re.compile(r"[*?\[]|\$(?=\{)")
 Scope = Literal["exact", "tool"]
 Find = Callable[[str], Tool | None]
 
@@ -45,8 +46,8 @@ class Suggestion:
 
 
 def literal(text: str) -> str:
-    """A glob that matches exactly this text."""
-    return re.sub(r"[*?\[]", lambda found: f"[{found[0]}]", text)
+    """A glob that matches exactly this text, and in which a file of rules finds no variable to fill."""
+    return SPECIAL.sub(lambda found: f"[{found[0]}]", text)
 
 
 def past_questions(rows: Iterable[Mapping[str, Any]]) -> list[Asked]:
@@ -175,4 +176,4 @@ def pinned(name: str, value: Json) -> Json:
             f"The argument {name} is not shown by the signature and cannot be part of a rule. "
             "Answer “always for this” instead, or make the rule for the whole tool"
         )
-    return value
+    return {"glob": literal(value)} if isinstance(value, str) and "${" in value else value
