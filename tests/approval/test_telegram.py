@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from agent_gate.errors import GatewayError
-from approval.bot_api import TOKEN, BotApi
+from approval.bot_api import CHAT, TOKEN, BotApi
 from approval.conftest import (
     ANN,
     BOB,
@@ -209,6 +209,15 @@ def test_pending_lists_what_is_open(talk):
     asked = bot.say("/pending", ANN)
     shown = bot.wait(lambda: next((m["text"] for m in bot.messages.values() if m["reply_to"] == asked), None))
     assert shown == "Nothing waits for you."
+
+
+def test_a_chat_whose_number_comes_from_a_variable_is_the_only_one_that_counts(start, bot, api):
+    gate = start(telegram(bot).replace(f"chat_id: {CHAT}", 'chat_id: "${CHAT}"'), env={"CHAT": str(CHAT)})
+    light(gate)
+    number = bot.question()
+    assert bot.press(number, "Once", ANN, chat=CHAT - 1) == "This button is not valid."
+    assert reached(api) == []
+    assert "Approved once by ann" in bot.press(number, "Once", ANN)
 
 
 def test_only_the_rules_approvers_may_press(start, bot, api):

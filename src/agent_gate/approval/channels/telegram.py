@@ -5,6 +5,7 @@ so that it still works after a restart and cannot be made up.
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -29,6 +30,7 @@ NOT_OURS = "This button is not valid."
 NOTED = "Noted. It goes along as the reason when you press a button."
 CLOSED = "This question is closed."
 MOST_REASONS = 200
+NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class Settings(Protocol):
@@ -46,12 +48,17 @@ class Settings(Protocol):
     def base_url(self) -> str: ...
 
 
+def chat_of(given: int | str) -> int | str:
+    """A chat's number also where it came as text, as from a variable; else its name."""
+    return int(given) if NUMBER.fullmatch(str(given)) else given
+
+
 class Telegram:
     """One bot in one chat. `people` are the names of Telegram ids."""
 
     def __init__(self, settings: Settings, desk: Desk, people: Mapping[int, str]) -> None:
         self.name = settings.name
-        self._chat, self._allowed = settings.chat_id, frozenset(settings.allowed_users)
+        self._chat, self._allowed = chat_of(settings.chat_id), frozenset(settings.allowed_users)
         self._people, self._desk = people, desk
         self._bot = Bot(desk.pool, desk.clock, settings.base_url, settings.token)
         self._reasons: dict[tuple[str, int], str] = {}
