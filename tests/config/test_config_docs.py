@@ -100,6 +100,7 @@ def test_the_permissions_examples_load(write):
         "path",
         "amount",
         "kind",
+        "note",
     }
 
 
