@@ -668,7 +668,7 @@ def test_what_comes_before_a_reply_is_never_taken_for_one(before: bytes) -> None
         wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
         wire.connection_made(cast(Any, Quiet()))
         for reply, body in ((empty, b""), (full, b"mine"), (empty, b"")):
-            waiter = wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 10_000, idempotent=False))
+            waiter = wire.send(Sending(b"x", wire.target, time.monotonic() + 5, 10_000, False, 10_000))
             await asyncio.sleep(0)
             wire.data_received(before)
             assert not waiter.done()

@@ -183,15 +183,16 @@ def test_a_line_that_is_too_long_or_broken_is_refused_and_the_next_one_read(tmp_
 
 
 def test_no_message_ends_the_pipe_for_the_others(tmp_path: Path, run: Run) -> None:
-    deep = b"[" * 950 + b"]" * 950
+    deep, deeper = (b"[" * depth + b"]" * depth for depth in (400, 5_000))
 
     async def main() -> None:
         async with small_gate(tmp_path, lab()) as gate, pipe_to(gate) as pipe, asyncio.timeout(5):
             await pipe.ask("initialize", protocolVersion="2025-11-25", capabilities={})
-            for more in b"1e999", deep:
+            for more in b"1e999", deeper:
                 pipe.reader.feed_data(b'{"jsonrpc":"2.0","id":1,"method":"ping","more":%b}\n' % more)
                 assert (await pipe.next())["error"]["code"] == -32700
-                pipe.reader.feed_data(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % more)
+            for result in b"1e999", deep:
+                pipe.reader.feed_data(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % result)
             assert (await pipe.ask("tools/list", cursor="9" * 5_000))["error"]["code"] == -32602
             assert (await pipe.ask("ping", number=7))["id"] == 7
 
