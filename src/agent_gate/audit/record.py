@@ -12,7 +12,7 @@ COLUMNS = "call, step, at, state, caller, tool, body, chain, seq, hash"
 INSERT = f"INSERT INTO record ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT = f"SELECT {COLUMNS} FROM record"
 
-TEXTS = {state: state.value for state in State}
+PLACES = {state: (STEPS[state], state.value) for state in State}
 
 encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -49,5 +49,7 @@ def row(call_id: str, state: State, at: float, caller: str, tool: str, body: Bod
 
     `body` arrives redacted. The last three columns are filled by the writer.
     """
-    content = (call_id, STEPS[state], float(at), TEXTS[state], caller, tool, encode(body).decode())
-    return Statement(INSERT, content, None, True)
+    step, text = PLACES[state]
+    return Statement(
+        INSERT, (call_id, step, float(at), text, caller, tool, encode(body).decode()), None, True
+    )

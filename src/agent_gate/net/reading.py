@@ -109,7 +109,6 @@ class RequestReader(asyncio.Protocol):
             request = self._recognised(data)
             if request is not None:
                 self.reading = Reading.BETWEEN
-                request.peer, request.uid, request.secure = self.peer, self.uid, self.server.secure
                 self._take(request)
                 return
             self.unread = data
@@ -121,7 +120,9 @@ class RequestReader(asyncio.Protocol):
         server, known = self.server, self.known
         if known is None or not data.startswith(known.head):
             known = self.known = server.known.find(data)
-        request = known.request_in(data, server.guard) if known is not None else None
+        if known is None:
+            return None
+        request = known.request_in(data, server.guard, self.peer, server.secure, self.uid)
         if request is not None:
             server.known.repeated += 1
         return request

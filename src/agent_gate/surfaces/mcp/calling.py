@@ -1,11 +1,11 @@
 """`tools/call`: from the request's parameters through `Calls` to a result, and what happens while a person is asked."""
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
-import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agent_gate.calls import Calls
@@ -64,7 +64,7 @@ def passed_meta(wanted: CallParams, state: State | None) -> Mapping[str, Json]:
             for name, value in meta.items()
             if not name.startswith(OURS) and name not in ROUND_MEMBERS
         }
-    if wanted.input_responses is not msgspec.UNSET:
+    if wanted.input_responses is not UNSET:
         meta = {**meta, "inputResponses": wanted.input_responses}
     if state is not None:
         meta = {**meta, "requestState": state.value}
@@ -96,26 +96,32 @@ class Calling:
     async def answer(self, visit: Visit, wanted: CallParams) -> bytes:
         """The result object of one call; `RpcError` where the protocol wants an error."""
         state = None
-        if wanted.request_state is not msgspec.UNSET or wanted.input_responses is not msgspec.UNSET:
+        if wanted.request_state is not UNSET or wanted.input_responses is not UNSET:
             state = await self._earlier_round(visit, wanted)
-        resumes = state.value if state is not None and state.kind == "call" else None
         call = self._call(visit, wanted, state)
+        if state is not None or wanted.name == GATE_RESULT or visit.mode in self._modes:
+            return self._render(visit, wanted, await self._reply(visit, call, state))
+        visit.call_id = call.id
+        began = self._clock.monotonic()
+        ended = await self._calls.run(call, wait=self._patience(visit))
+        if isinstance(ended, Pending):
+            ended = await self._on_hold(visit, ended, began)
+        return self._render(visit, wanted, ended)
+
+    def _reply(self, visit: Visit, call: Call, state: State | None) -> Awaitable[bytes | Outcome | Pending]:
+        """The answer to anything but a plain call: of a mode's own tool, a further round, a question for an outcome."""
+        resumes = state.value if state is not None and state.kind == "call" else None
         mode = self._modes.get(visit.mode)
         reply = mode.call(call, resumes, partial(self._held, visit)) if mode is not None else None
-        if resumes is None and wanted.name != GATE_RESULT:
-            visit.call_id = call.id
-            if reply is None:
-                began = self._clock.monotonic()
-                ended = await self._calls.run(call, wait=self._patience(visit))
-                if isinstance(ended, Pending):
-                    ended = await self._on_hold(visit, ended, began)
-                return self._render(visit, wanted, ended)
-        return self._render(visit, wanted, await (reply or self._looked_up(visit, call.arguments, resumes)))
+        if resumes is not None or call.tool == GATE_RESULT:
+            return reply or self._looked_up(visit, call.arguments, resumes)
+        visit.call_id = call.id
+        return reply or self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
 
     async def read(self, visit: Visit, wanted: CallParams) -> Outcome | Pending:
         """Ask a source for a resource or a prompt: a call like any other, of what no tool's name can reach."""
         state = None
-        if wanted.request_state is not msgspec.UNSET or wanted.input_responses is not msgspec.UNSET:
+        if wanted.request_state is not UNSET or wanted.input_responses is not UNSET:
             state = await self._earlier_round(visit, wanted)
         if state is not None and state.kind == "call":
             return await self._looked_up(visit, {}, state.value)
@@ -129,13 +135,13 @@ class Calling:
     async def _earlier_round(self, visit: Visit, wanted: CallParams) -> State | None:
         """What an earlier round of this call left behind, and what the person behind the client said since."""
         responses = wanted.input_responses
-        if responses is not msgspec.UNSET:
+        if responses is not UNSET:
             check_responses(responses)
-        if wanted.request_state is msgspec.UNSET:
+        if wanted.request_state is UNSET:
             return None
         about = subject("tools/call", wanted.name, wanted.arguments)
         state = self._sealer.open(wanted.request_state, visit.caller.name, about)
-        if state.kind == "call" and responses is not msgspec.UNSET and APPROVAL in responses:
+        if state.kind == "call" and responses is not UNSET and APPROVAL in responses:
             await self._calls.client_answered(state.value, visit.caller, responses[APPROVAL])
         return state
 

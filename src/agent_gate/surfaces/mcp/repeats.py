@@ -17,17 +17,20 @@ BLANK = bytes.maketrans(b"\t\n\r", b"   ")
 def refuse_repeats(body: bytes, message: Message, params: Params) -> None:
     """Raise where an object of the request in `body`, read as `message` and `params`, gives a key twice."""
     keys = 2 if message.jsonrpc is None else 3
+    objects: tuple[dict[str, Json], ...] = ()
     if type(params) is CallParams:
         keys += 2
-        given, meta = params.given, params.meta
-        if given is not None:
-            keys += 1 + keys_in(given)
-        if meta:
-            keys += 1 + keys_in(meta)
+        objects = (params.given or {}, params.meta)
+        keys += (params.given is not None) + bool(params.meta)
     elif message.params and isinstance(params, dict):
-        keys += 1 + keys_in(params)
-    if body.count(b":") != keys:
-        look_closer(body, keys)
+        keys += 1
+        objects = (params,)
+    colons = body.count(b":")
+    # Most objects have no others inside them, and then no colon is left to account for.
+    if colons != keys + sum(map(len, objects)):
+        keys += sum(map(keys_in, objects))
+        if colons != keys:
+            look_closer(body, keys)
 
 
 def keys_in(value: dict[str, Json]) -> int:
