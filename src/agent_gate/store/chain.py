@@ -1,6 +1,6 @@
 """A hash chain: each link is the SHA-256 of the link before and of its own row in canonical JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -37,8 +37,12 @@ class Chain:
         self._seq = head.seq
         self._digest = digest(head)
 
-    def append(self, params: tuple[Param, ...]) -> tuple[Param, ...]:
-        """The parameters of a chained statement, complete with chain, seq and hash."""
-        self._seq += 1
-        self._digest = link(self._digest, self.name, self._seq, params)
-        return (*params, self.name, self._seq, self._digest.hex())
+    def extend(self, rows: Iterable[tuple[Param, ...]]) -> list[tuple[Param, ...]]:
+        """The parameters of chained statements, each complete with chain, seq and hash."""
+        name, seq, digest, complete = self.name, self._seq, self._digest, []
+        for params in rows:
+            seq += 1
+            digest = link(digest, name, seq, params)
+            complete.append((*params, name, seq, digest.hex()))
+        self._seq, self._digest = seq, digest
+        return complete

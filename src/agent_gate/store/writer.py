@@ -31,6 +31,7 @@ RETRY = 0.25
 RETRY_AFTER = 5.0
 BATCH = 512
 PORTION = 64
+ONE = [1]
 PLAIN_INSERT = re.compile(r"(INSERT\s+INTO\s.*\sVALUES\s*)(\([?,\s]+\))\s*", re.IGNORECASE | re.DOTALL)
 PROBE = Statement(
     "INSERT INTO kv (name, value) VALUES ('probe', 'ok') ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -68,8 +69,13 @@ def shared_insert(unit: Unit) -> str | None:
     return sql if repeated(sql, 1) else None
 
 
-def is_alike(statements: tuple[Statement, ...], sql: str) -> bool:
-    return len(statements) == 1 and statements[0].sql is sql and statements[0].expect is None
+def alike(units: list[Unit], sql: str) -> bool:
+    """Whether each of them is that one INSERT."""
+    for unit in units:
+        statements = unit.statements
+        if len(statements) != 1 or statements[0].sql is not sql or statements[0].expect is not None:
+            return False
+    return True
 
 
 def tell(units: list[Unit]) -> None:
@@ -193,7 +199,7 @@ class Writer:
         Every statement more costs the loop's thread two changes of the interpreter lock.
         """
         sql = shared_insert(batch[0]) if self._engine.commits_alone and len(batch) <= PORTION else None
-        if sql is None or not all(is_alike(unit.statements, sql) for unit in batch):
+        if sql is None or not alike(batch, sql):
             return False
         try:
             self._insert(sql, batch)
@@ -249,26 +255,29 @@ class Writer:
         # One statement, not executemany: that gives up and wins back the interpreter lock for every row.
         start = 0
         for size in portions(len(units)):
-            rows = [self._complete(unit.statements[0]) for unit in units[start : start + size]]
+            rows = self._complete([unit.statements[0] for unit in units[start : start + size]])
             self._engine.execute(repeated(sql, size) or sql, tuple(flatten.from_iterable(rows)))
             start += size
         for unit in units:
-            unit.counts = [1]
+            unit.counts = ONE
 
     def _run_unit(self, unit: Unit) -> None:
         unit.counts = []
         for statement in unit.statements:
-            count = self._engine.execute(statement.sql, self._complete(statement))
+            [params] = self._complete([statement])
+            count = self._engine.execute(statement.sql, params)
             if statement.expect is not None and count != statement.expect:
                 raise Conflict(f"{count} rows changed where {statement.expect} should have: {statement.sql}")
             unit.counts.append(count)
 
-    def _complete(self, statement: Statement) -> tuple[Param, ...]:
-        if not statement.chained:
-            return statement.params
-        row = self._chain.append(statement.params)
-        self._appended.append(row)
-        return row
+    def _complete(self, statements: list[Statement]) -> list[tuple[Param, ...]]:
+        """The parameters of statements with the same SQL, which are all chained or none of them."""
+        rows = [statement.params for statement in statements]
+        if not statements[0].chained:
+            return rows
+        rows = self._chain.extend(rows)
+        self._appended += rows
+        return rows
 
     def _deliver(self, batch: list[Unit]) -> None:
         """Tell all waiters with one call into their loop."""
