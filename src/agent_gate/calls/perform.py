@@ -160,7 +160,7 @@ class Answer:
         except Exception:  # the boundary: a fault in a source must not leave its call without an end
             log.exception("The source %s broke on a call", case.tool.source, extra={"call": case.call.id})
             performance.error = OutcomeUnknown(
-                f"The source {case.tool.source} broke while the tool ran. {MAY_HAVE_RUN}"
+                f"The source {case.tool.source} broke while the tool ran; the gateway's log says why. {MAY_HAVE_RUN}"
             )
         finally:
             self._sweeper.forget(performance)
