@@ -58,8 +58,8 @@ from agent_gate.net.server import Server
 from agent_gate.net.tls import (
     CertificateFiles,
     ensure_certificate,
-    load_chain,
     named_certificate,
+    renew,
     server_context,
 )
 from agent_gate.observe.metrics import Gauge, Metrics, Tally
@@ -643,8 +643,7 @@ class Gateway:
     def _secure(self, certificate: CertificateFiles | None) -> None:
         """Have the next handshakes use this certificate, once it has shown that it can be used."""
         if certificate is not None and self.context is not None:
-            server_context(certificate.cert, certificate.key)
-            load_chain(self.context, certificate.cert, certificate.key)
+            renew(self.context, certificate.cert, certificate.key)
             self.certificate = certificate
 
     async def stop(self) -> None:

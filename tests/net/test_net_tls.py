@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from rawhttp import GET, Client, connected, echo, serving
 from tests.net.conftest import Run
 from websockets.asyncio.client import connect
@@ -21,8 +22,8 @@ from agent_gate.net import tls
 from agent_gate.net.http import Request, Response, json_response
 from agent_gate.net.pool import NotSent, Pool, Target
 from agent_gate.net.server import Server
-from agent_gate.net.tls import ensure_certificate, fingerprint, named_certificate, server_context
-from agent_gate.net.trust import client_context
+from agent_gate.net.tls import ensure_certificate, fingerprint, named_certificate, renew, server_context
+from agent_gate.net.trust import client_context, fingerprint_der
 
 
 def mode(path: Path) -> int:
@@ -145,6 +146,30 @@ def test_requests_and_websockets_go_over_tls_with_the_made_certificate(run: Run,
             async with connect(f"wss://localhost:{server.port}/", ssl=trusting) as ws:
                 await ws.send("secret")
                 assert await ws.recv() == "secret"
+
+    run(main())
+
+
+def test_a_renewed_certificate_takes_the_place_of_one_with_another_kind_of_key(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ensure_certificate(tmp_path / "first")
+    monkeypatch.setattr(tls.ec, "generate_private_key", lambda _curve: rsa.generate_private_key(65537, 2048))
+    second = ensure_certificate(tmp_path / "second")
+
+    async def shown(server: Server) -> str:
+        anyone = ssl.create_default_context()
+        anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=anyone)
+        writer.close()
+        return fingerprint_der(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+
+    async def main() -> None:
+        context = server_context(first.cert, first.key)
+        async with serving(ssl=context) as server:
+            for one in (second, first):
+                renew(context, one.cert, one.key)
+                assert await shown(server) == one.fingerprint
 
     run(main())
 

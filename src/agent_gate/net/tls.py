@@ -82,12 +82,6 @@ def server_context(cert: Path | str, key: Path | str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    load_chain(context, cert, key)
-    return context
-
-
-def load_chain(context: ssl.SSLContext, cert: Path | str, key: Path | str) -> None:
-    """Have the next handshakes use this certificate."""
 
     def no_passphrase() -> str:
         raise ConfigError(
@@ -99,6 +93,21 @@ def load_chain(context: ssl.SSLContext, cert: Path | str, key: Path | str) -> No
         context.load_cert_chain(cert, key, no_passphrase)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"cannot use the certificate {cert} with the key {key}: {error}") from error
+    return context
+
+
+def renew(context: ssl.SSLContext, cert: Path | str, key: Path | str) -> None:
+    """Have the next handshakes on a listener with `context` use this certificate.
+
+    It gets a context of its own: loaded into the old one, a certificate with another kind of key would stand beside
+    the one that it replaces, and clients would choose.
+    """
+    fresh = server_context(cert, key)
+
+    def choose(connection: ssl.SSLObject, _name: str, _context: ssl.SSLContext) -> None:
+        connection.context = fresh
+
+    context.sni_callback = choose
 
 
 def _expired(cert: Path) -> bool:
