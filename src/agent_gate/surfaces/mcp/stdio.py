@@ -41,6 +41,7 @@ LONGEST_LINE = 4 * 1024 * 1024
 
 class Writer(Protocol):
     def write(self, data: bytes) -> None: ...
+    def is_closing(self) -> bool: ...
     async def drain(self) -> None: ...
 
 
@@ -83,11 +84,13 @@ class StdioServer:
             while line := await read_line(reader):
                 self._take(line)
                 await writer.drain()
+        except ConnectionError:  # a client that was killed reads no more, while lines of its may still come
+            log.info("The client went away")
         finally:
             self._end()
 
     def send(self, message: bytes) -> None:
-        if self._writer is not None:
+        if self._writer is not None and not self._writer.is_closing():
             self._writer.write(message.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
 
     def _take(self, line: bytes) -> None:
