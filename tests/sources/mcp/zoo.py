@@ -134,7 +134,7 @@ def handle(message: dict) -> None:
         )
     elif method == "tools/list":
         listed += 1
-        if "busy-once" in MODES and listed == 2:
+        if "busy-for-a-while" in MODES and listed in (2, 3, 4):
             send({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "not now"}})
             return
         reply(

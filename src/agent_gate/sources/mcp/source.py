@@ -106,8 +106,7 @@ class McpSource:
         try:
             await self.list(self.connections.current())
         except (RpcError, Throttled, TimeoutError) as error:
-            self.unwell = f"its changed lists cannot be read: {connect_error(error, self.title).message}"
-            log.warning("%s: %s", self.key, self.unwell)
+            self.note_unwell(f"its changed lists cannot be read: {connect_error(error, self.title).message}")
             return False
         self.unwell = None
         if self.tools.definitions != before:
@@ -116,6 +115,12 @@ class McpSource:
             if self.context.get(kind) != context.get(kind):
                 self.tell(method, {})
         return True
+
+    def note_unwell(self, reason: str) -> None:
+        """Show what is wrong; it is logged once, however often it is found again."""
+        if reason != self.unwell:
+            log.warning("%s: %s", self.key, reason)
+        self.unwell = reason
 
     async def watch(self) -> None:
         try:
