@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_gate.approval.channels import chat
+from agent_gate.approval.channels import dispatcher as dispatching
 from agent_gate.approval.channels.buttons import CODES, Buttons
 from agent_gate.approval.channels.dispatcher import Dispatcher, Place
 from agent_gate.approval.channels.quiet import Quiet
@@ -392,25 +393,35 @@ def test_a_store_that_is_away_at_the_start_keeps_no_question_from_its_channel(tm
     asyncio.run(main())
 
 
-def test_a_question_that_broke_its_channel_is_told_again(tmp_path):
+@pytest.mark.parametrize("step", ["asked", "resolved"])
+def test_a_channel_that_breaks_on_a_question_is_told_again_and_more_and_more_seldom(
+    tmp_path, monkeypatch, step
+):
+    pauses = []
+    monkeypatch.setattr(dispatching, "pause", lambda tries, _error: pauses.append(tries) or 0.0)
+
     async def main():
         store, clock, inbox = await world(tmp_path)
         channel = Recorder()
-        told, faults = channel.asked, [KeyError("a fault in the channel")]
+        told, faults = getattr(channel, step), [KeyError("a fault in the channel")] * 3
 
-        async def asked(approval):
+        async def breaks(*said):
             if faults:
                 raise faults.pop()
-            return await told(approval)
+            return await told(*said)
 
-        channel.asked = asked
-        dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02)
+        setattr(channel, step, breaks)
+        dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0)
         await dispatcher.start([Place(channel=channel)])
         question = asked_now(clock)
         await inbox.put(question)
-        inbox.announce(question)
         await heard(channel, 1)
-        assert channel.seen == [("asked", question.id)]
+        await inbox.resolve(
+            question, State.WITHDRAWN, Answer(verdict="deny", person="pi", channel="rest"), []
+        )
+        await heard(channel, 2)
+        assert channel.seen == [("asked", question.id), ("withdrawn", "m1")]
+        assert pauses == [0, 1, 2]
         await dispatcher.stop()
         await store.close()
 

@@ -43,10 +43,11 @@ class Place:
         return (self.quiet.until(at) or at) if self.quiet is not None else at
 
 
-def pause(tries: int, error: GatewayError) -> float:
+def pause(tries: int, error: Exception) -> float:
     """Exponential with jitter, and never shorter than what the other side asked for."""
     grown = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 10))
-    return max(error.retry_after or 0.0, grown * random.uniform(0.5, 1.0))
+    asked = error.retry_after if isinstance(error, GatewayError) else None
+    return max(asked or 0.0, grown * random.uniform(0.5, 1.0))
 
 
 class Dispatcher:
@@ -165,17 +166,14 @@ class Dispatcher:
         self, place: Place, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
     ) -> None:
         channel = place.channel
-        try:
-            if message is None:
-                self._mark(channel, approval, None, "due")
-                message = await self._ask(place, approval, ends)
-            if message is not None:
-                ended = await asyncio.shield(ends)
-                await self._show_end(channel, ended, message)
-            self._mark(channel, approval, message, "closed")
-        finally:
-            # One that broke off begins again when the open questions are next looked through.
-            self._stories.discard((channel.name, approval.id))
+        if message is None:
+            self._mark(channel, approval, None, "due")
+            message = await self._ask(place, approval, ends)
+        if message is not None:
+            ended = await asyncio.shield(ends)
+            await self._show_end(channel, ended, message)
+        self._mark(channel, approval, message, "closed")
+        self._stories.discard((channel.name, approval.id))
 
     async def _ask(self, place: Place, approval: Approval, ends: asyncio.Future[Approval]) -> str | None:
         """Send the question until it is through; None when it ended before."""
@@ -184,7 +182,7 @@ class Dispatcher:
         while not await ended_within(ends, wait):
             try:
                 message = await channel.asked(approval)
-            except GatewayError as error:
+            except Exception as error:  # noqa: BLE001 - the boundary: a channel may break on one question
                 wait, tries = pause(tries, error), tries + 1
                 self._failed(channel, approval, error)
                 continue
@@ -197,18 +195,20 @@ class Dispatcher:
         for tries in range(MOST_UPDATES):
             try:
                 await channel.resolved(ended, message)
-            except GatewayError as error:
+            except Exception as error:  # noqa: BLE001 - the boundary, as above
                 self._failed(channel, ended, error)
                 await asyncio.sleep(pause(tries, error))
             else:
                 self._metrics.deliveries.add(channel.name, "updated")
                 return
 
-    def _failed(self, channel: Channel, approval: Approval, error: GatewayError) -> None:
+    def _failed(self, channel: Channel, approval: Approval, error: Exception) -> None:
         self._metrics.deliveries.add(channel.name, "failed")
+        why, fault = (error.message, None) if isinstance(error, GatewayError) else (repr(error), error)
         log.warning(
             "A channel did not take a message; it is tried again",
-            extra={"channel": channel.name, "approval": approval.id, "why": error.message},
+            extra={"channel": channel.name, "approval": approval.id, "why": why},
+            exc_info=fault,
         )
 
     async def _sent(self, channel: Channel, approval: Approval, message: str) -> None:
