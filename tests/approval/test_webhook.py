@@ -178,6 +178,16 @@ def test_a_receiver_that_fails_gets_the_same_message_again(start, receiver):
     assert len({r["headers"]["webhook-id"] for r in receiver.requests}) == 1
 
 
+def test_a_receiver_that_asks_to_wait_for_ever_is_asked_again_all_the_same(start, receiver):
+    def endless(_handler, _body):
+        first = len(receiver.requests) == 1
+        return (429, {"Retry-After": "9" * 400}, b"") if first else (204, {}, b"")
+
+    receiver.replies["*"] = endless
+    light(start(hook(receiver)))
+    until(lambda: len(receiver.requests) == 2)
+
+
 def test_ntfy_and_slack_get_what_they_take(start, receiver):
     channels = (
         f'channels: [{{type: webhook, name: n, url: "{receiver.url}/my-topic", format: ntfy}},'

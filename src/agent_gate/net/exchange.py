@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent_gate.net.pool import Pool, Sending, Target
 
 HEAD_BYTES = 64 * 1024
+MOST_DIGITS = 5
 STREAM_BUFFER = 256 * 1024
 EVENTS = b"event-stream"
 
@@ -65,6 +66,12 @@ def find_header(headers: list[Header], name: bytes) -> bytes | None:
         if key == name:
             return value.rstrip(b" \t")
     return None
+
+
+def retry_after(reply: "Reply | StreamReply", otherwise: float) -> float:
+    """The seconds that the other side asks to wait; `otherwise` where it says none, or more than anybody would."""
+    wait = reply.header(b"retry-after") or b""
+    return float(wait) if wait.isdigit() and len(wait) <= MOST_DIGITS else otherwise
 
 
 class StreamReply:

@@ -18,12 +18,33 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agent_gate.errors import ConfigError
-from agent_gate.net.exchange import BadReply, KnownReply, Lost, NotSent, Reply, StreamReply, TooLarge, Wire
+from agent_gate.net.exchange import (
+    BadReply,
+    KnownReply,
+    Lost,
+    NotSent,
+    Reply,
+    StreamReply,
+    TooLarge,
+    Wire,
+    retry_after,
+)
 from agent_gate.net.http import Header, header_lines
 from agent_gate.net.outbox import Outbox
 from agent_gate.net.trust import check_fingerprint, client_context
 
-__all__ = ["BadReply", "Lost", "NotSent", "Pool", "Reply", "Resolve", "StreamReply", "Target", "TooLarge"]
+__all__ = [
+    "BadReply",
+    "Lost",
+    "NotSent",
+    "Pool",
+    "Reply",
+    "Resolve",
+    "StreamReply",
+    "Target",
+    "TooLarge",
+    "retry_after",
+]
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})

@@ -25,7 +25,7 @@ UPSERT = (
     "INSERT INTO deliveries (approval, channel, message, state, at) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (approval, channel) DO UPDATE SET message = excluded.message, state = excluded.state, at = excluded.at"
 )
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ASKED = 0.5, 30.0, 600.0
 MOST_UPDATES = 20
 
 
@@ -44,10 +44,10 @@ class Place:
 
 
 def pause(tries: int, error: Exception) -> float:
-    """Exponential with jitter, and never shorter than what the other side asked for."""
+    """Exponential with jitter, and never shorter than what the other side asked for, within reason."""
     grown = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 10))
     asked = error.retry_after if isinstance(error, GatewayError) else None
-    return max(asked or 0.0, grown * random.uniform(0.5, 1.0))
+    return max(min(asked or 0.0, LONGEST_ASKED), grown * random.uniform(0.5, 1.0))
 
 
 class Dispatcher:

@@ -20,7 +20,7 @@ from agent_gate.approval.render import Card, lines
 from agent_gate.core.approval import Approval
 from agent_gate.core.tool import Json
 from agent_gate.errors import UpstreamError
-from agent_gate.net.pool import Target, check_headers
+from agent_gate.net.pool import Target, check_headers, retry_after
 from agent_gate.observe.redact import mask_arguments
 
 SECONDS = 15.0
@@ -245,6 +245,6 @@ class Webhook:
             idempotent=True,
         )
         if not 200 <= reply.status < 300:
-            after = (reply.header(b"retry-after") or b"").decode("latin-1")
-            wait = float(after) if after.isdecimal() else None
-            raise UpstreamError(f"{self._target.origin} answered {reply.status}", retry_after=wait)
+            raise UpstreamError(
+                f"{self._target.origin} answered {reply.status}", retry_after=retry_after(reply, 0.0)
+            )

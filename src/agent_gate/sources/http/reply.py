@@ -8,12 +8,11 @@ import msgspec
 from agent_gate.config.services import ErrorMapping, ServiceConfig, ToolDefinition
 from agent_gate.core.call import Result
 from agent_gate.errors import DependencyUnavailable, HTTPServiceError
-from agent_gate.net.exchange import Reply
+from agent_gate.net.exchange import Reply, retry_after
 from agent_gate.observe.redact import Redactor
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 LONGEST_BODY = 500
-LONGEST_WAIT = 5
 MAY_RETRY = frozenset({502, 503, 504})
 
 
@@ -27,12 +26,6 @@ def shown_body(body: bytes, redactor: Redactor) -> str:
     return redactor.text(text)[:LONGEST_BODY]
 
 
-def retry_after(reply: Reply) -> float:
-    """The seconds a service asks to wait; a second where it says none, or more than anybody would."""
-    wait = reply.header(b"retry-after") or b""
-    return float(wait) if wait.isdigit() and len(wait) <= LONGEST_WAIT else 1.0
-
-
 def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Exception:
     """What the agent is told about a reply that is not a success."""
     entry = mapped(service.errors, reply.status)
@@ -42,7 +35,7 @@ def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Excepti
         )
         return HTTPServiceError(message, details={"status": reply.status})
     if reply.status == 429:
-        return DependencyUnavailable(f"{service.name} asks to slow down", retry_after=retry_after(reply))
+        return DependencyUnavailable(f"{service.name} asks to slow down", retry_after=retry_after(reply, 1.0))
     if 300 <= reply.status < 400:
         return HTTPServiceError(
             f"{service.name} answered with a redirect ({reply.status}), which is not followed",

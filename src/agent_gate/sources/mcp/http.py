@@ -15,7 +15,17 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from agent_gate.core.tool import Json
-from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Reply, StreamReply, Target, request_head
+from agent_gate.net.pool import (
+    BadReply,
+    Lost,
+    NotSent,
+    Pool,
+    Reply,
+    StreamReply,
+    Target,
+    request_head,
+    retry_after,
+)
 from agent_gate.sources.mcp.events import Event, EventParser, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
 from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
@@ -82,11 +92,6 @@ def media_type(reply: Reply | StreamReply) -> bytes:
 
 async def whole(reply: Reply | StreamReply, limit: int) -> bytes:
     return reply.body if isinstance(reply, Reply) else await reply.read(limit)
-
-
-def retry_after(reply: Reply | StreamReply) -> float:
-    value = (reply.header(b"retry-after") or b"").strip()
-    return float(value) if value.isdigit() and len(value) < 6 else DEFAULT_AFTER
 
 
 class Place:
@@ -303,7 +308,7 @@ class HttpLink:
         if used and (status == 404 or (status == 400 and b"session" in text.lower())):
             return StaleSession(lambda: self.session_id == used)
         if status == 429 or (status == 503 and reply.header(b"retry-after")):
-            return Throttled(retry_after(reply))
+            return Throttled(retry_after(reply, DEFAULT_AFTER))
         if status in (401, 403):
             return Refused(status)
         try:
