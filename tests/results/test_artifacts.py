@@ -2,6 +2,7 @@ import asyncio
 import json
 
 import pytest
+from tests.calls.small_calls import Clock
 
 from agent_gate.core.call import Call, Caller, Result
 from agent_gate.discovery.tokens import fits
@@ -14,17 +15,6 @@ from agent_gate.results.views import view
 from agent_gate.store import StoreSettings, open_store
 
 PI, CODER = Caller(name="pi"), Caller(name="coder")
-
-
-class Clock:
-    def __init__(self):
-        self.time = 1000.0
-
-    def now(self):
-        return self.time
-
-    def monotonic(self):
-        return self.time
 
 
 def with_store(tmp_path, story):

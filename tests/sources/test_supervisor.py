@@ -56,6 +56,14 @@ async def supervised(store, *plans):
     return supervisor
 
 
+async def remember(store, *shops):
+    """Have sources connected once, so that the next start knows what they had."""
+    supervisor = await supervised(store, *map(plan, shops))
+    for shop in shops:
+        await shop.connected.wait()
+    await supervisor.stop()
+
+
 def job(supervisor, wire):
     tool = supervisor.catalog.find(wire)
     case = Case(
@@ -119,10 +127,7 @@ def test_remembered_tools_that_no_longer_fit_do_not_stop_the_start(settings):
     async def main():
         async with opened(settings) as store, asyncio.timeout(10):
             one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
-            supervisor = await supervised(store, plan(one), plan(two))
-            await one.connected.wait()
-            await two.connected.wait()
-            await supervisor.stop()
+            await remember(store, one, two)
             again = await supervised(store, plan(one, prefix=False), plan(two, prefix=False))
             assert wires(again) == ["search"]
             await again.stop()
@@ -134,10 +139,7 @@ def test_a_source_whose_remembered_tools_do_not_fit_is_connected_even_if_only_on
     async def main():
         async with opened(settings) as store, asyncio.timeout(10):
             one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
-            supervisor = await supervised(store, plan(one), plan(two))
-            await one.connected.wait()
-            await two.connected.wait()
-            await supervisor.stop()
+            await remember(store, one, two)
             mended = Shop("two", Definition(name="find"))
             again = await supervised(
                 store, plan(one, prefix=False), plan(mended, prefix=False, on_demand=True)
