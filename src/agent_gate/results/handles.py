@@ -40,7 +40,9 @@ def find_handles(arguments: Json) -> set[str]:
     """The handles that the arguments mention as whole values."""
     references = list(islice(_references(arguments), MOST_REFERENCES + 1))
     if len(references) > MOST_REFERENCES:
-        raise InvalidArgs(f"Too many handles: one call may mention {MOST_REFERENCES}.")
+        raise InvalidArgs(
+            f"Too many handles: one call may mention {MOST_REFERENCES}. Make several calls of it."
+        )
     return {reference.partition("#")[0] for reference in references}
 
 

@@ -122,7 +122,10 @@ class Methods:
     def initialize(self, caller: Caller, mode: str, raw: Raw) -> tuple[Session, bytes]:
         """Settle on a revision: the one that was asked for, or else the newest that has a handshake."""
         if len(bytes(raw)) > LONGEST_GREETING:
-            raise RpcError(INVALID_PARAMS, f"Invalid params: a greeting has at most {LONGEST_GREETING} bytes")
+            raise RpcError(
+                INVALID_PARAMS,
+                f"Invalid params: those of initialize have at most {LONGEST_GREETING} bytes; declare less",
+            )
         params = read_object(raw)
         wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if not isinstance(wanted, str):
