@@ -1,6 +1,6 @@
 """The door every public request passes: its token says who calls, and guessing gets slow."""
 
-from agent_gate.access.tokens import Tokens
+from agent_gate.access.tokens import Tokens, bearer, digest
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
 from agent_gate.errors import RateLimited, Unauthorized
@@ -26,6 +26,11 @@ class Door:
             if header is not None:
                 self.failed(request.peer)
             raise
+
+    def proof(self, request: Request) -> bytes:
+        """What to keep of the token that a request came with, to see later whether it still counts."""
+        header = request.header(b"authorization")
+        return digest(bearer(header)) if header is not None else b""
 
     def failed(self, peer: str) -> None:
         """Count a wrong token; too many in a row have to wait."""

@@ -71,10 +71,10 @@ class Tokens:
     def caller(self, name: str) -> Caller | None:
         return next((caller for caller in self.callers() if caller.name == name), None)
 
-    def holder(self, token_digest: bytes) -> Caller | None:
-        """Whose token this is now; None once it was revoked or replaced."""
-        found = self._by_digest.get(token_digest)
-        return found.caller if found is not None else None
+    def still(self, proof: bytes, name: str) -> Caller | None:
+        """The agent of that name as it is now; None once the token was revoked or replaced."""
+        found = self._by_digest.get(proof)
+        return found.caller if found is not None and found.caller.name == name else None
 
     def authenticate(self, token: str) -> Caller:
         presented = digest(token)

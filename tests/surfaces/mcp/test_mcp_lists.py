@@ -354,7 +354,10 @@ def test_a_listener_hears_no_more_of_what_a_reload_took_from_its_agent(tmp_path:
     run(main())
 
 
-def test_what_a_revoked_agent_has_open_ends_and_nobody_elses(tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize("left", [{}, {"other": {"token": "another-token-of-the-same-agent"}}])
+def test_what_a_revoked_token_has_open_ends_and_nothing_of_others(
+    tmp_path: Path, run: Run, left: dict[str, Any]
+) -> None:
     class Front:
         def __init__(self, server: Any) -> None:
             self.server = server
@@ -377,7 +380,8 @@ def test_what_a_revoked_agent_has_open_ends_and_nobody_elses(tmp_path: Path, run
                 await ending[1].event()
                 going_on = await client.listen()
                 agents = decode(config)["agents"]
-                (tmp_path / "config.yaml").write_text(config_text({}, agents={"tester": agents["tester"]}))
+                kept = {"tester": agents["tester"], **left}
+                (tmp_path / "config.yaml").write_text(config_text({}, agents=kept))
                 await gate.gateway.reload()
                 async with asyncio.timeout(2):
                     assert await ending[0].event() is None

@@ -23,9 +23,13 @@ LISTS = (TOOLS_CHANGED, PROMPTS_CHANGED, RESOURCES_CHANGED)
 
 
 class Listener(Protocol):
-    """A client that hears of changes: a session, or an open `subscriptions/listen`."""
+    """A client that hears of changes: a session, or an open `subscriptions/listen`.
+
+    `proof` is the digest of the token that opened it; empty on a pipe, which has none.
+    """
 
     caller: Caller
+    proof: bytes
     mode: str
     modern: bool
 

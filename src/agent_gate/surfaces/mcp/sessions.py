@@ -32,6 +32,7 @@ class Session:
     def __init__(self, caller: Caller, era: str, mode: str, capabilities: Mapping[str, Json]) -> None:
         self.id = secrets.token_hex(16)
         self.caller = caller
+        self.proof = b""
         self.era = era
         self.mode = mode
         self.modern = False

@@ -52,6 +52,7 @@ class Listen:
                 INVALID_PARAMS, f"Invalid params: resourceSubscriptions takes up to {MOST_URIS} URIs"
             )
         self.caller, self.mode, self.number, self._emit = caller, mode, number, emit
+        self.proof = b""
         self.uris = frozenset(uris)
         self._methods = frozenset(method for flag, method in FLAGS.items() if wanted.get(flag) is True)
 

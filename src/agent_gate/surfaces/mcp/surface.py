@@ -182,6 +182,7 @@ class McpSurface:
     def _listen(self, request: Request, visit: HttpVisit, params: dict[str, Any]) -> Answer:
         stream = Stream()
         listen = self.listen(visit, params.get("notifications"), stream.put)
+        listen.proof = self.door.proof(request)
         self._listens[listen] = stream
         request.on_disconnect(lambda: self._unlisten(listen))
         return StreamResponse(200, stream.chunks(), STREAM_HEADERS)
@@ -219,7 +220,7 @@ class McpSurface:
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes | None
     ) -> Answer | Awaitable[Answer]:
         if message.method == "initialize" and message.id:
-            return self._initialize(caller, mode, message)
+            return self._initialize(request, caller, mode, message)
         session = self._session(request, caller)
         if not message.id or not message.method:
             self._without_answer(session, message)
@@ -235,8 +236,9 @@ class McpSurface:
             return Response(200, response(visit.id, result))
         return self._run(visit, message.method, params)
 
-    def _initialize(self, caller: Caller, mode: str, message: Message) -> Response:
+    def _initialize(self, request: Request, caller: Caller, mode: str, message: Message) -> Response:
         session, welcome = self.methods.initialize(caller, mode, message.params)
+        session.proof = self.door.proof(request)
         self.sessions.add(session)
         headers = ((b"mcp-session-id", session.id.encode()),)
         return Response(200, response(bytes(message.id), welcome), headers)
@@ -335,9 +337,11 @@ class McpSurface:
             task.add_done_callback(self._tasks.discard)
 
     def refresh(self) -> None:
-        """After a reload: what agents without a token have open ends, the others see what they may see now."""
+        """After a reload: what was opened with a token that is gone ends, the others see what they may see now."""
+        tokens = self.door.tokens
         for listener in self.notices:
-            caller = self.door.tokens.caller(listener.caller.name)
+            name, proof = listener.caller.name, listener.proof
+            caller = tokens.still(proof, name) if proof else tokens.caller(name)
             if caller is not None:
                 listener.caller = caller
             elif isinstance(listener, Session):

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agent_gate.access.door import Door
-from agent_gate.access.tokens import bearer, digest
+from agent_gate.access.tokens import digest
 from agent_gate.calls import Calls
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
@@ -95,10 +95,9 @@ class WebSocketSurface:
         """A connection for this request, or the answer that refuses it."""
         if request.path not in PATHS:
             return refusal(404, "INVALID_ARGS", "WebSocket is spoken on / and /ws")
-        header = request.header(b"authorization")
         try:
-            caller = self._door.enter(request) if header is not None else None
-            proof = digest(bearer(header)) if header is not None else b""
+            caller = self._door.enter(request) if request.header(b"authorization") is not None else None
+            proof = self._door.proof(request)
             session = session_name(request)
         except Unauthorized as error:
             return self._door.refusal(error)
@@ -288,8 +287,9 @@ class WebSocketSurface:
     def refresh(self) -> None:
         """After a reload: agents whose token is gone or another's are closed, the others get their new limits."""
         for agent in list(self._agents):
-            caller = self._door.tokens.holder(agent.proof)
-            if caller is None or agent.caller is None or caller.name != agent.caller.name:
+            name = agent.caller.name if agent.caller is not None else ""
+            caller = self._door.tokens.still(agent.proof, name)
+            if caller is None:
                 agent.ws.close(POLICY_VIOLATION, "the token was revoked")
             else:
                 agent.caller = caller
