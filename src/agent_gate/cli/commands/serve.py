@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 import click
 import uvloop
@@ -86,6 +87,18 @@ def settle_memory() -> None:
     gc.set_threshold(*COLLECT)
 
 
+def announce(gateway: Gateway, out: TextIO) -> None:
+    """Say that it is up: to people on stderr, to programs in one line on `out`."""
+    if not gateway.settings.agents:
+        click.echo(
+            f"No agent is configured; one was made, its token is in {gateway.folder / 'agent.token'}",
+            err=True,
+        )
+    click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
+    out.write(json.dumps(gateway.announcement()) + "\n")
+    out.flush()
+
+
 async def run(
     options: Options, ready: Callable[[Gateway], None] | None = None, stdio_agent: str | None = None
 ) -> None:
@@ -107,15 +120,7 @@ async def run(
     for number in STOP:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, changed.set)
-    if not gateway.settings.agents:
-        click.echo(
-            f"No agent is configured; one was made, its token is in {gateway.folder / 'agent.token'}",
-            err=True,
-        )
-    click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
-    out = sys.stdout if caller is None else sys.stderr
-    out.write(json.dumps(gateway.announcement()) + "\n")
-    out.flush()
+    announce(gateway, sys.stdout if caller is None else sys.stderr)
     if ready is not None:
         ready(gateway)
     async with asyncio.TaskGroup() as group:
