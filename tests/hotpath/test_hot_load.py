@@ -24,6 +24,7 @@ from agent_gate.app import Gateway
 from agent_gate.core.call import State
 from agent_gate.observe.metrics import Tally
 from agent_gate.store import durable
+from agent_gate.store.engine import Fault
 
 RULES = "rules: [{pattern: 'up__wipe(*)', action: deny}, {pattern: 'up__*', action: allow}]\n"
 KINDS = {"up__echo": "ok", "up__wipe": "FORBIDDEN", "up__nothing": "-32602"}
@@ -229,6 +230,18 @@ def test_a_call_that_runs_on_ahead_of_its_row_gets_it_while_it_runs(tmp_path: Pa
             upstream.release.set()
             assert code_of((await wire.answer())[1]) == "ok"
             assert [state for state, _ in await rows(gateway)] == [State.DISPATCHING, State.COMPLETED]
+
+    asyncio.run(story())
+
+
+def test_a_read_only_call_does_not_go_ahead_of_a_row_that_cannot_be_written(tmp_path: Path) -> None:
+    async def story() -> None:
+        server = {"record": "behind", "traits": {"read_only": True}}
+        async with running(tmp_path, RULES, **server) as (gateway, upstream, port), connected(port) as wire:
+            await gateway.store.flush()
+            gateway.store._writer.fault = Fault("fsync failed", broken=True)
+            assert code_of((await wire.ask(post("up__echo", {"text": "x"})))[1]) == "DEPENDENCY_UNAVAILABLE"
+            assert upstream.calls == []
 
     asyncio.run(story())
 

@@ -41,7 +41,7 @@ class DurableStore:
 
     @property
     def crowded(self) -> bool:
-        return self._writer.backlog >= CROWD
+        return self._writer.backlog >= CROWD or self._writer.fault is not None
 
     def write(self, *statements: Statement) -> Awaitable[list[int]]:
         writer = self._writer

@@ -71,7 +71,7 @@ class Store(Protocol):
 
     @property
     def crowded(self) -> bool:
-        """Whether so much waits to be written that nobody should post more without need."""
+        """Whether nobody should post more without need: too much waits to be written, or nothing can be."""
         ...
 
     def write(self, *statements: Statement) -> Awaitable[list[int]]:
