@@ -308,7 +308,7 @@ def test_a_tools_help_hides_nothing_and_obeys_nothing() -> None:
     assert "default [1]" in text
 
 
-HOSTILE = "a\x1b]0;x\x07\x9b2J\u202eb\u2028c"
+HOSTILE = "a\x1b]0;x\x07\x9b2J\u202eb\u2028c\u3164\ufe0f"
 
 
 def test_what_others_wrote_is_shown_and_obeyed_nowhere() -> None:
@@ -334,6 +334,7 @@ def test_what_others_wrote_is_shown_and_obeyed_nowhere() -> None:
     ]
     for text in shown:
         assert text.replace("\n", "").isprintable(), ascii(text)
+        assert not set(text) & {"\u3164", "\ufe0f"}
     assert "\n+b\n" in shown[0]
 
 

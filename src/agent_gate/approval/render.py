@@ -41,6 +41,11 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() and not INVISIBLE.match(c) else escaped(c) for c in text)
 
 
+def visible_lines(text: str) -> str:
+    """The same for text of several lines, whose line breaks are meant."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
 def whole(value: Any) -> str:
     """A value as JSON on one line, so that a text can look neither like a number nor like two arguments."""
     return visible(json.dumps(value, ensure_ascii=False, default=str))

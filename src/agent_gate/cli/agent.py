@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
+from agent_gate.approval.render import visible, visible_lines
 from agent_gate.cli.arguments import FORMAT
-from agent_gate.cli.output import visible, visible_lines
 from agent_gate.client.client import Client
 from agent_gate.errors import (
     ApprovalDenied,

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import click
 
-from agent_gate.cli.output import visible_lines
+from agent_gate.approval.render import visible_lines
 from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from agent_gate.approval.render import visible
+
 COLOURS = {
     "ready": "green",
     "completed": "green",
@@ -31,16 +33,6 @@ def coloured() -> bool:
 def paint(word: str) -> str:
     """A state or effect in its colour."""
     return click.style(word, fg=COLOURS[word]) if coloured() and word in COLOURS else word
-
-
-def visible(text: str) -> str:
-    """Control, bidirectional and other invisible characters as escapes, so that nothing can hide."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def visible_lines(text: str) -> str:
-    """The same for text of several lines, whose line breaks are meant."""
-    return "\n".join(map(visible, text.split("\n")))
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from agent_gate.cli.output import visible
+from agent_gate.approval.render import visible
 from agent_gate.client.client import Client
 from agent_gate.errors import GatewayError
 

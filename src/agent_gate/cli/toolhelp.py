@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from agent_gate.approval.render import visible
 from agent_gate.cli.arguments import types_of
-from agent_gate.cli.output import visible
 
 EXAMPLES = {"integer": "3", "number": "0.5", "boolean": "true", "array": "[]", "object": "{}"}
 

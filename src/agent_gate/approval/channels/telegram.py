@@ -15,7 +15,7 @@ from agent_gate.approval.channels import chat
 from agent_gate.approval.channels.bot import Bot, CallbackQuery, Message, Refused, Update, User
 from agent_gate.approval.channels.buttons import LABELS, Action, answer_of
 from agent_gate.approval.channels.desk import Desk
-from agent_gate.approval.render import visible
+from agent_gate.approval.render import visible_lines
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import State
 from agent_gate.core.tool import Json
@@ -156,7 +156,7 @@ class Telegram:
         if approval is None:
             return CLOSED
         shown = msgspec.json.format(msgspec.json.encode(mask_arguments(approval.arguments, approval.secret)))
-        content = "\n".join(map(visible, self._desk.redactor.known(shown.decode()).split("\n"))).encode()
+        content = visible_lines(self._desk.redactor.known(shown.decode())).encode()
         fields = {
             "chat_id": str(self._chat),
             "caption": f"#{approval.id[-8:]}: the hash that was asked about is {approval.arguments_hash}",

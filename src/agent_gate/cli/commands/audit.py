@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
+from agent_gate.approval.render import visible
 from agent_gate.cli.operator import admin_group, reporting, segment
-from agent_gate.cli.output import clock, paint, print_json, table, visible
+from agent_gate.cli.output import clock, paint, print_json, table
 
 
 def line(row: dict[str, Any]) -> tuple[object, ...]:

@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
+from agent_gate.approval.render import visible
 from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import paint, print_json, visible
+from agent_gate.cli.output import paint, print_json
 from agent_gate.errors import ToolNotFound, Unreachable
 from agent_gate.surfaces.admin import shown
 

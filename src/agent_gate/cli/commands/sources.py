@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from agent_gate.approval.render import visible, visible_lines
 from agent_gate.cli.operator import admin_options, client_of, reporting, segment
-from agent_gate.cli.output import ago, print_json, table, visible, visible_lines
+from agent_gate.cli.output import ago, print_json, table
 
 
 def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
