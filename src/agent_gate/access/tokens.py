@@ -2,14 +2,14 @@
 
 import hashlib
 import hmac
-import os
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_gate.core.call import Caller
-from agent_gate.errors import Unauthorized
+from agent_gate.errors import ConfigError, Unauthorized
+from agent_gate.store.once import make_once
 
 MOST_REMEMBERED = 10_000
 LONGEST_REMEMBERED = 256
@@ -42,14 +42,18 @@ def new_token() -> str:
 
 
 def ensure_token(path: Path) -> str:
-    """The token kept in `path`, made at first; only its owner can read it, and no planted link is followed."""
-    if not path.exists():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(
-            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w"
-        ) as file:
-            file.write(new_token() + "\n")
-    return path.read_text(encoding="utf-8").strip()
+    """The token kept in `path`, made at first."""
+    try:
+        if not path.exists():
+            make_once(path, new_token() + "\n")
+        token = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise ConfigError(f"The agent's token {path} cannot be read or made: {error.strerror}.") from error
+    except ValueError:
+        token = ""
+    if not token:
+        raise ConfigError(f"{path} holds no token. Remove it, and a new one is made.")
+    return token
 
 
 class Tokens:

@@ -7,7 +7,6 @@ notes where the oldest unfinished call begins, so that a restart reads the recor
 import asyncio
 import hmac
 import logging
-import os
 import secrets
 from collections import deque
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from agent_gate.core.call import State
 from agent_gate.core.ports import Clock, SystemClock
 from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.store import Conflict, Head, Statement, Store
+from agent_gate.store.once import make_once
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def ensure_key(path: Path) -> bytes:
     """The sealing key at `path`; made, for the owner's eyes only, where there is none."""
     try:
         if not path.exists():
-            _make_key(path)
+            make_once(path, secrets.token_hex(KEY_BYTES))
         key = bytes.fromhex(path.read_text("ascii"))
     except OSError as error:
         raise ConfigError(f"The record's key {path} cannot be read or made: {error.strerror}.") from error
@@ -64,22 +64,6 @@ def ensure_key(path: Path) -> bytes:
     if len(key) != KEY_BYTES:
         raise ConfigError(f"{path} is no key of the record. Restore it from a backup, or move it away.")
     return key
-
-
-def _make_key(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(file, secrets.token_hex(KEY_BYTES).encode())
-        os.fsync(file)
-    finally:
-        os.close(file)
-    try:
-        path.hardlink_to(draft)
-    except FileExistsError:
-        pass
-    draft.unlink()
 
 
 async def seals(store: Store, chain: str) -> list[Seal]:
