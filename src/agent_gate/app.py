@@ -186,7 +186,7 @@ class Gateway:
         self.policy = policy_of(self.loaded)
         self.keys = Keys(self.store, self.clock)
         await self.keys.load()
-        self.tokens = Tokens(self._credentials())
+        self.tokens = Tokens(self._credentials(settings))
         self.door = Door(self.tokens, self.clock)
         self.view = View(self.shelf, self.policy.hides)
         self.sweeper = Sweeper(self.clock)
@@ -292,15 +292,18 @@ class Gateway:
         )
         return make_places(settings.channels, settings.people, desk, self.admin_url)
 
-    def _credentials(self) -> list[Credential]:
+    def _credentials(self, settings: Settings) -> list[Credential]:
         """The agents of the files, and those made by people; the files win where both name one."""
-        configured = credentials(self.settings, self.folder)
+        configured = credentials(settings, self.folder)
         names = {credential.caller.name for credential in configured}
         made = [Credential(key.digest, made_caller(key)) for key in self.keys.list("agent")]
         return [*configured, *(credential for credential in made if credential.caller.name not in names)]
 
     def _refresh_agents(self) -> None:
-        self.tokens.replace(self._credentials())
+        self._admit_agents(self._credentials(self.settings))
+
+    def _admit_agents(self, agents: list[Credential]) -> None:
+        self.tokens.replace(agents)
         self.websocket.refresh()
         self.mcp.refresh()
 
@@ -606,17 +609,21 @@ class Gateway:
             return await self._reload()
 
     async def _reload(self) -> list[str]:
+        tried: tuple[Path, ...] = ()
         try:
             loaded = load(self.options.config, self.options.permissions)
+            tried = loaded.watched
             settings = with_options(loaded.settings, self.options)
             wanted = plans(settings, self.toolbox(settings))
+            self.supervisor.check_fit(wanted)
             places = self._places(settings)
+            policy, agents = policy_of(loaded), self._credentials(settings)
             certificate = self._certificate(settings)
             public = self._guard(self.public, self.started.gateway.host, settings, certificate)
             page = self._guard(self.page, self.started.admin.host, settings, certificate)
             self._secure(certificate)
         except ConfigError as error:
-            self._reload_fault, self._tried = error.message, error.files
+            self._reload_fault, self._tried = error.message, error.files or tried
             log.error(
                 "The new configuration is not used; the old one keeps serving", extra={"why": error.message}
             )
@@ -625,10 +632,10 @@ class Gateway:
         changed = (before.channels, before.people) != (now.channels, now.people)
         self.loaded, self.settings, self._reload_fault, self._tried = loaded, settings, "", ()
         self.redactor.learn(loaded.secrets)
-        self.policy = self.decide.policy = policy_of(loaded)
+        self.policy = self.decide.policy = policy
         self.view.hides = self.policy.hides
         self.public.guard, self.page.guard = public, page
-        self._refresh_agents()
+        self._admit_agents(agents)
         self.calls.asking.timeout = settings.approval_timeout
         self.answering.timeout = settings.limits.timeout
         self.shaper.default = settings.results.budget

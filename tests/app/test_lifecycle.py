@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -328,6 +329,40 @@ def test_a_mistake_in_a_file_that_is_new_is_mended_there(tmp_path, files):
         (tmp_path / "more.yaml").write_text("tools: {more_read: {request: {method: GET, path: /more}}}\n")
         eventually(lambda: "more_read" in str(gateway.admin.get("/api/tools")))
         assert fault() == ""
+
+
+def test_a_reload_whose_agent_gets_no_token_changes_nothing(tmp_path, files):
+    with running(tmp_path, files, "--insecure") as gateway:
+        (tmp_path / "data" / "agent.token").mkdir()
+        config = files["config.yaml"].replace(f"agent: {{token: {TOKEN}}}\n", "")
+        (tmp_path / "permissions.yaml").write_text('rules: [{pattern: "*", action: deny}]')
+        (tmp_path / "config.yaml").write_text(config)
+        with pytest.raises(GatewayError, match=r"agent\.token cannot be read or made"):
+            gateway.admin.request("POST", "/api/reload", {})
+        assert gateway.call("read").status == 200
+        assert "agent.token" in gateway.admin.get("/api/status")["reload_fault"]
+
+
+def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothing(tmp_path, files):
+    server = {"command": sys.executable, "args": ["server.py"]}
+    files["config.yaml"] += f"servers: {{other: {json.dumps(server)}}}\n"
+    files["server.py"] = (
+        "from mcp.server.mcpserver import MCPServer\n"
+        "server = MCPServer('other')\n"
+        "server.tool(name='look')(lambda: 'seen')\n"
+        "server.run()\n"
+    )
+    files["permissions.yaml"] = 'rules: [{pattern: "*", action: allow}]'
+    with running(tmp_path, files, "--insecure") as gateway:
+        eventually(lambda: gateway.call("other__look", timeout=5).status == 200)
+        more = TOOLS + "  other__look: {request: {method: GET, path: /look}}\n"
+        (tmp_path / "tools.yaml").write_text(more)
+        with pytest.raises(GatewayError, match="Two tools are named other__look"):
+            gateway.admin.request("POST", "/api/reload", {})
+        assert gateway.call("read", timeout=5).status == gateway.call("other__look", timeout=5).status == 200
+        (tmp_path / "tools.yaml").write_text(more.replace("other__look", "look"))
+        eventually(lambda: gateway.call("look", timeout=5).status == 200)
+        assert gateway.admin.get("/api/status")["reload_fault"] is None
 
 
 def test_reloads_that_meet_are_done_one_after_the_other(tmp_path, files):

@@ -37,8 +37,11 @@ def ensure_certificate(folder: Path, names: Iterable[str] = ()) -> CertificateFi
     """The gateway's own certificate in `folder`: made when there is none, or when it has expired."""
     cert, key = folder / "gateway.crt", folder / "gateway.key"
     if not (cert.is_file() and key.is_file()) or _expired(cert):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make(cert, key, [*LOOPBACK, *(name for name in names if name not in LOOPBACK)])
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make(cert, key, [*LOOPBACK, *(name for name in names if name not in LOOPBACK)])
+        except OSError as error:
+            raise ConfigError(f"cannot make the certificate {cert}: {error.strerror or error}") from error
     return named_certificate(cert, key)
 
 

@@ -87,10 +87,7 @@ class Supervisor:
 
     def _add(self, plan: Plan, *, remembers: bool = True) -> None:
         source = plan.source
-        known = plan.known
-        if plan.pinned:
-            known = self.pins.last_listing(source.key) if remembers else None
-        shown = plan.enabled and known is not None
+        known = self._known(plan, remembers=remembers)
         self._keepers[source.key] = Keeper(
             plan,
             self._clock,
@@ -99,13 +96,23 @@ class Supervisor:
             redact=self._redact,
             serves=self._serves,
         )
-        self._listings[source.key] = Listing(
+        self._listings[source.key] = self._listing(plan, known)
+
+    def _known(self, plan: Plan, *, remembers: bool) -> Sequence[Definition] | None:
+        """What a source has, as far as is known before it is connected."""
+        if not plan.pinned:
+            return plan.known
+        return self.pins.last_listing(plan.source.key) if remembers else None
+
+    def _listing(self, plan: Plan, known: Sequence[Definition] | None) -> Listing:
+        source = plan.source
+        return Listing(
             key=source.key,
             namespace=source.namespace,
             title=source.title,
             description=plan.description,
             kind=source.kind,
-            definitions=known if shown and known else (),
+            definitions=tuple(known or ()) if plan.enabled else (),
             reads=plan.reads if plan.enabled else (),
             available=plan.on_demand,
             prefix=plan.prefix,
@@ -220,14 +227,33 @@ class Supervisor:
         ]
         return [k.state() for k in waiting if k.state().status not in (Status.READY, Status.DISABLED)]
 
-    async def reload(self, plans: Sequence[Plan]) -> None:
-        """Keep the sources whose settings did not change, start the new ones, stop those that are gone."""
-        wanted = {plan.source.key: plan for plan in plans}
-        same = {
+    def _same(self, wanted: Mapping[str, Plan]) -> set[str]:
+        """The sources whose settings did not change."""
+        return {
             key
             for key, keeper in self._keepers.items()
             if key in wanted and keeper.plan.settings == wanted[key].settings
         }
+
+    def check_fit(self, plans: Sequence[Plan]) -> None:
+        """Raise `ConfigError` where a reload would bring tools that cannot stand beside those that stay."""
+        wanted = {plan.source.key: plan for plan in plans}
+        same = self._same(wanted)
+        stay = [self._listings[key] for key in same]
+        come = [
+            self._listing(plan, self._known(plan, remembers=False))
+            for key, plan in wanted.items()
+            if key not in same
+        ]
+        try:
+            build([*stay, *come], self.shelf.catalog)
+        except CatalogError as error:
+            raise ConfigError(error.message) from None
+
+    async def reload(self, plans: Sequence[Plan]) -> None:
+        """Keep the sources whose settings did not change, start the new ones, stop those that are gone."""
+        wanted = {plan.source.key: plan for plan in plans}
+        same = self._same(wanted)
         stopping = [key for key in self._keepers if key not in same]
         await self._stop(stopping)
         for key in stopping:
