@@ -8,6 +8,7 @@ import pytest
 
 from agent_gate.core.call import Outcome, Pending, State
 from agent_gate.errors import DependencyUnavailable
+from agent_gate.store.engine import Fault
 from calls.small_calls import ANNA, NO, YES, Failing, SmallCalls, opened, told
 
 
@@ -123,5 +124,132 @@ def test_a_question_that_only_the_store_knows_is_taken_up_when_it_is_asked_again
             await gate.calls.answer(again.approval_id, YES)
             outcome = await gate.calls.outcome(again.call_id, ANNA, wait=None)
             assert (outcome.state, len(gate.jobs)) == (State.COMPLETED, 1)
+
+    told(story)
+
+
+def test_a_call_approved_just_before_the_store_broke_is_not_said_to_have_failed(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+
+            def break_store(approval):
+                if approval.state is State.APPROVED:
+                    store._writer.fault = Fault("a failed fsync", broken=True)
+
+            asked = await gate.calls.run(gate.call(), wait=0)
+            gate.inbox.subscribe(break_store)
+            waiting = asyncio.ensure_future(gate.calls.outcome(asked.call_id, ANNA, wait=None))
+            await asyncio.sleep(0)
+            await gate.calls.answer(asked.approval_id, YES)
+            outcome = await waiting
+            assert (outcome.state, outcome.error.code) == (State.UNKNOWN, "OUTCOME_UNKNOWN")
+            assert "may when the gateway is started again" in outcome.error.message
+            assert gate.jobs == []
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            assert (await gate.recover())["approved"] == 1
+            await gate.calls.drain(10)
+            assert len(gate.jobs) == 1
+
+    told(story)
+
+
+async def approved_by_a_gateway_that_ends(folder):
+    async with opened(folder) as store:
+        gate = SmallCalls(store, action="ask")
+        await gate.calls.drain(0)
+        asked = await gate.calls.run(gate.call(), wait=0)
+        await gate.calls.answer(asked.approval_id, YES)
+        assert gate.jobs == []
+    return asked
+
+
+def test_what_is_approved_when_nothing_is_started_any_more_runs_at_the_next_start(tmp_path):
+    async def story():
+        asked = await approved_by_a_gateway_that_ends(tmp_path)
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            assert (await gate.recover())["approved"] == 1
+            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            assert (outcome.state, len(gate.jobs)) == (State.COMPLETED, 1)
+
+    told(story)
+
+
+def test_an_approval_that_expired_while_no_gateway_ran_is_not_honoured_any_more(tmp_path):
+    async def story():
+        asked = await approved_by_a_gateway_that_ends(tmp_path)
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            gate.clock.time += 7 * 86_400
+            assert await gate.recover() == {"pending": 0, "approved": 0, "late": 1, "unknown": 0}
+            outcome = await gate.calls.outcome(asked.call_id, ANNA)
+            assert (outcome.error.code, gate.jobs) == ("APPROVAL_TIMEOUT", [])
+            assert await gate.story(asked.call_id) == ["pending", "approved", "failed"]
+
+    told(story)
+
+
+def test_a_call_approved_while_the_others_end_is_let_end_too(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            release = {1: asyncio.Event(), 2: asyncio.Event()}
+
+            async def work(job):
+                await release[job.arguments["n"]].wait()
+                return b"{}"
+
+            gate = SmallCalls(store, work, action="ask")
+            asked = [await gate.calls.run(gate.call(arguments={"n": n}), wait=0) for n in (1, 2)]
+            await gate.calls.answer(asked[0].approval_id, YES)
+            draining = asyncio.ensure_future(gate.calls.drain(10))
+            await asyncio.sleep(0)
+            await gate.calls.answer(asked[1].approval_id, YES)
+            release[1].set()
+            await gate.calls.outcome(asked[0].call_id, ANNA, wait=None)
+            while len(gate.jobs) < 2:
+                await asyncio.sleep(0)
+            await store.flush()
+            assert not draining.done()
+            release[2].set()
+            await draining
+            assert [(await gate.story(one.call_id))[-1] for one in asked] == ["completed", "completed"]
+
+    told(story)
+
+
+def test_questions_that_cannot_be_closed_are_spoken_of_once(tmp_path, caplog):
+    async def story():
+        async with opened(tmp_path) as store:
+            failing = Failing(store, lambda statement: "UPDATE approvals" in statement.sql)
+            gate = SmallCalls(failing, action="ask")
+            for n in (1, 2):
+                await gate.calls.run(gate.call(arguments={"n": n}), wait=0)
+            gate.clock.time += 901
+            for _ in range(5):
+                await gate.calls.asking.expire_due()
+            assert [record.levelname for record in caplog.records if "open" in record.message] == ["WARNING"]
+            failing.refuses = lambda _statement: False
+            await gate.calls.asking.expire_due()
+            assert gate.inbox.open() == []
+
+    with caplog.at_level("WARNING", "agent_gate.approvals"):
+        told(story)
+
+
+def test_uses_of_a_grant_are_not_heaped_up_while_nothing_can_be_written(tmp_path, monkeypatch):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            asked = await gate.calls.run(gate.call(), wait=0)
+            await gate.calls.answer(asked.approval_id, replace(YES, lifetime="hour"))
+            await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            assert (await gate.calls.run(gate.call())).state is State.COMPLETED
+            monkeypatch.setattr("agent_gate.store.durable.CROWD", 0)
+            assert (await gate.calls.run(gate.call())).state is State.COMPLETED
+            await store.flush()
+            [grant] = await gate.grants.list()
+            assert grant.used == 1
 
     told(story)

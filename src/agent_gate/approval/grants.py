@@ -70,6 +70,8 @@ class Grants:
         return None
 
     def used(self, grant_id: str) -> None:
+        if self._store.crowded:
+            return
         self._store.post(Statement("UPDATE grants SET used = used + 1 WHERE id = ?", (grant_id,)))
 
     def from_answer(

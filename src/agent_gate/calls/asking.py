@@ -102,6 +102,7 @@ class Asking:
         self.timeout = timeout
         self._approved, self._ended = approved, ended
         self._cases: dict[str, Case] = {}
+        self._held_up = False
 
     async def ask(self, case: Case) -> Approval:
         """Make the question durable and show it; the same question open already is that question."""
@@ -213,13 +214,20 @@ class Asking:
         return await self._close(approval, State.WITHDRAWN, caller)
 
     async def expire_due(self) -> None:
+        """Close the questions whose time is over; while the store cannot, that is said once."""
         for approval in self._inbox.due():
             try:
                 await self.expire(approval)
+            except DependencyUnavailable as error:
+                if not self._held_up:
+                    log.warning("Questions whose time is over stay open for now: %s", error.message)
+                self._held_up = True
+                return
             except GatewayError as error:
                 log.info(
                     "An approval could not be closed", extra={"approval": approval.id, "why": error.message}
                 )
+        self._held_up = False
 
     async def _close(self, approval: Approval, state: State, answer: Answer) -> Approval:
         return await to_the_end(self._end(approval, state, answer))

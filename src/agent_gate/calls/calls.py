@@ -32,6 +32,7 @@ from agent_gate.results.kept import KeptResults, Page
 from agent_gate.store.statement import Conflict, Store
 
 log = logging.getLogger("agent_gate.calls")
+MAY_RUN = "The call was approved and did not run, but it may when the gateway is started again"
 CHANGED = "The tool is not the one that was approved: its definition changed. Ask again"
 
 
@@ -70,6 +71,7 @@ class Calls:
         self._running: dict[str, perform.Performance] = {}
         self._approved: dict[str, Approved] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._drained = False
         self.asking = asking(self)
         self.traced = False
 
@@ -255,7 +257,9 @@ class Calls:
         return await self.withdraw(call_id, caller)
 
     def approved(self, approval: Approval) -> None:
-        """Start what a person approved; called by whoever took the answer."""
+        """Start what a person approved; called by whoever took the answer. After the drain the next start does so."""
+        if self._drained:
+            return
         approved = self._approved[approval.call_id] = Approved(approval.caller.name)
         self.spawn(self._perform_approved(approval, approved))
 
@@ -268,20 +272,22 @@ class Calls:
         try:
             case = await self._available(approval, approved)
             if approved.taken_back:
-                self._void(approval, perform.taken_back())
+                await self.void(approval, perform.taken_back())
             elif case is None:
-                self._void(approval, DependencyUnavailable("The tool's source did not come back in time"))
+                await self.void(
+                    approval, DependencyUnavailable("The tool's source did not come back in time")
+                )
             elif (
                 case.tool.pin != approval.definition_hash
                 or hash_arguments(case.call.arguments) != approval.arguments_hash
             ):
-                self._void(approval, Forbidden(CHANGED))
+                await self.void(approval, Forbidden(CHANGED))
             elif not self._still_allowed(case):
-                self._void(approval, Forbidden(admit.DENIED))
+                await self.void(approval, Forbidden(admit.DENIED))
             else:
                 await self._performed(case, approval.asked_at, asked=True)
         except DependencyUnavailable as error:
-            self._void(approval, error)
+            await self.void(approval, error)
         finally:
             del self._approved[approval.call_id]
             self.asking.forget(approval.call_id)
@@ -305,11 +311,19 @@ class Calls:
         finally:
             undo()
 
-    def _void(self, approval: Approval, error: GatewayError) -> None:
-        """An approval that cannot be honoured any more: recorded as failed, nothing was sent."""
+    async def void(self, approval: Approval, error: GatewayError) -> None:
+        """An approval that cannot be honoured any more: recorded as failed, nothing was sent.
+
+        Until that is durable the next start would run the call, and who waits for it must not hear otherwise.
+        """
         now = self._clock.now()
         outcome = Outcome(call_id=approval.call_id, state=State.FAILED, error=error)
         self._store.post(entries.voided(approval, error, now), keep_answered(approval, outcome, now))
+        try:
+            await self._store.flush()
+        except DependencyUnavailable as unwritten:
+            why = OutcomeUnknown(f"{MAY_RUN}. {unwritten.message}")
+            outcome = Outcome(call_id=approval.call_id, state=State.UNKNOWN, error=why)
         self._waiting.tell(outcome)
 
     async def kept(self, caller: Caller) -> Page:
@@ -338,12 +352,17 @@ class Calls:
             log.error("A call's task failed", exc_info=task.exception())
 
     async def drain(self, seconds: float) -> None:
-        """Let running calls end; what is still running then is cancelled and recorded as unknown."""
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=seconds)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        """Let running calls end, those approved meanwhile too; what is still running then is cancelled and recorded
+        as unknown."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while self._tasks and (left := deadline - loop.time()) > 0:
+            await asyncio.wait(self._tasks, timeout=left)
+        self._drained = True
+        late = set(self._tasks)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
     def fault(self, call: Call) -> Outcome:
         return Outcome(

@@ -1,4 +1,4 @@
-"""After a crash: pending is pending again, approved is performed, dispatching becomes unknown.
+"""After a crash: pending is pending again, approved is performed while its time lasts, dispatching becomes unknown.
 
 What was dispatching is never run again, unless the tool is idempotent and its key was passed on.
 """
@@ -15,12 +15,16 @@ from agent_gate.calls.calls import Calls
 from agent_gate.calls.perform import MAY_HAVE_RUN
 from agent_gate.core.call import Call, Caller, Outcome, State
 from agent_gate.core.ports import Clock
-from agent_gate.errors import OutcomeUnknown
+from agent_gate.errors import ApprovalTimeout, OutcomeUnknown
 from agent_gate.results.kept import keep
 from agent_gate.store.statement import Store
 
 log = logging.getLogger("agent_gate.recovery")
 LOST = OutcomeUnknown(f"The gateway stopped while this call ran. {MAY_HAVE_RUN}")
+
+LATE = ApprovalTimeout(
+    "The call was approved, but the gateway was not running until that had expired. Nothing was sent"
+)
 
 
 def stories(rows: Iterable[Row]) -> list[list[Row]]:
@@ -30,12 +34,17 @@ def stories(rows: Iterable[Row]) -> list[list[Row]]:
 
 async def recover(calls: Calls, store: Store, inbox: Inbox, clock: Clock) -> dict[str, int]:
     """Take up every call that was under way when the process ended; how many of each kind there were."""
-    counts = {"pending": len(await inbox.load()), "approved": 0, "unknown": 0}
+    counts = {"pending": len(await inbox.load()), "approved": 0, "late": 0, "unknown": 0}
     for story in stories(await unfinished(store, store.chain)):
         last = State(story[-1].state)
         if last is State.APPROVED:
             approval = await inbox.get(story[-1].call)
-            if approval is not None:
+            if approval is None:
+                continue
+            if approval.expires_at <= clock.now():
+                await calls.void(approval, LATE)
+                counts["late"] += 1
+            else:
                 calls.approved(approval)
                 counts["approved"] += 1
         elif last is State.DISPATCHING:
