@@ -5,7 +5,7 @@ import contextlib
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,11 @@ from agent_gate.audit import ensure_key, verify
 from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.store import Statement, Store, StoreSettings, open_store
 from rows import eventually, opened, put, step, values
+
+pytest.importorskip("psycopg")
+from psycopg.errors import LockNotAvailable
+
+from agent_gate.store.postgres import PostgresEngine
 
 COUNT_UP = Statement("UPDATE kv SET value = value || '+' WHERE name = 'count'")
 
@@ -94,6 +99,13 @@ def test_a_server_that_no_longer_answers_is_given_up(
             assert set(await values(store)) == {"before", "after"}
 
     asyncio.run(story())
+
+
+def is_at_fault(store: Store) -> Callable[[], Awaitable[bool]]:
+    async def at_fault() -> bool:
+        return not store.healthy
+
+    return at_fault
 
 
 class Cable:
@@ -201,9 +213,10 @@ def test_posts_in_doubt_are_written_once_when_the_server_is_back(
             cable.down.set()
             cable.cut = "after"
             store.post(COUNT_UP)
+            doubtful = asyncio.ensure_future(store.write(step("in doubt")))
+            await eventually(is_at_fault(store))
             with pytest.raises(DependencyUnavailable):
-                await store.write(step("in doubt"))
-            assert not store.healthy
+                await store.write(step("refused"))
             store.post(put("later"))
             tried = cable.refused
 
@@ -211,13 +224,63 @@ def test_posts_in_doubt_are_written_once_when_the_server_is_back(
                 return cable.refused > tried + 1
 
             await eventually(tried_again)
+            assert not doubtful.done()
             cable.down.clear()
+            assert await doubtful == [1]
             await _until_healthy(store)
             await store.flush()
             assert await values(store) == {"count": "0+", "later": "1"}
             await store.write(step("next"))
             found = await store.read("SELECT call, seq FROM record ORDER BY seq")
             assert found == [("in doubt", 1), ("next", 2)]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("ending", ["the server is back", "the store is closed"])
+def test_a_commit_in_doubt_that_never_arrived_is_refused_when(
+    settings: StoreSettings, cable: Cable, ending: str
+) -> None:
+    async def story() -> None:
+        async with opened(through(cable, settings)) as store:
+            await store.write(put("before"))
+            cable.down.set()
+            cable.cut = "before"
+            doubtful = asyncio.ensure_future(store.write(step("in doubt")))
+            await eventually(is_at_fault(store))
+            assert not doubtful.done()
+            if ending == "the server is back":
+                cable.down.clear()
+            else:
+                await store.close()
+            with pytest.raises(DependencyUnavailable):
+                await doubtful
+        async with opened(settings) as store:
+            assert await store.read("SELECT call FROM record") == []
+
+    asyncio.run(story())
+
+
+def test_a_doubt_outlasts_a_connection_on_which_it_could_not_be_settled(
+    settings: StoreSettings, cable: Cable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle, tried = PostgresEngine._last_commit, []
+
+    def locked_at_first(engine: PostgresEngine) -> str | None:
+        tried.append(engine)
+        if len(tried) < 3:
+            raise LockNotAvailable("locked")
+        return settle(engine)
+
+    async def story() -> None:
+        async with opened(through(cable, settings)) as store:
+            await store.write(put("count", "0"))
+            monkeypatch.setattr(PostgresEngine, "_last_commit", locked_at_first)
+            cable.cut = "after"
+            store.post(COUNT_UP)
+            assert await store.write(step("in doubt")) == [1]
+            await store.flush()
+            assert await values(store) == {"count": "0+"}
 
     asyncio.run(story())
 

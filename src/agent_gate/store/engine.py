@@ -29,12 +29,19 @@ class Engine(Protocol):
 
     def head(self, chain: str) -> Head: ...
     def begin(self) -> bool:
-        """Start a transaction. True says that the connection is new: what was known must be read again."""
+        """Start a transaction. True says that what was known must be read again: the connection is new, or the last
+        commit is in doubt."""
         ...
 
     def commit(self) -> None: ...
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether nobody knows yet if the last commit took effect."""
+        ...
+
     def landed(self) -> bool:
-        """Whether the last batch, refused because its commit was in doubt, took effect after all."""
+        """Whether a commit that was in doubt took effect after all; ends the doubt."""
         ...
 
     def rollback(self) -> None:

@@ -125,7 +125,7 @@ class PostgresEngine:
         if not self._writer.closed:
             try:
                 self._writer.execute("BEGIN")
-                return False
+                return self.in_doubt
             except psycopg.OperationalError:
                 self._drop_if_lost()
                 if not self._writer.closed:
@@ -147,9 +147,14 @@ class PostgresEngine:
         if self._writer.closed or self._writer.info.transaction_status == TransactionStatus.ACTIVE:
             self._writer.close()
 
+    @property
+    def in_doubt(self) -> bool:
+        return self._doubt is not None
+
     def landed(self) -> bool:
-        doubt, self._doubt = self._doubt, None
-        return doubt is not None and doubt == self._last_commit()
+        landed = self._doubt is not None and self._doubt == self._last_commit()
+        self._doubt = None
+        return landed
 
     def _last_commit(self) -> str | None:
         found = self._writer.execute("SELECT value FROM kv WHERE name = %s", (self._note,)).fetchone()

@@ -34,6 +34,7 @@ UNIQUE = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 class SqliteEngine:
     errors: tuple[type[Exception], ...] = (sqlite3.Error, MemoryError)
     commits_alone = True
+    in_doubt = False
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -77,7 +77,8 @@ class Store(Protocol):
     def write(self, *statements: Statement) -> Awaitable[list[int]]:
         """One atomic unit, queued at once; the row counts when it is durable.
 
-        Raises `Conflict`, or `DependencyUnavailable` where nothing was written.
+        Raises `Conflict`, or `DependencyUnavailable` where nothing was written. Where the answer to a commit was lost
+        it returns when the database can be asked again.
         """
         ...
 

@@ -104,6 +104,8 @@ class Writer:
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._cohort = Cohort(self._queue, lambda: self._wake.put(None))
         self._committing: list[Unit] = []
+        self._doubtful: list[Unit] = []
+        """Those who wait for a commit that is in doubt."""
         self._asleep = self._closing = self._told_them = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -220,8 +222,18 @@ class Writer:
         """On a new connection: where the chain stands, and what is left to do of `batch`."""
         self.head = self._engine.head(self._chain.name)
         self._chain.reset(self.head)
-        landed = {id(unit) for unit in self._committing} if self._engine.landed() else set()
+        committed = self._committing if self._engine.landed() else []
+        self._end_doubt(landed=bool(committed))
+        landed = {id(unit) for unit in committed}
         return [unit for unit in batch if id(unit) not in landed]
+
+    def _end_doubt(self, *, landed: bool) -> None:
+        """Tell those who waited for a commit in doubt what became of it."""
+        doubtful, self._doubtful = self._doubtful, []
+        if not landed:
+            for unit in doubtful:
+                unit.error = refusal(self.fault or Fault("the connection was lost"))
+        self._deliver(doubtful)
 
     def _keep_up(self) -> None:
         try:
@@ -302,7 +314,7 @@ class Writer:
         self._cohort.came_back()
 
     def _refuse(self, batch: list[Unit], fault: Fault) -> None:
-        """Undo the batch, refuse those who wait, keep the rest for the next try."""
+        """Undo the batch, refuse those who wait, keep the rest for the next try. Whose commit is in doubt waits on."""
         self._engine.rollback()
         self._unlink(self.head)
         if self.fault != fault:
@@ -314,10 +326,15 @@ class Writer:
         for unit in kept:
             unit.error = None
         self._queue.extendleft(reversed(kept))
+        doubtful = {id(unit) for unit in self._committing} if self._engine.in_doubt else set()
         waited = [unit for unit in batch if unit.future is not None]
-        for unit in waited:
+        self._doubtful += [unit for unit in waited if id(unit) in doubtful]
+        refused = [unit for unit in waited if id(unit) not in doubtful]
+        for unit in refused:
             unit.error = refusal(fault)
-        self._deliver(waited)
+        self._deliver(refused)
+        if fault.broken:
+            self._end_doubt(landed=False)
 
     def _abandon(self) -> None:
         lost = sum(PROBE not in unit.statements for unit in self._queue)
@@ -325,6 +342,7 @@ class Writer:
         for unit in waited:
             unit.error = refusal(self.fault or Fault("it is closed"))
         self._deliver(waited)
+        self._end_doubt(landed=False)
         if lost:
             log.error("%d rows that nobody waited for could not be written before the end", lost)
 
