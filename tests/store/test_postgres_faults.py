@@ -12,7 +12,7 @@ import pytest
 
 import postgres
 from agent_gate.audit import ensure_key, verify
-from agent_gate.errors import ConfigError, DependencyUnavailable
+from agent_gate.errors import ConfigError, DependencyUnavailable, InvalidArgs
 from agent_gate.store import Statement, Store, StoreSettings, open_store
 from rows import eventually, opened, put, step, values
 
@@ -233,6 +233,20 @@ def test_posts_in_doubt_are_written_once_when_the_server_is_back(
             await store.write(step("next"))
             found = await store.read("SELECT call, seq FROM record ORDER BY seq")
             assert found == [("in doubt", 1), ("next", 2)]
+
+    asyncio.run(story())
+
+
+def test_a_text_with_a_nul_is_refused_alone_and_what_reads_by_it_is_too(settings: StoreSettings) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            written = await asyncio.gather(
+                *(store.write(put(name)) for name in ("one", "t\0wo", "three")), return_exceptions=True
+            )
+            assert [type(found) for found in written] == [list, InvalidArgs, list]
+            with pytest.raises(InvalidArgs, match="NUL character"):
+                await store.read("SELECT value FROM kv WHERE name = ?", ("t\0wo",))
+            assert set(await values(store)) == {"one", "three"}
 
     asyncio.run(story())
 

@@ -16,7 +16,7 @@ from psycopg import errors
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
-from agent_gate.errors import ConfigError
+from agent_gate.errors import ConfigError, InvalidArgs
 from agent_gate.store.engine import Fault
 from agent_gate.store.migrate import migrate
 from agent_gate.store.statement import Head, Param, Record
@@ -192,7 +192,10 @@ class PostgresEngine:
         self._writer.execute("ROLLBACK TO unit; RELEASE unit")
 
     def execute(self, sql: str, params: tuple[Param, ...]) -> int:
-        return self._writer.execute(translated(sql), params).rowcount
+        try:
+            return self._writer.execute(translated(sql), params).rowcount
+        except psycopg.DataError as error:
+            raise unstorable(error, params) from error
 
     def fault(self, error: Exception) -> Fault | None:
         if isinstance(error, errors.LockNotAvailable):
@@ -231,6 +234,9 @@ class PostgresEngine:
         except psycopg.OperationalError:
             session.close()
             raise
+        except psycopg.DataError as error:
+            self._readers.put(session)
+            raise unstorable(error, params) from error
         except BaseException:
             self._readers.put(session)
             raise
@@ -241,6 +247,13 @@ class PostgresEngine:
         while not self._readers.empty():
             self._readers.get_nowait().close()
         self._writer.close()
+
+
+def unstorable(error: psycopg.DataError, params: tuple[Param, ...]) -> Exception:
+    """What to say of a text that PostgreSQL cannot hold, which only those who sent it can mend."""
+    if any(isinstance(param, str) and "\0" in param for param in params):
+        return InvalidArgs("A name, key or id contains a NUL character. Send it without")
+    return error
 
 
 def first_line(error: Exception) -> str:

@@ -366,3 +366,16 @@ def test_the_token_is_never_needed_twice_and_never_changes_its_caller(tmp_path: 
             assert await agent.closed() == 1008
 
     run(main())
+
+
+def test_a_session_or_a_key_with_a_nul_is_refused_because_not_every_store_can_keep_it(
+    tmp_path: Path, api: Api
+) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent:
+            call = {"tool": "get_state", "args": ALLOWED, "idempotency_key": "k\0"}
+            for method, params in (("tool_request", call), ("auth", {"token": TOKEN, "session": "s\0"})):
+                said = await agent.ask(method, params, ident=method)
+                assert "none of them NUL" in said["error"]["message"]
+
+    run(main())

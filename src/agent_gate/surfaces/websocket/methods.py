@@ -28,8 +28,8 @@ def optional_text(params: Mapping[str, Json], name: str, most: int = LONGEST_KEY
     value = params.get(name)
     if value is None:
         return None
-    if not isinstance(value, str) or not 0 < len(value) <= most:
-        raise InvalidArgs(f"{name} must be a string of 1 to {most} characters")
+    if not isinstance(value, str) or not 0 < len(value) <= most or "\0" in value:
+        raise InvalidArgs(f"{name} must be a string of 1 to {most} characters, none of them NUL")
     return value
 
 
