@@ -43,7 +43,7 @@ def test_a_result_is_kept_whole_and_read_back_by_its_caller(tmp_path):
         kept = await artifacts.save(mine, body({"rows": [1, 2, 3]}))
         assert kept.handle == handle_of(mine.id)
         assert kept.size == len(b'{"rows": [1, 2, 3]}')
-        reading = await artifacts.load(kept.handle, PI)
+        reading = (await artifacts.load(kept.handle, PI)).read()
         assert view(reading, {"type": "jsonpath", "path": "$.rows[2]"}, fits).text == "3"
 
     with_store(tmp_path, story)
@@ -53,8 +53,8 @@ def test_two_calls_of_one_tool_have_two_artifacts(tmp_path):
     async def story(artifacts, clock, store):
         first = await artifacts.save(call(), body("first"))
         second = await artifacts.save(call(), body("second"))
-        assert (await artifacts.load(first.handle, PI)).text == "first"
-        assert (await artifacts.load(second.handle, PI)).text == "second"
+        assert (await artifacts.load(first.handle, PI)).read().text == "first"
+        assert (await artifacts.load(second.handle, PI)).read().text == "second"
 
     with_store(tmp_path, story)
 
@@ -64,7 +64,7 @@ def test_a_call_stores_once_and_the_first_body_stays(tmp_path):
         mine = call()
         kept = await artifacts.save(mine, body("first"))
         await artifacts.save(mine, body("second"))
-        assert (await artifacts.load(kept.handle, PI)).text == "first"
+        assert (await artifacts.load(kept.handle, PI)).read().text == "first"
         assert await store.read("SELECT count(*) FROM artifacts") == [(1,)]
 
     with_store(tmp_path, story)

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -33,10 +32,10 @@ from agent_gate.discovery.meta import (
 )
 from agent_gate.discovery.semantic import Semantic
 from agent_gate.errors import DependencyUnavailable, GatewayError, InvalidArgs, ToolNotFound, ViewFailed
-from agent_gate.results.artifacts import HANDLE, Artifacts, handle_of
+from agent_gate.results.artifacts import HANDLE, Artifacts, Stored, handle_of
 from agent_gate.results.budget import Fits
 from agent_gate.results.handles import find_handles, substitute
-from agent_gate.results.reading import Reading, read_result
+from agent_gate.results.reading import MEDIA_TYPES
 from agent_gate.results.views import View, view
 
 log = logging.getLogger("agent_gate.calls")
@@ -155,8 +154,13 @@ class MetaTools:
         tool = self._shelf.catalog.find(args.tool_id)
         if not handles or tool is None:
             return args.args
-        readings = await self._artifacts.load_all(handles, caller)
-        return await self._aside(partial(substitute, args.args, tool.input_schema, readings))
+        found = await self._artifacts.load_all(handles, caller)
+        schema = tool.input_schema
+
+        def filled() -> Mapping[str, Json]:
+            return substitute(args.args, schema, {handle: stored.read() for handle, stored in found.items()})
+
+        return await self._aside(filled)
 
     async def answer(
         self, name: str, arguments: Mapping[str, Json], call: Call, *, wait: float | None
@@ -183,12 +187,12 @@ class MetaTools:
     async def view(self, caller: Caller, args: ViewArgs, *, wait: float = 0) -> View:
         """A bounded look into a stored result; also the way to read a call that waited for a person."""
         try:
-            reading = await self._artifacts.load(args.handle, caller)
+            stored = await self._artifacts.load(args.handle, caller)
         except ViewFailed:
-            reading = await self._waited(caller, args.handle, wait)
-        return await self._aside(partial(view, reading, args.selector, self._fits))
+            stored = await self._waited(caller, args.handle, wait)
+        return await self._aside(lambda: view(stored.read(), args.selector, self._fits))
 
-    async def _waited(self, caller: Caller, handle: str, wait: float) -> Reading:
+    async def _waited(self, caller: Caller, handle: str, wait: float) -> Stored:
         if not HANDLE.fullmatch(handle):
             raise ViewFailed("This is not a handle. Use one from the `artifacts` of a result.")
         outcome = await self._calls.outcome(handle.removeprefix(handle_of("")), caller, wait=wait)
@@ -200,4 +204,4 @@ class MetaTools:
             raise outcome.error or ViewFailed(
                 "There is no such artifact, or it has expired. Call the tool again."
             )
-        return read_result(outcome.result)
+        return Stored(MEDIA_TYPES[outcome.result.kind], outcome.result.body)

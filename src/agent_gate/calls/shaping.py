@@ -1,11 +1,16 @@
 """Fits results to callers: as they are, or stored whole with an envelope that says what is in them."""
 
+from functools import partial
+
+from agent_gate.calls.aside import Aside
 from agent_gate.core.call import Case, Result
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET, Fits, within
-from agent_gate.results.envelope import ResultEnvelope, summarise, unkept, whole
+from agent_gate.results.envelope import Artifact, ResultEnvelope, summarise, unkept, whole
 
+LARGE = 256 * 1024
+"""A larger result takes longer to be summarised than other calls can wait."""
 UNSET = (None, None, None)
 
 
@@ -14,6 +19,7 @@ class Shaper:
 
     def __init__(self, artifacts: Artifacts, fits: Fits, default: int | None) -> None:
         self._artifacts, self._fits, self.default = artifacts, fits, default
+        self._aside = Aside()
 
     def budget(self, case: Case) -> int | None:
         """The smallest budget that anybody set; a mode made for small contexts always has one."""
@@ -41,8 +47,12 @@ class Shaper:
             artifact = await self._artifacts.save(case.call, result)
         except DependencyUnavailable as error:
             described = self._artifacts.describe(case.call, result)
-            return unkept(summarise(result, described, self._fits), error.message)
-        return summarise(result, artifact, self._fits)
+            return unkept(await self._summarised(result, described), error.message)
+        return await self._summarised(result, artifact)
+
+    async def _summarised(self, result: Result, artifact: Artifact) -> ResultEnvelope:
+        work = partial(summarise, result, artifact, self._fits)
+        return work() if len(result.body) <= LARGE else await self._aside(work)
 
 
 def asks_back(result: Result) -> bool:

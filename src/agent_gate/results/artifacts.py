@@ -2,17 +2,22 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 
 from agent_gate.core.call import Call, Caller, Result
 from agent_gate.core.ports import Clock
-from agent_gate.errors import ViewFailed
+from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.envelope import Artifact
 from agent_gate.results.reading import MEDIA_TYPES, Reading, read
 from agent_gate.store import Statement, Store
 
 LIFETIME = 24 * 3600.0
+MOST_BYTES = 64 << 20
+"""Of several results together that one call refers to."""
 HANDLE = re.compile(r"result:(?P<call>[0-9a-f]{32})")
+
+TOO_LARGE = "The results behind these handles are too large together. Pass fewer, or parts of them."
 
 _INSERT = (
     "INSERT INTO artifacts (handle, call, caller, media_type, size, digest, body, created_at, expires_at) "
@@ -24,6 +29,17 @@ _EXPIRED = "DELETE FROM artifacts WHERE expires_at <= ?"
 
 def handle_of(call_id: str) -> str:
     return f"result:{call_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A whole result as it is kept. Reading a large one takes long: not a thing to do on the event loop."""
+
+    media_type: str
+    body: bytes
+
+    def read(self) -> Reading:
+        return read(self.body, self.media_type)
 
 
 class Artifacts:
@@ -61,18 +77,24 @@ class Artifacts:
         await self._store.write(*self.statements(call, artifact, result))
         return artifact
 
-    async def load(self, handle: str, caller: Caller) -> Reading:
-        """What the artifact says. Someone else's handle, an expired and an unknown one answer the same."""
+    async def load(self, handle: str, caller: Caller) -> Stored:
+        """The whole result. Someone else's handle, an expired and an unknown one answer the same."""
         if not HANDLE.fullmatch(handle):
             raise ViewFailed("This is not a handle. Use one from the `artifacts` of a result.")
         found = await self._store.read(_SELECT, (handle, caller.name, self._clock.now()))
         if not found:
             raise ViewFailed("There is no such artifact, or it has expired. Call the tool again.")
         media_type, body = found[0]
-        return read(bytes(body), media_type)
+        return Stored(media_type, bytes(body))
 
-    async def load_all(self, handles: Iterable[str], caller: Caller) -> dict[str, Reading]:
-        return {handle: await self.load(handle, caller) for handle in sorted(set(handles))}
+    async def load_all(self, handles: Iterable[str], caller: Caller) -> dict[str, Stored]:
+        """The results that one call refers to; a single one may be as large as it is."""
+        found: dict[str, Stored] = {}
+        for handle in sorted(set(handles)):
+            found[handle] = await self.load(handle, caller)
+            if len(found) > 1 and sum(len(stored.body) for stored in found.values()) > MOST_BYTES:
+                raise InvalidArgs(TOO_LARGE)
+        return found
 
     async def sweep(self) -> int:
         """Delete what has expired."""

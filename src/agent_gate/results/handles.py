@@ -13,13 +13,12 @@ import msgspec
 
 from agent_gate.core.tool import Json, JsonSchema
 from agent_gate.errors import InvalidArgs
-from agent_gate.results.artifacts import HANDLE
+from agent_gate.results.artifacts import HANDLE, MOST_BYTES, TOO_LARGE
 from agent_gate.results.jsonpath import select
 from agent_gate.results.reading import Reading, compact
 
 STRUCTURED = frozenset({"object", "array", "number", "integer", "boolean"})
 MOST_REFERENCES = 32
-MOST_BYTES = 64 << 20
 
 
 class Room:
@@ -31,9 +30,7 @@ class Room:
     def take(self, value: Json) -> None:
         self.left -= len(value) if isinstance(value, str) else len(msgspec.json.encode(value))
         if self.left < 0:
-            raise InvalidArgs(
-                "The results behind these handles are too large together. Pass fewer, or parts of them."
-            )
+            raise InvalidArgs(TOO_LARGE)
 
 
 def find_handles(arguments: Json) -> set[str]:
