@@ -303,9 +303,16 @@ class Gateway:
         self._admit_agents(self._credentials(self.settings))
 
     def _admit_agents(self, agents: list[Credential]) -> None:
+        """Let these in and nobody else; what was kept for those who are gone is forgotten."""
         self.tokens.replace(agents)
         self.websocket.refresh()
         self.mcp.refresh()
+        callers = {agent.caller for agent in agents}
+        names = {caller.name for caller in callers}
+        self.view.keep(callers)
+        self.meta.keep(names)
+        self.rest.keep(names)
+        self.mcp.lists.keep(names)
 
     def _make_surfaces(self) -> None:
         self.health = Health(self.supervisor.states, self.supervisor.unready, lambda: self.store.fault)

@@ -1,6 +1,6 @@
 """What a caller sees of the catalog: its namespaces, less what policy denies it altogether."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
@@ -37,6 +37,10 @@ class View:
             tools = known[2]
         self._seen[caller] = (catalog.generation, self.hides, tools)
         return tools
+
+    def keep(self, callers: Collection[Caller]) -> None:
+        """Forget what everybody else saw."""
+        self._seen = {caller: seen for caller, seen in self._seen.items() if caller in callers}
 
     def find(self, caller: Caller, name: str) -> Tool | None:
         """The visible tool of that name."""

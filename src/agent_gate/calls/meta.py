@@ -5,7 +5,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from threading import Thread
 from typing import Any
@@ -90,8 +90,13 @@ class MetaTools:
                 loop.call_soon_threadsafe(self._take, name, tools, made)
 
     def _take(self, name: str, tools: Sequence[Tool], made: Browser) -> None:
-        if self._browsers[name][0] is tools:
+        known = self._browsers.get(name)
+        if known is not None and known[0] is tools:
             self._browsers[name] = (tools, made)
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget what was made for callers of other names."""
+        self._browsers = {name: known for name, known in self._browsers.items() if name in names}
 
     def listing(self, mode: Mode, caller: Caller) -> list[Mapping[str, Any]]:
         """What `tools/list` shows in this mode."""

@@ -1,6 +1,6 @@
 """The catalog as `tools/list` shows it: bytes made once per caller, mode and revision, and spliced from then on."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agent_gate.core.call import Caller
@@ -86,6 +86,10 @@ class ToolLists:
     def __init__(self, visible: Visible, modes: Mapping[str, Mode]) -> None:
         self._visible, self._modes = visible, modes
         self._made: dict[tuple[str, str, bool], tuple[object, list[bytes]]] = {}
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget the lists of callers of other names."""
+        self._made = {key: made for key, made in self._made.items() if key[0] in names}
 
     def page(self, caller: Caller, mode: str, *, modern: bool, cursor: Json = None) -> bytes:
         pages = self.pages(caller, mode, modern=modern)

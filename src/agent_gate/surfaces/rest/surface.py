@@ -1,7 +1,7 @@
 """The REST surface: decode, `run(call)`, encode."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -90,6 +90,10 @@ class RestSurface:
     def __init__(self, calls: Calls, door: Door, view: View, meta: MetaTools) -> None:
         self._calls, self._door, self._view, self._meta = calls, door, view, meta
         self._documents: dict[str, tuple[tuple[Tool, ...], bytes]] = {}
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget the documents of callers of other names."""
+        self._documents = {name: known for name, known in self._documents.items() if name in names}
 
     async def handle(self, request: Request) -> Response:
         try:

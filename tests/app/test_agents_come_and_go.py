@@ -1,0 +1,40 @@
+"""Agents that are made for one job and revoked after it leave nothing behind."""
+
+from pathlib import Path
+
+from tests.gateway import Api
+from tests.wsgate import run, started
+
+from agent_gate.core.call import Caller
+
+
+def test_an_agent_that_is_gone_is_forgotten(tmp_path: Path) -> None:
+    api = Api()
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            gateway = home.gateway
+
+            def kept() -> set[str]:
+                seen = {caller.name for caller in gateway.view._seen}
+                return (
+                    seen
+                    | {*gateway.meta._browsers, *gateway.rest._documents}
+                    | {name for name, _, _ in gateway.mcp.lists._made}
+                )
+
+            for number in range(3):
+                await gateway.keys.make("agent", f"job-{number}", {})
+                gateway._refresh_agents()
+                caller = gateway.tokens.caller(f"job-{number}")
+                assert isinstance(caller, Caller)
+                gateway.meta.browser(caller)
+                gateway.rest._openapi(caller)
+                gateway.mcp.lists.pages(caller, "full", modern=True)
+                assert f"job-{number}" in kept()
+                await gateway.keys.revoke("agent", f"job-{number}")
+                gateway._refresh_agents()
+            assert not {name for name in kept() if name.startswith("job-")}
+
+    run(main())
+    api.close()
