@@ -205,6 +205,23 @@ def test_an_upgrade_to_a_protocol_we_do_not_speak_is_ignored_and_its_body_still_
     run(main())
 
 
+def test_a_cancellation_that_a_handler_let_escape_is_a_500_and_the_connection_goes_on(run: Run) -> None:
+    async def handler(request: Request) -> Response:
+        other: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        other.cancel()
+        await other
+        raise AssertionError
+
+    async def main() -> None:
+        async with serving(handler) as server, connected(server) as client:
+            for _ in range(2):
+                await client.send(GET)
+                async with asyncio.timeout(5):
+                    assert (await client.answer()).status == 500
+
+    run(main())
+
+
 def test_a_handlers_fault_is_a_500_that_tells_nothing_and_a_log_that_tells_all(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -218,6 +218,11 @@ class Connection(RequestReader):
                 response = found if isinstance(found, ANSWERS) else await found
             except GatewayError as error:
                 response = error_response(error)
+            except asyncio.CancelledError:
+                if was_cancelled():
+                    raise
+                log.exception("the handler gave up on %s %s", request.method, request.path)
+                response = INTERNAL
             except Exception:  # the boundary: a handler's fault is logged and becomes a 500
                 log.exception("the handler failed on %s %s", request.method, request.path)
                 response = INTERNAL
@@ -404,6 +409,12 @@ class Connection(RequestReader):
         if self.reading is Reading.BODY or (self.reading is Reading.HEAD and self.feeding):
             return
         self._linger(unread=False)
+
+
+def was_cancelled() -> bool:
+    """Whether a cancellation is meant for the task that runs; else it is one that somebody let escape."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 async def _close(response: StreamResponse) -> None:
