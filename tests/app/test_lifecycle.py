@@ -1,5 +1,6 @@
 """The process as its operator knows it: start, reload, crash, restart, stop."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -174,6 +175,29 @@ def test_a_certificate_that_is_none_is_named_and_the_doctor_mends_it(tmp_path, f
     assert f"fixed: {made} holds no certificate" in doctor.stdout
     with running(tmp_path, files) as gateway:
         assert gateway.announced["fingerprint"]
+
+
+def test_a_client_on_stdio_that_reads_no_more_ends_the_gateway_in_good_order(tmp_path, files):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    command = [COMMAND, "serve", "--config", "config.yaml", "--stdio"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, bufsize=0, **pipes) as process:
+        ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+        process.stdin.write(ping)
+        assert b'"result"' in process.stdout.readline()
+        process.stdout.close()
+
+        def ended():
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(ping)
+            return process.poll() is not None
+
+        eventually(ended)
+        assert b"Traceback" not in process.stderr.read()
+    assert process.returncode == 0
+    assert not (tmp_path / "data" / "admin.sock").exists()
 
 
 def test_serving_stdio_as_an_agent_that_there_is_not_names_those_there_are(tmp_path, files):

@@ -35,6 +35,9 @@ class Pipe:
     async def drain(self) -> None:
         return None
 
+    def is_closing(self) -> bool:
+        return False
+
     def send(self, **message: Any) -> None:
         self.reader.feed_data(encode({"jsonrpc": "2.0", **message}) + b"\n")
 

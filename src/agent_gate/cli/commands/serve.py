@@ -123,17 +123,19 @@ async def run(
     announce(gateway, sys.stdout if caller is None else sys.stderr)
     if ready is not None:
         ready(gateway)
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(watch_files(gateway, seen, changed)),
-            group.create_task(reload_when(gateway, changed)),
-        ]
-        if caller is not None:
-            tasks.append(group.create_task(serve_stdio(gateway, caller, stop)))
-        await stop.wait()
-        for task in tasks:
-            task.cancel()
-    await gateway.stop()
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(watch_files(gateway, seen, changed)),
+                group.create_task(reload_when(gateway, changed)),
+            ]
+            if caller is not None:
+                tasks.append(group.create_task(serve_stdio(gateway, caller, stop)))
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
+    finally:
+        await gateway.stop()
 
 
 @click.command()
