@@ -276,6 +276,7 @@ class Gateway:
             timeout=self.settings.approval_timeout,
             approved=calls.approved,
             ended=calls.ended,
+            elsewhere=calls.answered_elsewhere,
         )
 
     def _places(self, settings: Settings) -> list[Place]:

@@ -101,6 +101,7 @@ class SmallCalls:
                 timeout=900,
                 approved=calls.approved,
                 ended=calls.ended,
+                elsewhere=calls.answered_elsewhere,
             ),
         )
 

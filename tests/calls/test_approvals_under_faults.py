@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent_gate.core.call import Outcome, Pending, State
-from agent_gate.errors import DependencyUnavailable
+from agent_gate.errors import DependencyUnavailable, InvalidArgs
 from agent_gate.store.engine import Fault
 from calls.small_calls import ANNA, NO, YES, Failing, SmallCalls, opened, told
 
@@ -251,5 +251,46 @@ def test_uses_of_a_grant_are_not_heaped_up_while_nothing_can_be_written(tmp_path
             await store.flush()
             [grant] = await gate.grants.list()
             assert grant.used == 1
+
+    told(story)
+
+
+@pytest.mark.parametrize(("verdict", "state"), [(YES, State.UNKNOWN), (NO, State.DENIED)])
+def test_who_waits_for_a_question_that_another_gateway_on_the_store_answered_is_told(
+    tmp_path, verdict, state
+):
+    async def story():
+        async with opened(tmp_path) as store:
+            here, there = SmallCalls(store, action="ask"), SmallCalls(store, action="ask")
+            waiting = asyncio.ensure_future(here.calls.run(here.call()))
+            asked = await here.asked()
+            await there.inbox.load()
+            await there.calls.answer(asked.id, verdict)
+            await there.calls.drain(10)
+            here.clock.time += 901
+            await here.calls.asking.expire_due()
+            assert (await waiting).state is state
+            assert (len(here.jobs), len(there.jobs)) == (0, int(verdict is YES))
+
+    told(story)
+
+
+def test_who_waits_for_a_call_hears_nothing_of_the_answer_that_came_second(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            release = asyncio.Event()
+
+            async def work(_job):
+                await release.wait()
+                return b"{}"
+
+            gate = SmallCalls(store, work, action="ask")
+            waiting = asyncio.ensure_future(gate.calls.run(gate.call()))
+            asked = await gate.asked()
+            answers = (gate.calls.answer(asked.id, YES), gate.calls.answer(asked.id, NO))
+            first, second = await asyncio.gather(*answers, return_exceptions=True)
+            assert (first.state, type(second)) == (State.APPROVED, InvalidArgs)
+            release.set()
+            assert (await waiting).state is State.COMPLETED
 
     told(story)

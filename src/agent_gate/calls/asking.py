@@ -91,6 +91,7 @@ class Asking:
         timeout: float,
         approved: Callable[[Approval], None],
         ended: Callable[[Outcome], None],
+        elsewhere: Callable[[Approval], None],
     ) -> None:
         self._inbox, self._grants, self._shelf, self._clock, self._metrics = (
             inbox,
@@ -100,7 +101,7 @@ class Asking:
             metrics,
         )
         self.timeout = timeout
-        self._approved, self._ended = approved, ended
+        self._approved, self._ended, self._elsewhere = approved, ended, elsewhere
         self._cases: dict[str, Case] = {}
         self._held_up = False
 
@@ -260,7 +261,10 @@ class Asking:
                 approval, state, answer, [entries.answered(approval, state, now, who), *also]
             )
         except Conflict:
-            raise already(await self._inbox.get(approval.id)) from None
+            first = await self._inbox.get(approval.id)
+            if first is not None:
+                self._elsewhere(first)
+            raise already(first) from None
         failpoint.reach("after_approve_commit")
         self._metrics.waits.observe(now - approval.asked_at, answer.channel, state)
         log.info(

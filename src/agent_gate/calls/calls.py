@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_gate.approval.channels import client
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import admit, entries, perform
-from agent_gate.calls.asking import Asking, keep_answered
+from agent_gate.calls.asking import Asking, keep_answered, refusal
 from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.waiting import Waiting
 from agent_gate.core.approval import Answer, Approval
@@ -33,6 +33,7 @@ from agent_gate.store.statement import Conflict, Store
 
 log = logging.getLogger("agent_gate.calls")
 MAY_RUN = "The call was approved and did not run, but it may when the gateway is started again"
+NOT_HERE = "The call was approved, but it is another gateway that runs it. Ask for its result later"
 CHANGED = "The tool is not the one that was approved: its definition changed. Ask again"
 
 
@@ -265,6 +266,18 @@ class Calls:
 
     def ended(self, outcome: Outcome) -> None:
         """Tell those who wait that their call ended without running."""
+        self._waiting.tell(outcome)
+
+    def answered_elsewhere(self, approval: Approval) -> None:
+        """Somebody else took the answer, such as another gateway on this store: tell those who wait what is known."""
+        if self._under_way(approval.call_id, approval.caller):
+            return
+        self.asking.forget(approval.call_id)
+        if approval.state is State.APPROVED:
+            outcome = Outcome(call_id=approval.call_id, state=State.UNKNOWN, error=OutcomeUnknown(NOT_HERE))
+        else:
+            error = refusal(approval, approval.state)
+            outcome = Outcome(call_id=approval.call_id, state=approval.state, error=error)
         self._waiting.tell(outcome)
 
     async def _perform_approved(self, approval: Approval, approved: Approved) -> None:

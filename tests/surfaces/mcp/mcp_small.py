@@ -189,6 +189,7 @@ class SmallGate:
                 timeout=900,
                 approved=calls.approved,
                 ended=calls.ended,
+                elsewhere=calls.answered_elsewhere,
             ),
         )
 
