@@ -378,14 +378,15 @@ def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothin
     )
     files["permissions.yaml"] = 'rules: [{pattern: "*", action: allow}]'
     with running(tmp_path, files, "--insecure") as gateway:
-        eventually(lambda: gateway.call("other__look", timeout=5).status == 200)
+        eventually(lambda: gateway.admin.get("/api/status")["tools"] == 3)
         more = TOOLS + "  other__look: {request: {method: GET, path: /look}}\n"
         (tmp_path / "tools.yaml").write_text(more)
         with pytest.raises(GatewayError, match="Two tools are named other__look"):
             gateway.admin.request("POST", "/api/reload", {})
         assert gateway.call("read", timeout=5).status == gateway.call("other__look", timeout=5).status == 200
         (tmp_path / "tools.yaml").write_text(more.replace("other__look", "look"))
-        eventually(lambda: gateway.call("look", timeout=5).status == 200)
+        eventually(lambda: gateway.admin.get("/api/status")["tools"] == 4)
+        assert gateway.call("look", timeout=5).status == 200
         assert gateway.admin.get("/api/status")["reload_fault"] is None
 
 
