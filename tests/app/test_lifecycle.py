@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -206,28 +205,6 @@ def test_serving_stdio_as_an_agent_that_there_is_not_names_those_there_are(tmp_p
     code, said = failed_start(tmp_path, "--config", "config.yaml", "--stdio", "--agent", "nobody")
     assert (code, "Traceback" in said) == (8, False)
     assert "There is no agent named nobody. Name one with --agent: default" in said
-
-
-def test_a_client_on_stdio_that_no_longer_reads_ends_the_gateway_in_good_order(tmp_path, files):
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    process = subprocess.Popen(
-        [COMMAND, "serve", "--config", "config.yaml", "--insecure", "--stdio", "--agent", "default"],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-    )
-    with process:
-        while not process.stderr.readline().startswith(b'{"url"'):
-            assert process.poll() is None
-        process.stdout.close()
-        with suppress(BrokenPipeError):  # the end of the gateway, for stdin stays open
-            while True:
-                process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-        said = process.stderr.read().decode()
-        assert (process.wait(10), "Traceback" in said) == (0, False), said
 
 
 def test_a_certificate_of_another_format_is_named(tmp_path, files):

@@ -29,9 +29,6 @@ class Pipe:
         assert data.count(b"\n") == 1
         self.lines.put_nowait(decode(data))
 
-    def is_closing(self) -> bool:
-        return False
-
     async def drain(self) -> None:
         return None
 
