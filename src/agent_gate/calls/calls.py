@@ -318,7 +318,8 @@ class Calls:
                     return case
                 changed.clear()
                 try:
-                    await asyncio.wait_for(changed.wait(), left)
+                    async with asyncio.timeout(left):
+                        await changed.wait()
                 except TimeoutError:
                     return self.asking.case(approval)
         finally:

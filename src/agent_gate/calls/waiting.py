@@ -17,9 +17,8 @@ class Waiting:
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._futures[call_id].add(future)
         try:
-            return await asyncio.wait_for(future, seconds)
-        except TimeoutError:
-            return None
+            told, _ = await asyncio.wait([future], timeout=seconds)
+            return future.result() if told else None
         finally:
             self._drop(call_id, future)
 

@@ -252,8 +252,5 @@ class Dispatcher:
 
 async def ended_within(ends: asyncio.Future[Approval], seconds: float) -> bool:
     """Whether the question ended before `seconds` passed."""
-    try:
-        await asyncio.wait_for(asyncio.shield(ends), max(0.0, seconds))
-    except TimeoutError:
-        return False
-    return True
+    ended, _ = await asyncio.wait([ends], timeout=max(0.0, seconds))
+    return bool(ended)

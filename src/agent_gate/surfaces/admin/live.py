@@ -51,10 +51,13 @@ class Live:
             yield b": connected\n\n"
             while True:
                 try:
-                    yield await asyncio.wait_for(queue.get(), TICK)
-                    continue
+                    async with asyncio.timeout(TICK):
+                        message = await queue.get()
                 except TimeoutError:
                     silent += 1
+                else:
+                    yield message
+                    continue
                 now = self._glance()
                 if now != seen:
                     seen, silent = now, 0

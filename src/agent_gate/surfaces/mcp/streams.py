@@ -92,9 +92,6 @@ class Stream:
         """Wait for something new; False when a sign of life is due first."""
         if mine != self._reader or self.sequence > self.sent:
             return True
-        self._wake = asyncio.get_running_loop().create_future()
-        try:
-            await asyncio.wait_for(self._wake, PING_SECONDS)
-        except TimeoutError:
-            return False
-        return True
+        wake = self._wake = asyncio.get_running_loop().create_future()
+        woken, _ = await asyncio.wait([wake], timeout=PING_SECONDS)
+        return bool(woken)

@@ -1,0 +1,96 @@
+"""Whoever is stopped in the very moment that brings what it waits for, stops."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from agent_gate.approval.channels.dispatcher import ended_within
+from agent_gate.calls.waiting import Waiting
+from agent_gate.core.call import Outcome, State
+from agent_gate.core.catalog import Catalog, Shelf
+from agent_gate.surfaces.admin.live import Live
+from agent_gate.surfaces.mcp.streams import Stream
+from calls.small_calls import YES, SmallCalls, opened, told
+
+
+async def waits(work):
+    """Start `work`, and let it come to where it waits."""
+    task = asyncio.ensure_future(work)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return task
+
+
+async def waits_in(calls):
+    await waits(asyncio.sleep(0))
+    return list(calls._tasks)
+
+
+async def stops(task):
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_an_approved_call_that_waits_for_its_source_can_be_stopped_as_the_catalog_changes(tmp_path, turns):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            asked = await gate.calls.run(gate.call(), wait=0)
+            gate.publish(available=False)
+            await gate.calls.answer(asked.approval_id, YES)
+            [task] = await waits_in(gate.calls)
+            gate.publish(available=False)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task], timeout=1)
+            assert task.cancelled()
+
+    told(story)
+
+
+def test_who_waits_for_an_outcome_can_be_stopped_as_it_comes():
+    async def story():
+        waiting = Waiting()
+        task = await waits(waiting.outcome("a-call", 60))
+        waiting.tell(Outcome(call_id="a-call", state=State.COMPLETED))
+        await stops(task)
+
+    told(story)
+
+
+def test_the_reader_of_a_stream_can_be_stopped_as_an_event_comes():
+    async def story():
+        stream = Stream()
+        task = await waits(anext(stream.chunks()))
+        stream.put(b"{}")
+        await stops(task)
+
+    told(story)
+
+
+def test_a_stream_of_the_admin_api_can_be_stopped_as_something_happens(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate, shelf = SmallCalls(store), Shelf()
+            live = Live(SimpleNamespace(calls=gate.calls, shelf=shelf, store=store))
+            stream = live._stream(brief=False)
+            await anext(stream)
+            task = await waits(anext(stream))
+            shelf.swap(Catalog())
+            await stops(task)
+
+    told(story)
+
+
+def test_a_channels_story_can_be_stopped_as_its_question_ends():
+    async def story():
+        ends = asyncio.get_running_loop().create_future()
+        task = await waits(ended_within(ends, 60))
+        ends.set_result(None)
+        await stops(task)
+
+    told(story)
