@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -42,7 +42,7 @@ from agent_gate.config.permissions import read_permissions
 from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
 from agent_gate.config.variables import Variables
 from agent_gate.config.yamlfile import parse_yaml
-from agent_gate.core.call import Call, Caller, Case, Mode, State
+from agent_gate.core.call import Call, Case, Mode, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
 from agent_gate.discovery.meta import ARGUMENTS
@@ -324,7 +324,10 @@ class Gateway:
             door=self.door,
             visible=self.view.tools,
             keep=Undelivered(self.store, self.shelf, self.clock).keep,
-            extra={"browse": self._browse, **{name: partial(self._meta_tool, name) for name in ARGUMENTS}},
+            extra={
+                "browse": partial(self._meta_tool, "tool_browse"),
+                **{name: partial(self._meta_tool, name) for name in ARGUMENTS},
+            },
         )
         hold = self.settings.limits.hold
         self.mcp = McpSurface(
@@ -385,13 +388,9 @@ class Gateway:
         )
         self.operators = AdminListener(self.admin, self.logins, Page(folder()), answers)
 
-    async def _browse(self, caller: Caller, params: Mapping[str, Any]) -> bytes:
-        return await self._meta_tool("tool_browse", caller, params)
-
-    async def _meta_tool(self, name: str, caller: Caller, params: Mapping[str, Any]) -> bytes:
+    async def _meta_tool(self, name: str, call: Call) -> bytes:
         """A meta-tool over WebSocket; it waits for a person as long as it takes."""
-        call = Call(tool=name, arguments=params, caller=caller, surface="websocket")
-        answer = await self.meta.answer(name, params, call, wait=None)
+        answer = await self.meta.answer(name, call.arguments, call, wait=None)
         assert isinstance(answer, bytes)
         return answer
 

@@ -348,7 +348,7 @@ def test_the_other_methods_are_as_limited_and_take_no_place_of_tool_requests(
                 await waits.wait()
                 return b"{}"
 
-            home.gateway.websocket._methods._extra = {"browse": held}
+            home.gateway.websocket._extra = {"browse": held}
             async with home.agent() as agent:
                 for ident in "a", "b":
                     await agent.send(id=ident, method="browse", params={})

@@ -379,3 +379,34 @@ def test_a_session_or_a_key_with_a_nul_is_refused_because_not_every_store_can_ke
                 assert "none of them NUL" in said["error"]["message"]
 
     run(main())
+
+
+EXECUTED = {"tool_id": "home:turn_on", "args": {"entity_id": "light.bed"}}
+
+
+def test_a_call_by_tool_execute_is_of_its_connections_session_and_can_be_cancelled(
+    tmp_path: Path, api: Api
+) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent(session="night") as agent:
+            await agent.send(id=5, method="tool_execute", params=EXECUTED)
+            assert (await home.asked()).session == "night"
+            await agent.send(id=6, method="cancel", params={"id": 5})
+            replies = {reply["id"]: reply for reply in [await agent.reply(), await agent.reply()]}
+            assert replies[6]["result"] == {"cancelled": True}
+            assert replies[5]["error"]["data"]["code"] == "APPROVAL_DENIED"
+            assert (home.open, home.executed("/turn_on")) == ([], 0)
+
+    run(main())
+
+
+def test_a_stop_does_not_wait_for_a_person_whom_tool_execute_asked(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent:
+            await agent.send(id=5, method="tool_execute", params=EXECUTED)
+            await home.asked()
+            async with asyncio.timeout(2):
+                await home.gateway.websocket.drain(3600)
+            assert len(home.open) == 1
+
+    run(main())

@@ -1,6 +1,6 @@
 """The methods an authenticated agent may call: each takes the agent and its message, and returns its result as JSON.
 
-`tool_request` is not here: it is the one that may wait for hours, so the surface runs it itself.
+`tool_request` and the meta-tools are not here: they are calls, so the surface runs them itself.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ LONGEST_KEY = 256
 MOST_ACKNOWLEDGED = 1000
 
 Visible = Callable[[Caller], Sequence[Tool]]
-Extra = Callable[[Caller, Mapping[str, Json]], Awaitable[bytes]]
+Extra = Callable[[Call], Awaitable[bytes]]
 encode = msgspec.json.encode
 
 
@@ -64,6 +64,18 @@ def call_of(agent: Agent, caller: Caller, message: Message) -> Call:
     )
 
 
+def meta_call(agent: Agent, caller: Caller, message: Message) -> Call:
+    """A meta-tool as a call; what `tool_execute` runs takes its place."""
+    return Call(
+        tool=message.method,
+        arguments=message.params,
+        caller=caller,
+        surface=SURFACE,
+        session=agent.session,
+        client_id=message.id,
+    )
+
+
 def names_of(params: Mapping[str, Json], name: str, most: int) -> list[str]:
     value = params.get(name)
     if not isinstance(value, list) or len(value) > most or not all(isinstance(item, str) for item in value):
@@ -74,14 +86,11 @@ def names_of(params: Mapping[str, Json], name: str, most: int) -> list[str]:
 class Methods:
     """Looks things up for an agent; only what is its own."""
 
-    def __init__(self, calls: Calls, visible: Visible, extra: Mapping[str, Extra]) -> None:
-        self._calls, self._visible, self._extra = calls, visible, extra
+    def __init__(self, calls: Calls, visible: Visible) -> None:
+        self._calls, self._visible = calls, visible
         self._descriptions = Descriptions()
 
     def find(self, name: str) -> Callable[[Agent, Caller, Message], Awaitable[bytes]] | None:
-        extra = self._extra.get(name)
-        if extra is not None:
-            return lambda _agent, caller, message: extra(caller, message.params)
         return {
             "list_tools": self.list_tools,
             "get_pending_results": self.get_pending_results,
@@ -113,7 +122,7 @@ class Methods:
         """Take back a request of this connection by its id, or any call of this caller by the call's id."""
         ident = message.params.get("id")
         if isinstance(ident, bool) or not isinstance(ident, str | int | float):
-            raise InvalidArgs("id must be the id of a tool_request, or a call's id")
+            raise InvalidArgs("id must be the id of a request on this connection, or a call's id")
         call_id = (agent.live or {}).get(ident, ident)
         cancelled = isinstance(call_id, str) and await self._calls.cancel(call_id, caller)
         return encode({"cancelled": cancelled})

@@ -39,11 +39,13 @@ from agent_gate.surfaces.websocket.messages import (
     parse,
     result_text,
 )
-from agent_gate.surfaces.websocket.methods import Extra, Methods, Visible, call_of, optional_text
+from agent_gate.surfaces.websocket.methods import Extra, Methods, Visible, call_of, meta_call, optional_text
 from agent_gate.surfaces.websocket.strangers import Strangers
 
 log = logging.getLogger("agent_gate.websocket")
 PATHS = frozenset({"/", "/ws"})
+EXECUTE = "tool_execute"
+STOPPING = "The gateway is stopping; try again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class AgentLimits:
 
 class WebSocketSurface:
     """`upgrade` is what the listener calls; `visible` is what a caller's listings show; `keep` stores an
-    outcome that could not be delivered; `extra` adds read-only methods, such as `browse`."""
+    outcome that could not be delivered; `extra` adds the meta-tools, of which only `tool_execute` calls anything."""
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class WebSocketSurface:
         limits: AgentLimits | None = None,
     ) -> None:
         self._calls, self._door, self._keep = calls, door, keep
-        self._methods = Methods(calls, visible, extra or {})
+        self._methods, self._extra = Methods(calls, visible), extra or {}
         self._limits = limits or AgentLimits()
         self.room_seconds = self._limits.room_seconds
         self._strangers = Strangers(self._limits.strangers, self._limits.auth_seconds, self._too_late)
@@ -146,10 +148,10 @@ class WebSocketSurface:
             self._tool_request(agent, caller, message)
         elif message.method == "auth":
             self._authenticate(agent, message)
+        elif (extra := self._extra.get(message.method)) is not None:
+            self._meta_tool(agent, caller, message, extra)
         elif (method := self._methods.find(message.method)) is not None:
-            self._check_room(agent.asking, message)
-            agent.asking += 1
-            self._spawn(self._answer(agent, message, method(agent, caller, message)))
+            self._look(agent, message, lambda: method(agent, caller, message))
         elif message.id is not None:
             raise Refused(InvalidArgs("Unknown method"), ident=message.id, code=UNKNOWN_METHOD)
 
@@ -205,22 +207,48 @@ class WebSocketSurface:
             text = error_text(
                 message.id, Internal("Something went wrong inside the gateway; its log says what")
             )
-        try:
-            if message.id is not None:
-                await agent.deliver(text)
-        finally:
-            agent.asking -= 1
+        if message.id is not None:
+            await agent.deliver(text)
 
     def _check_room(self, count: int, message: Message) -> None:
         if count >= self._limits.in_flight:
             error = RateLimited(f"{count} requests of this connection are open already", retry_after=1.0)
             raise Refused(error, ident=message.id)
 
+    def _meta_tool(self, agent: Agent, caller: Caller, message: Message, extra: Extra) -> None:
+        call = meta_call(agent, caller, message)
+        if message.method != EXECUTE:
+            self._look(agent, message, lambda: extra(call))
+            return
+        self._check_room(agent.working, message)
+        if self._stopping:
+            raise Refused(DependencyUnavailable(STOPPING), ident=message.id)
+        agent.begin(message.id, call.id)
+        self._spawn(self._execute(agent, message, call, extra), call.id)
+
+    async def _execute(self, agent: Agent, message: Message, call: Call, extra: Extra) -> None:
+        """A call by way of `tool_execute`, which can be cancelled like any other."""
+        try:
+            await self._answer(agent, message, extra(call))
+        finally:
+            agent.end(message.id, call.id)
+
+    def _look(self, agent: Agent, message: Message, find: Callable[[], Awaitable[bytes]]) -> None:
+        self._check_room(agent.asking, message)
+        agent.asking += 1
+        self._spawn(self._looked(agent, message, find()))
+
+    async def _looked(self, agent: Agent, message: Message, found: Awaitable[bytes]) -> None:
+        try:
+            await self._answer(agent, message, found)
+        finally:
+            agent.asking -= 1
+
     def _tool_request(self, agent: Agent, caller: Caller, message: Message) -> None:
         if message.id is None:
             raise Refused(InvalidArgs("Missing request id"))
         if self._stopping:
-            raise Refused(DependencyUnavailable("The gateway is stopping; try again"), ident=message.id)
+            raise Refused(DependencyUnavailable(STOPPING), ident=message.id)
         self._check_room(agent.working, message)
         try:
             call = call_of(agent, caller, message)
