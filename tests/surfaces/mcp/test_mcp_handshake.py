@@ -292,6 +292,62 @@ def test_a_hung_up_stream_does_not_cancel_but_a_cancel_notice_does(tmp_path: Pat
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [(rb'"\u00e9\/"', rb'"\u00e9\/"'), (rb'"\u00e9"', '"é"'.encode()), (b"1.0", b"1"), (b"7", b"7")],
+)
+def test_a_cancel_finds_its_request_however_the_id_is_written(
+    tmp_path: Path, run: Run, sent: bytes, meant: bytes
+) -> None:
+    async def main() -> None:
+        work = Gated()
+        async with small_gate(tmp_path, lab(slow=work)) as gate, client_of(gate) as client:
+            await client.initialize()
+            body = b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":{"name":"lab__slow"}}' % sent
+            reply = await client.send("POST", body, client.session_headers())
+            await reply.event()
+            params = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % meant
+            assert (await client.send("POST", params, client.session_headers())).status == 202
+            final = (await reply.event())["result"]
+            assert final["_meta"]["agent-gate/error"]["code"] == "OUTCOME_UNKNOWN"
+
+    run(main())
+
+
+def test_a_question_to_a_client_that_takes_no_event_stream_fails_at_once(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(asks=asks)) as gate, client_of(gate) as client:
+            await client.initialize(capabilities={"elicitation": {}})
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "lab__asks"}}
+            headers = {**client.session_headers(), "Accept": "application/json"}
+            async with asyncio.timeout(5):
+                reply = await client.send("POST", encode(message), headers)
+            assert "cannot be asked" in text_of(reply.result)
+
+    run(main())
+
+
+def test_a_question_after_the_end_of_a_session_fails_at_once(tmp_path: Path, run: Run) -> None:
+    go = asyncio.Event()
+
+    async def asks_later(job: Job) -> Any:
+        await go.wait()
+        return await asks(job)
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(asks=asks_later)) as gate, client_of(gate) as client:
+            await client.initialize(capabilities={"elicitation": {}})
+            reply = asyncio.ensure_future(client.call("lab__asks"))
+            while not gate.sources.by_key["lab"].jobs:
+                await asyncio.sleep(0.005)
+            assert (await client.send("DELETE", headers=client.session_headers())).status == 204
+            go.set()
+            async with asyncio.timeout(5):
+                assert "ended its session" in text_of((await reply).result)
+
+    run(main())
+
+
 def test_log_messages_below_the_sessions_level_stay_away(tmp_path: Path, run: Run) -> None:
     async def logs(job: Job) -> Any:
         conversation = job.case.call.conversation

@@ -33,14 +33,15 @@ class HttpVisit(Visit, kw_only=True, eq=False):
     request_in: Request
     stream: Stream | None = None
 
-    def emit(self, message: bytes) -> None:
+    def emit(self, message: bytes) -> bool:
         if self.stream is None:
             accept = self.request_in.header(b"accept")
             if accept is not None and EVENT_STREAM not in accept and b"*/*" not in accept:
-                return
+                return False
             self.stream = self.session.open_stream() if self.session is not None else Stream()
             self.request_in.begin(StreamResponse(200, self.stream.chunks(), STREAM_HEADERS))
         self.stream.put(message)
+        return True
 
     def finish(self, answer: bytes) -> None:
         """The last message of the stream, if there is one."""

@@ -24,6 +24,7 @@ MOST_STREAMS = 16
 MOST_NOTICES = 64
 LONGEST_NUMBER = 18
 STANDALONE = "0"
+ENDED = "The client ended its session"
 
 
 class Session:
@@ -45,6 +46,7 @@ class Session:
         self.streams: OrderedDict[str, Stream] = OrderedDict()
         self.standalone = Stream(STANDALONE, prime=self.primes, most=MOST_NOTICES)
         self._numbers = 0
+        self._ended = False
 
     @property
     def primes(self) -> bool:
@@ -57,6 +59,8 @@ class Session:
 
     def ask(self) -> tuple[int, asyncio.Future[Json]]:
         """A number for a question to the client, and the future of its answer."""
+        if self._ended:
+            raise InvalidArgs(ENDED)
         self._numbers += 1
         answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.asked[self._numbers] = answer
@@ -103,11 +107,12 @@ class Session:
         self.standalone.put(notification(method, params))
 
     def close(self) -> None:
+        self._ended = True
         for stream in (*self.streams.values(), self.standalone):
             stream.end()
         for future in self.asked.values():
             if not future.done():
-                future.set_exception(InvalidArgs("The client ended its session"))
+                future.set_exception(InvalidArgs(ENDED))
 
 
 def refusal(message: Message) -> str:

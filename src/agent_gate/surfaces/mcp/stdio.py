@@ -14,7 +14,7 @@ from agent_gate.surfaces.mcp.repeats import refuse_repeats
 from agent_gate.surfaces.mcp.sessions import Session
 from agent_gate.surfaces.mcp.subscriptions import Listen
 from agent_gate.surfaces.mcp.surface import McpSurface
-from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.visit import Visit, named
 from agent_gate.surfaces.mcp.wire import (
     INVALID_REQUEST,
     META_CAPABILITIES,
@@ -25,7 +25,6 @@ from agent_gate.surfaces.mcp.wire import (
     Message,
     Params,
     RpcError,
-    encode,
     error_response,
     notification,
     read_message,
@@ -50,8 +49,9 @@ class StdioVisit(Visit, kw_only=True, eq=False):
 
     send: Callable[[bytes], None]
 
-    def emit(self, message: bytes) -> None:
+    def emit(self, message: bytes) -> bool:
         self.send(message)
+        return True
 
 
 class StdioSession(Session):
@@ -183,12 +183,13 @@ class StdioServer:
             if self.session is not None:
                 self.session.answered(message)
         elif message.method == "notifications/cancelled":
-            number = encode(read_object(message.params).get("requestId"))
-            listen = self._listens.pop(number, None)
+            wanted = read_object(message.params).get("requestId")
+            listen, visit = named(self._listens, wanted), named(self._visits, wanted)
             if listen is not None:
+                del self._listens[listen.number]
                 self.surface.leave(listen)
-            elif number in self._visits:
-                self.surface.cancel(self._visits[number])
+            elif visit is not None:
+                self.surface.cancel(visit)
 
     def _end(self) -> None:
         """The client is gone: what runs is cancelled, what waits for a person goes on without it."""

@@ -40,7 +40,7 @@ from agent_gate.surfaces.mcp.sealing import Sealer
 from agent_gate.surfaces.mcp.sessions import Session, Sessions
 from agent_gate.surfaces.mcp.streams import Stream
 from agent_gate.surfaces.mcp.subscriptions import Listen, Watches
-from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.visit import Visit, named
 from agent_gate.surfaces.mcp.wire import (
     HANDSHAKE_ERAS,
     HEADER_MISMATCH,
@@ -54,7 +54,6 @@ from agent_gate.surfaces.mcp.wire import (
     Message,
     Params,
     RpcError,
-    encode,
     error_response,
     read_message,
     read_object,
@@ -260,8 +259,7 @@ class McpSurface:
         if not message.method:
             session.answered(message)
         elif message.method == "notifications/cancelled":
-            wanted = encode(read_object(message.params).get("requestId"))
-            visit = session.visits.get(wanted)
+            visit = named(session.visits, read_object(message.params).get("requestId"))
             if visit is not None:
                 self.cancel(visit)
 

@@ -2,6 +2,7 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +15,8 @@ from agent_gate.surfaces.mcp.wire import (
     LOG,
     META_LOG_LEVEL,
     PROGRESS,
+    decode,
+    encode,
     notification,
     request,
 )
@@ -21,6 +24,24 @@ from agent_gate.surfaces.mcp.wire import (
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 NO_BACK = "This client cannot be asked anything while its request runs"
+
+
+Named = TypeVar("Named")
+
+
+def named(by_id: Mapping[bytes, Named], wanted: Json) -> Named | None:
+    """What has the id that a client means, however it wrote it: ids are kept as they came."""
+    found = by_id.get(encode(wanted))
+    if found is None:
+        return next((one for number, one in by_id.items() if means(number, wanted)), None)
+    return found
+
+
+def means(number: bytes, wanted: Json) -> bool:
+    try:
+        return bool(decode(number) == wanted)
+    except msgspec.DecodeError:  # a number out of range
+        return False
 
 
 class AbstractStruct(msgspec.StructMeta, ABCMeta):
@@ -43,8 +64,8 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     call_id: str = ""
 
     @abstractmethod
-    def emit(self, message: bytes) -> None:
-        """Send one message to the client before the answer."""
+    def emit(self, message: bytes) -> bool:
+        """Send one message to the client before the answer; False where this client takes none."""
 
     @property
     def progress_token(self) -> Json:
@@ -74,7 +95,8 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
             raise InvalidArgs(NO_BACK)
         number, answer = self.session.ask()
         try:
-            self.emit(request(number, method, params))
+            if not self.emit(request(number, method, params)):
+                raise InvalidArgs(NO_BACK)
             return await answer
         finally:
             self.session.asked.pop(number, None)
