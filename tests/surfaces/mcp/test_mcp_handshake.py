@@ -1,16 +1,18 @@
 """Clients of the revisions with a handshake: sessions, streams, questions, and calls that go on alone."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp_client import NEWEST, Run, client_of, encode, text_of
-from mcp_small import BERT, Cupboard, caller, small_gate
+from mcp_small import ANNA, BERT, Cupboard, caller, small_gate
 
 from agent_gate.core.call import Result
 from agent_gate.core.ports import Job
+from agent_gate.surfaces.mcp import sessions as sessions_module
 from agent_gate.surfaces.mcp.sessions import IDLE_SECONDS, MOST_PER_CALLER, Session, Sessions
 
 
@@ -175,6 +177,54 @@ def test_a_client_that_lost_its_stream_reads_the_result_from_where_it_stopped(
             again = await client.listen(last=reply.last_id)
             assert await again.events() == events
             assert len(gate.sources.by_key["lab"].jobs) == 1
+
+    run(main())
+
+
+def test_what_is_kept_of_ended_streams_is_bounded_for_all_sessions_of_a_caller(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "MOST_KEPT", 2500)
+
+    async def long(job: Job) -> Any:
+        conversation = job.case.call.conversation
+        assert conversation is not None
+        await conversation.notify("notifications/message", {"level": "info", "data": "began"})
+        return "x" * 1000
+
+    async def main() -> None:
+        async with small_gate(tmp_path, lab(long=long)) as gate, contextlib.AsyncExitStack() as stack:
+            tokens = (BERT, ANNA, ANNA, ANNA)
+            clients = [await stack.enter_async_context(client_of(gate, token=token)) for token in tokens]
+            places = []
+            for client in clients:
+                await client.initialize()
+                reply = await client.call("lab__long")
+                await reply.event()
+                places.append(reply.last_id)
+                await reply.events()
+            again = [await client.listen(last=place) for client, place in zip(clients, places, strict=True)]
+            assert [reply.status for reply in again] == [200, 400, 200, 200]
+            for client in clients:
+                await client.send("DELETE", headers=client.session_headers())
+            assert not gate.surface.sessions._kept
+
+    run(main())
+
+
+def test_a_session_keeps_only_the_last_of_its_streams(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        work = Gated()
+        work.go.set()
+        async with small_gate(tmp_path, lab(slow=work)) as gate, client_of(gate) as client:
+            await client.initialize()
+            places = []
+            for _ in range(sessions_module.MOST_STREAMS + 1):
+                reply = await client.call("lab__slow")
+                await reply.event()
+                places.append(reply.last_id)
+                await reply.events()
+            assert [(await client.listen(last=place)).status for place in places[:2]] == [400, 200]
 
     run(main())
 

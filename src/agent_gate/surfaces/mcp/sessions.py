@@ -21,6 +21,7 @@ SWEEP_SECONDS = 60.0
 MOST_SESSIONS = 10_000
 MOST_PER_CALLER = 1_000
 MOST_STREAMS = 16
+MOST_KEPT = 16 * 1024 * 1024
 MOST_NOTICES = 64
 LONGEST_NUMBER = 18
 STANDALONE = "0"
@@ -85,9 +86,6 @@ class Session:
         self._numbers += 1
         name = f"s{self._numbers}"
         stream = self.streams[name] = Stream(name, prime=self.primes)
-        for old, kept in list(self.streams.items()):
-            if len(self.streams) > MOST_STREAMS and kept.ended:
-                del self.streams[old]
         return stream
 
     def resume(self, last: str) -> tuple[Stream, int] | None:
@@ -122,6 +120,35 @@ def refusal(message: Message) -> str:
     return f"The client did not answer: {str(text or 'no reason given')[:500]}"
 
 
+class Kept:
+    """The ended streams of one caller, the oldest first: a few of each session, and so many bytes of all together."""
+
+    def __init__(self) -> None:
+        self._streams: OrderedDict[Stream, Session] = OrderedDict()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def add(self, session: Session, stream: Stream) -> None:
+        self._streams[stream] = session
+        self._size += stream.size
+        for old in [one for one in session.streams.values() if one in self._streams]:
+            if len(session.streams) > MOST_STREAMS:
+                self._drop(old)
+        while self._size > MOST_KEPT and len(self._streams) > 1:
+            self._drop(next(iter(self._streams)))
+
+    def forget(self, session: Session) -> None:
+        for stream in [one for one in session.streams.values() if one in self._streams]:
+            self._drop(stream)
+
+    def _drop(self, stream: Stream) -> None:
+        session = self._streams.pop(stream)
+        self._size -= stream.size
+        del session.streams[stream.name.decode()]
+
+
 class Sessions:
     """All sessions by id, bounded in number per caller and altogether; the idle ones go first."""
 
@@ -130,6 +157,7 @@ class Sessions:
     ) -> None:
         self._clock, self._joined, self._left = clock, joined, left
         self._all: dict[str, Session] = {}
+        self._kept: dict[str, Kept] = {}
         self._swept = 0.0
 
     def __iter__(self) -> Iterator[Session]:
@@ -167,8 +195,18 @@ class Sessions:
         session.caller = caller
         return session
 
+    def keep(self, session: Session, stream: Stream) -> None:
+        """A request's stream has ended: its client can come back for it for a while."""
+        if session.id in self._all:
+            self._kept.setdefault(session.caller.name, Kept()).add(session, stream)
+
     def end(self, session: Session) -> None:
         if self._all.pop(session.id, None) is not None:
+            kept = self._kept.get(session.caller.name)
+            if kept is not None:
+                kept.forget(session)
+                if not kept:
+                    del self._kept[session.caller.name]
             session.close()
             self._left(session)
 

@@ -34,6 +34,11 @@ class Stream:
         self._wake: asyncio.Future[None] | None = None
 
     @property
+    def size(self) -> int:
+        """How many bytes its events have."""
+        return self._size
+
+    @property
     def watched(self) -> bool:
         return self._wake is not None
 

@@ -288,6 +288,8 @@ class McpSurface:
                 del session.visits[visit.id]
             if visit.stream is not None:
                 visit.finish(body)
+                if session is not None:
+                    self.sessions.keep(session, visit.stream)
             self._under_way.discard(visit)
         return Response(STATUSES.get(code, 200) if code and visit.modern else 200, body)
 
