@@ -1,7 +1,9 @@
 """Streamable HTTP and SSE against servers whose every answer the test writes."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
 
 import msgspec
 import pytest
@@ -741,6 +743,134 @@ def test_a_server_that_goes_away_ends_the_watch() -> None:
                 await watching
 
     run(story())
+
+
+def test_a_stream_of_changes_that_ends_at_once_is_opened_more_and_more_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rests: list[int] = []
+
+    async def rest(_self: object, short: int) -> None:
+        rests.append(short)
+
+    monkeypatch.setattr(watcher.Watcher, "rest", rest)
+
+    async def handler(request: Request) -> None:
+        if not await discovery(request, tools={"listChanged": True}):
+            await request.result({"resultType": "complete"})
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            watching = asyncio.create_task(made.source.watch())
+            await until(lambda: len(rests) >= 5)
+            watching.cancel()
+            assert rests[:5] == [1, 2, 3, 4, 5]
+
+    with_server(handler, story)
+
+
+def test_the_first_resource_that_is_watched_at_a_server_without_other_changes_is_asked_for() -> None:
+    async def handler(request: Request) -> None:
+        if request.rpc == "subscriptions/listen":
+            await request.events(end=False)
+        elif not await discovery(request, resources={"subscribe": True}):
+            await request.result({"resources": [], "resourceTemplates": [], "resultType": "complete"})
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            watching = asyncio.create_task(made.source.watch())
+            for _ in range(5):
+                await asyncio.sleep(0)
+            await made.source.forward("resources/subscribe", {"uri": "a:b"}, None, monotonic() + 5)
+            await until(lambda: upstream.sent("subscriptions/listen"))
+            [listened] = upstream.sent("subscriptions/listen")
+            assert listened.body["params"]["notifications"] == {"resourceSubscriptions": ["a:b"]}
+            watching.cancel()
+
+    with_server(handler, story)
+
+
+def test_a_caller_that_comes_back_to_a_call_that_failed_meanwhile_is_told_at_once() -> None:
+    streams: list[Request] = []
+
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            streams.append(request)
+            await request.events(WHO, end=False)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            first = msgspec.json.decode((await made.call("work", conversation=modern())).body)
+            [parked] = made.source.bridge.parking.waiting.values()
+            streams[-1].writer.transport.abort()
+            await until(lambda: parked.task is not None and parked.task.done())
+            answers = {key: {"action": "accept", "content": {}} for key in first["inputRequests"]}
+            again = {"inputResponses": answers, "requestState": first["requestState"]}
+            async with asyncio.timeout(5):
+                with pytest.raises(OutcomeUnknown):
+                    await made.call("work", conversation=modern(), meta=again)
+
+    with_server(handler, story)
+
+
+def test_a_caller_that_comes_back_to_a_call_that_was_answered_meanwhile_gets_the_answer() -> None:
+    streams: list[Request] = []
+
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            streams.append(request)
+            await request.events(WHO, end=False)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            first = msgspec.json.decode((await made.call("work", conversation=modern())).body)
+            [parked] = made.source.bridge.parking.waiting.values()
+            await streams[-1].more(reply(streams[-1], text("nobody answered, so I chose")))
+            await until(lambda: parked.task is not None and parked.task.done())
+            again = {"inputResponses": {}, "requestState": first["requestState"]}
+            async with asyncio.timeout(5):
+                assert "I chose" in await made.text("work", conversation=modern(), meta=again)
+
+    with_server(handler, story)
+
+
+def test_a_notice_that_an_sse_server_refuses_is_no_error_of_the_loop() -> None:
+    streams: list[Request] = []
+
+    async def handler(request: Request) -> None:
+        answers = {
+            "initialize": {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {}},
+            "tools/list": {"tools": [tool("work")]},
+        }
+        if request.method == "GET":
+            streams.append(request)
+            await request.events(b"event: endpoint\ndata: /messages\n\n", end=False)
+            return
+        await request.send(401 if request.rpc == "notifications/cancelled" else 202)
+        if request.rpc in answers:
+            body = msgspec.json.encode(reply(request, answers[request.rpc]))
+            await streams[-1].more(b"event: message\ndata: " + body + b"\n\n")
+
+    async def story(upstream: Scripted) -> None:
+        reported = reports_of_the_loop()
+        async with connected(url=upstream.url, transport="sse") as made:
+            call = asyncio.create_task(made.call("work"))
+            await until(lambda: upstream.sent("tools/call"))
+            call.cancel()
+            await asyncio.wait([call])
+            link = made.source.connections.main.link
+            await until(lambda: upstream.sent("notifications/cancelled") and len(link.tasks) == 1)
+        gc.collect()
+        assert reported == []
+
+    with_server(handler, story)
+
+
+def reports_of_the_loop() -> list[object]:
+    """What the loop reports from now on, such as exceptions that nobody looked at."""
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
+    return reported
 
 
 def test_the_older_sse_transport_carries_calls_on_its_one_stream() -> None:

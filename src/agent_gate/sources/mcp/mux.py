@@ -188,7 +188,7 @@ class Mux:
     async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None:
         try:
             await self.tell(encode_notification(method, params))
-        except Broken as error:
+        except (Broken, RpcError) as error:
             log.debug("a %s notification was not sent: %s", method, error)
 
     def feed(self, data: bytes) -> None:
@@ -253,7 +253,7 @@ class Mux:
         try:
             # Read here and not before: a request that was just parked has another talk by now.
             await self.tell(await reply_to(message, order.talk if order is not None else None))
-        except Broken as error:
+        except (Broken, RpcError) as error:
             log.debug("the reply to %s was not sent: %s", message.method, error)
 
     def fail(self, reason: str) -> None:

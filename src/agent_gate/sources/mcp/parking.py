@@ -140,7 +140,7 @@ class Parking:
         parked.conversation = conversation
         parked.turn = asyncio.get_running_loop().create_future()
         parked.take(ask.meta.get("inputResponses"))
-        if parked.questions():
+        if parked.questions() or (parked.task is not None and parked.task.done()):
             parked.wake()
         return parked
 

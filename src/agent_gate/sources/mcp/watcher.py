@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from time import monotonic
 
 from agent_gate.core.tool import Json
@@ -19,6 +20,8 @@ IDLE_SECONDS = 30.0
 CHECK_SECONDS = 10.0
 LISTEN_SECONDS = 24 * 3600.0
 RETRY_SECONDS = 1.0
+LONGEST_RETRY = 60.0
+HELD_SECONDS = 20.0
 LIST_KINDS = {
     "tools": "toolsListChanged",
     "prompts": "promptsListChanged",
@@ -118,14 +121,28 @@ class Watcher:
         return self.listening is not None and not self.listening.done()
 
     async def listen(self, session: Session) -> None:
-        """Hold the stream on which a modern server tells of changes; a lost stream may have lost some."""
+        """Hold the stream on which a modern server tells of changes; a lost stream may have lost some.
+
+        Where it ends at once, it is opened more and more seldom.
+        """
+        short = 0
         while True:
+            self.relisten.clear()
             wanted = self.wanted(session)
             if not wanted:
                 await self.relisten.wait()
-            self.relisten.clear()
-            await self.hold(session, wanted)
+                continue
+            began = monotonic()
+            if await self.hold(session, wanted):
+                short = 0 if monotonic() - began > HELD_SECONDS else short + 1
+                await self.rest(short)
             self.changed.set()
+
+    async def rest(self, short: int) -> None:
+        """Wait before the stream is opened again, unless there are new wishes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(RETRY_SECONDS * 2 ** min(short, 16), LONGEST_RETRY)):
+                await self.relisten.wait()
 
     def wanted(self, session: Session) -> dict[str, Json]:
         offered = session.welcome.capabilities
@@ -136,8 +153,9 @@ class Watcher:
         }
         return {**kinds, "resourceSubscriptions": list(self.watched)} if self.watched else kinds
 
-    async def hold(self, session: Session, wanted: Mapping[str, Json]) -> None:
-        """Listen until the stream ends, the wishes change, or the server turns out not to offer it."""
+    async def hold(self, session: Session, wanted: Mapping[str, Json]) -> bool:
+        """Listen until the wishes change, or the stream ends, which is True. A server that does not offer it is not
+        asked again before there are other wishes."""
         order = Order(
             method="subscriptions/listen",
             params={"notifications": wanted},
@@ -148,13 +166,16 @@ class Watcher:
         wish = asyncio.create_task(self.relisten.wait())
         try:
             await asyncio.wait([listening, wish], return_when=asyncio.FIRST_COMPLETED)
-            if listening.done() and isinstance(error := listening.exception(), Broken) and not error.sent:
+            if not listening.done():
+                return False
+            error = listening.exception()
+            if isinstance(error, Broken) and not error.sent:
                 raise error
-            if listening.done() and isinstance(listening.exception(), RpcError):
-                log.debug("%s does not offer subscriptions: %s", self.name, listening.exception())
-                await self.relisten.wait()
-            elif listening.done():
-                await asyncio.sleep(RETRY_SECONDS)
+            if not isinstance(error, RpcError):
+                return True
+            log.debug("%s does not offer subscriptions: %s", self.name, error)
+            await wish
+            return False
         finally:
             wish.cancel()
             listening.cancel()
