@@ -8,8 +8,9 @@ import pytest
 
 from agent_gate.client.bridge import Bridge
 from agent_gate.client.exchange import Address, Http
-from agent_gate.net.http import Response
+from agent_gate.net.http import Response, StreamResponse
 from agent_gate.net.server import Server
+from agent_gate.surfaces.mcp.streams import Stream
 
 GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host"}}
 BAD_GATEWAY = Response(502, b"<html>Bad Gateway</html>", content_type=b"text/html")
@@ -26,8 +27,12 @@ class Proxied:
         self.faults = {}
         self.session = 0
         self.forgets = False
+        self.stream, self.heard = None, 0
 
     def handle(self, request):
+        if request.method == "GET" and request.path != "/ready" and self.stream is not None:
+            self.heard += 1
+            return StreamResponse(200, self.stream.chunks())
         if request.method != "POST":
             return Response(200 if request.path == "/ready" else 405)
         message = json.loads(request.body)
@@ -114,5 +119,23 @@ def test_a_line_that_is_nested_too_deep_is_refused_and_the_next_one_forwarded():
             host.lines.put_nowait(b"[" * 200_000)
             assert (await host.next())["error"]["code"] == -32700
             assert (await host.ask(1, "ping"))["result"] == {}
+
+    asyncio.run(main())
+
+
+def test_a_host_that_says_twice_that_it_is_ready_is_listened_for_once():
+    async def main():
+        async with bridged() as (gateway, host):
+            gateway.stream = Stream("0")
+            for number in 1, 2:
+                host.lines.put_nowait(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+                async with asyncio.timeout(5):
+                    while gateway.heard < number:
+                        await asyncio.sleep(0.001)
+            listening = [task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_listen"]
+            assert len(listening) == 1
+            gateway.stream.put(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+            assert (await host.next())["method"] == "notifications/tools/list_changed"
+            gateway.stream.end()
 
     asyncio.run(main())

@@ -101,11 +101,12 @@ class Bridge:
         self._running: dict[str, Running] = {}
         self._cancelled: set[str] = set()
         self._others: asyncio.Queue[Message] = asyncio.Queue()
-        self._background: list[asyncio.Task[None]] = []
+        self._forwarding: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
 
     async def run(self, source: "asyncio.Queue[bytes | None]") -> None:
         """Forward until the host closes its end."""
-        self._background.append(asyncio.create_task(self._forward_others()))
+        self._forwarding = asyncio.create_task(self._forward_others())
         while (line := await source.get()) is not None:
             if line.strip():
                 await self._take(line)
@@ -124,7 +125,11 @@ class Bridge:
             task.add_done_callback(lambda _: self._running.pop(key, None))
         elif message.method == "notifications/initialized":
             await self._pass_on(message)
-            self._background.append(asyncio.create_task(self._listen()))
+            if (
+                self._listening is not None
+            ):  # a second greeting: two listeners would take the stream from each other
+                self._listening.cancel()
+            self._listening = asyncio.create_task(self._listen())
         elif message.method != "notifications/cancelled" or self._cancel(message):
             self._others.put_nowait(message)
 
@@ -346,6 +351,10 @@ class Bridge:
 
     async def _listen(self) -> None:
         """The stream on which the gateway speaks by itself, opened again whenever it ends."""
+        with suppress(Distrusted):  # the host hears of it with its next request
+            await self._keep_listening()
+
+    async def _keep_listening(self) -> None:
         events, pause = Events(), FIRST_PAUSE
         while self._session is not None:
             session = self._session
@@ -386,8 +395,9 @@ class Bridge:
         running = [one.task for one in self._running.values()]
         if running:
             await asyncio.wait(running, timeout=LINGER_SECONDS)
-        for task in [*running, *self._background]:
-            task.cancel()
+        for task in [*running, self._forwarding, self._listening]:
+            if task is not None:
+                task.cancel()
         if self._session is not None:
             with suppress(NotReached, Broken, Distrusted, TimeoutError):
                 async with asyncio.timeout(0.5):
