@@ -209,6 +209,48 @@ def test_a_person_accepts_what_was_shown_and_not_what_the_server_made_of_it_sinc
     asyncio.run(main())
 
 
+BENIGN = Traits(read_only=True, idempotent=True, trusted=True)
+CAUTIOUS = Traits(destructive=True, open_world=True)
+
+
+@pytest.mark.parametrize(("before", "after"), [(BENIGN, CAUTIOUS), (CAUTIOUS, BENIGN), (BENIGN, BENIGN)])
+def test_a_held_tool_is_what_was_accepted_under_the_settings_of_today(settings, before, after):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            shop = Shop("shop", Definition(name="search", traits=before, record="behind", timeout=5))
+            supervisor = await supervised(store, plan(shop, hold_changes=True))
+            await shop.connected.wait()
+            now = Definition(name="search", description="new", traits=after, record="behind", timeout=60)
+            await supervisor.announce("shop", [now])
+            served = supervisor.catalog.find("shop__search").definition
+            assert (served.description, served.timeout) == ("", 60)
+            assert served.traits == (BENIGN if before == after else CAUTIOUS)
+            assert served.record == ("behind" if before == after else "await")
+            await supervisor.stop()
+
+    asyncio.run(main())
+
+
+def test_what_the_operator_says_of_a_tool_counts_also_for_what_is_accepted_later(settings):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            shop = Shop("shop", Definition(name="search", timeout=1))
+            supervisor = await supervised(store, plan(shop, hold_changes=True))
+            await shop.connected.wait()
+            await supervisor.announce("shop", [Definition(name="search", timeout=2, traits=BENIGN)])
+            changed = Definition(name="search", description="new", timeout=3, traits=BENIGN)
+            await supervisor.announce("shop", [changed])
+            assert supervisor.catalog.find("shop__search").traits == BENIGN
+            said = Definition(name="search", description="new", timeout=4, traits=CAUTIOUS)
+            await supervisor.announce("shop", [said])
+            [shown] = supervisor.changes()
+            assert supervisor.accept("shop", "search", shown.pin)
+            assert supervisor.catalog.find("shop__search").definition == said
+            await supervisor.stop()
+
+    asyncio.run(main())
+
+
 def test_the_command_that_accepts_a_change_can_be_copied_whatever_the_tool_is_called():
     change = {
         "source": "far",

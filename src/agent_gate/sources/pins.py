@@ -2,12 +2,12 @@
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from agent_gate.core.ports import Plan
-from agent_gate.core.tool import Definition
+from agent_gate.core.tool import Definition, Traits
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Statement, Store
 
@@ -57,6 +57,21 @@ def pretty(definition: Definition) -> list[str]:
 
 def diff(before: Definition, after: Definition) -> str:
     return "\n".join(difflib.unified_diff(pretty(before), pretty(after), "accepted", "now", lineterm=""))
+
+
+def held(accepted: Definition, now: Definition) -> Definition:
+    """What was accepted, as the operator wants it served now. Of the traits, which are in part the server's word, both
+    must agree on what is benign."""
+    before, after = accepted.traits, now.traits
+    traits = Traits(
+        read_only=before.read_only and after.read_only,
+        destructive=before.destructive or after.destructive,
+        idempotent=before.idempotent and after.idempotent,
+        open_world=before.open_world or after.open_world,
+        trusted=before.trusted and after.trusted,
+    )
+    ahead = traits.read_only and traits.trusted
+    return replace(accepted, traits=traits, timeout=now.timeout, record=now.record if ahead else "await")
 
 
 class Pins:
@@ -112,16 +127,19 @@ class Pins:
             self._write(key, now)
             return definition
         if pin.accepted.pin() == definition.pin():
-            if pin.pending is not None:
-                pin.pending = pin.changed_at = None
+            if pin != Pin(definition):
+                self._pins[key] = Pin(definition)
                 self._write(key, now)
             return definition
         if pin.pending is None or pin.pending.pin() != definition.pin():
-            pin.pending, pin.changed_at = definition, now
+            pin.changed_at = now
+        if pin.pending != definition:
+            pin.pending = definition
             self._write(key, now)
         if plan.hold_changes:
             self._held.add(plan.source.key)
-            return pin.accepted
+            return held(pin.accepted, definition)
+        self._held.discard(plan.source.key)
         return definition
 
     def changes(self) -> list[Change]:
