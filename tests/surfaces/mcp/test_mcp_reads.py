@@ -77,6 +77,49 @@ def test_what_a_rule_denies_is_not_listed_and_not_read(tmp_path: Path, run: Run)
     run(main())
 
 
+COMPLETIONS = (
+    ({"type": "ref/prompt", "name": "lab__curse"}, {"type": "ref/prompt", "name": "lab__greet"}),
+    ({"type": "ref/resource", "uri": "lab://secret/{x}"}, {"type": "ref/resource", "uri": "lab://a"}),
+)
+
+
+@pytest.mark.parametrize(("secret", "free"), COMPLETIONS, ids=["prompt", "resource"])
+def test_what_a_rule_denies_is_not_completed(tmp_path: Path, run: Run, secret: Any, free: Any) -> None:
+    async def main() -> None:
+        source = lab()
+        source.answers["completion/complete"] = {"completion": {"values": ["plans.txt"]}}
+        async with small_gate(tmp_path, source, rules=DENIED) as gate, client_of(gate) as client:
+            argument = {"name": "x", "value": ""}
+            refused = await client.ask("completion/complete", ref=secret, argument=argument)
+            assert refused.error["data"]["code"] == "FORBIDDEN"
+            assert source.forwarded == []
+            completed = await client.ask("completion/complete", ref=free, argument=argument)
+            assert completed.result["completion"]["values"] == ["plans.txt"]
+
+    run(main())
+
+
+def test_changes_of_what_a_rule_denies_are_not_told(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        source, secret = lab(), "lab://secret/b"
+        async with small_gate(tmp_path, source, rules=DENIED) as gate, client_of(gate) as client:
+            wanted = {"resourceSubscriptions": [secret, "lab://a"]}
+            modern = await client.modern("subscriptions/listen", notifications=wanted)
+            assert (await modern.event())["method"] == "notifications/subscriptions/acknowledged"
+            await client.initialize()
+            own = await client.listen()
+            refused = await client.ask("resources/subscribe", uri=secret)
+            assert refused.error["data"]["code"] == "FORBIDDEN"
+            assert (await client.ask("resources/subscribe", uri="lab://a")).result == {}
+            for uri in secret, "lab://a":
+                source.announce("notifications/resources/updated", uri=uri)
+            for stream in own, modern:
+                assert (await stream.event())["params"]["uri"] == "lab://a"
+            assert {params["uri"] for _, params in source.forwarded} == {"lab://a"}
+
+    run(main())
+
+
 def test_a_read_that_no_rule_names_waits_for_a_person(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         source = lab()

@@ -10,7 +10,7 @@ from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, UpstreamError
 from agent_gate.surfaces.mcp import render
 from agent_gate.surfaces.mcp.lists import listed
-from agent_gate.surfaces.mcp.reading import Reading
+from agent_gate.surfaces.mcp.reading import Reading, denied
 from agent_gate.surfaces.mcp.templates import fits
 from agent_gate.surfaces.mcp.visit import Visit
 from agent_gate.surfaces.mcp.wire import (
@@ -141,6 +141,10 @@ class Contexts:
         params = {**params, "name": prompt.entry["name"]}
         return await self._reading.read(visit, prompt.source, "prompts/get", params)
 
+    def hides(self, caller: Caller, source: ContextSource, uri: str) -> bool:
+        """Whether a rule denies the caller to read this resource."""
+        return self._reading.hidden(caller, source, "resources/read", {"uri": uri})
+
     async def complete(self, visit: Visit, params: dict[str, Any]) -> bytes:
         ref = params.get("ref")
         if not isinstance(ref, dict):
@@ -149,10 +153,14 @@ class Contexts:
         if ref.get("type") == "ref/prompt":
             prompt = self.prompt(visit.caller, ref.get("name"))
             source, params = prompt.source, {**params, "ref": {**ref, "name": prompt.entry["name"]}}
+            hidden = self._reading.hidden(visit.caller, source, "prompts/get", {"name": prompt.entry["name"]})
         else:
             source = self.owner(visit.caller, ref.get("uri"))
+            hidden = source is not None and self.hides(visit.caller, source, ref["uri"])
         if source is None:
             raise RpcError(INVALID_PARAMS, f"Unknown resource template: {str(ref.get('uri'))[:200]}")
+        if hidden:
+            raise denied(modern=visit.modern)
         body = await self.forward(visit, source, "completion/complete", params)
         return render.cleaned(body, modern=visit.modern)
 

@@ -146,12 +146,17 @@ class Notices:
                 listener.hear(method, {})
 
     def updated(self, source: ContextSource, params: Mapping[str, Json]) -> None:
-        """A resource changed: told to those who subscribed to it, if it is this source's for them."""
+        """A resource changed: told to those who subscribed to it, if it is this source's and no rule denies it to them."""
         uri = params.get("uri")
         if not isinstance(uri, str):
             return
         for listener in tuple(self._listeners):
-            if listener.wants(RESOURCE_UPDATED, uri) and source in self._contexts.seen(listener.caller):
+            caller = listener.caller
+            if (
+                listener.wants(RESOURCE_UPDATED, uri)
+                and source in self._contexts.seen(caller)
+                and not self._contexts.hides(caller, source, uri)
+            ):
                 listener.hear(RESOURCE_UPDATED, {"uri": uri})
 
 

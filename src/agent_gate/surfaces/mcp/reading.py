@@ -11,6 +11,7 @@ from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import (
     DependencyUnavailable,
+    Forbidden,
     GatewayError,
     Internal,
     InvalidArgs,
@@ -91,6 +92,10 @@ def still_asked(pending: Pending) -> DependencyUnavailable:
     return DependencyUnavailable(
         f"{WAITS} {pending.call_id}", retry_after=RETRY_AFTER, details={"call": pending.call_id}
     )
+
+
+def denied(*, modern: bool) -> RpcError:
+    return protocol_error(Forbidden("Denied by policy"), modern=modern)
 
 
 def protocol_error(error: GatewayError, *, modern: bool) -> RpcError:

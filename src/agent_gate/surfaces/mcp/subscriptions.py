@@ -10,6 +10,7 @@ from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
 from agent_gate.surfaces.mcp.contexts import SECONDS, Contexts
 from agent_gate.surfaces.mcp.notices import Listener
+from agent_gate.surfaces.mcp.reading import denied
 from agent_gate.surfaces.mcp.visit import Visit
 from agent_gate.surfaces.mcp.wire import (
     INVALID_PARAMS,
@@ -96,6 +97,8 @@ class Watches:
         if source is None:
             code = INVALID_PARAMS if visit.modern else RESOURCE_NOT_FOUND
             raise RpcError(code, f"Resource not found: {uri[:200]}", {"uri": uri})
+        if self._contexts.hides(visit.caller, source, uri):
+            raise denied(modern=visit.modern)
         place = source.key, uri
         self._watchers.setdefault(place, set()).add(watcher)
         self._places.setdefault(watcher, set()).add(place)
