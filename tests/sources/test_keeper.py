@@ -221,3 +221,44 @@ def test_a_source_that_raises_what_nobody_expects_again_and_again_is_left_in_pea
         await ended(life)
 
     asyncio.run(main())
+
+
+class Watched(Shed):
+    """A source that counts how often it was asked whether somebody watches it."""
+
+    def __init__(self):
+        super().__init__()
+        self.may_connect.set()
+        self.looks, self.has_watchers, self.ends = 0, True, asyncio.Event()
+
+    @property
+    def watched(self):
+        self.looks += 1
+        return self.has_watchers
+
+    async def watch(self):
+        await self.ends.wait()
+        self.ends.clear()
+
+
+def test_a_source_on_demand_stays_connected_as_long_as_somebody_watches_it(monkeypatch):
+    monkeypatch.setattr(keeper_module, "IDLE_SECONDS", 0.001)
+
+    async def main():
+        source = Watched()
+        plan = Plan(source=source, settings=None, on_demand=True)
+        keeper = Keeper(plan, SystemClock(), lambda *_: None, known=True)
+        running = asyncio.create_task(keeper.run())
+        async with asyncio.timeout(10):
+            for _ in range(2):
+                while source.looks < 5:
+                    await asyncio.sleep(0.001)
+                assert keeper.state().status is Status.READY
+                source.ends.set()
+                source.looks = 0
+            source.has_watchers = False
+            while keeper.state().status is not Status.IDLE:
+                await asyncio.sleep(0.001)
+        running.cancel()
+
+    asyncio.run(main())

@@ -96,7 +96,7 @@ class Keeper:
 
     async def _live(self) -> None:
         while True:
-            if self.plan.on_demand and self._known and not self._waiting:
+            if self.plan.on_demand and self._known and not self._waiting and not self._watched:
                 self._move(Status.IDLE)
                 await self._wanted.wait()
             self._wanted.clear()
@@ -131,6 +131,11 @@ class Keeper:
                 if not self.plan.on_demand:
                     self._publish(self.plan, None, False)
 
+    @property
+    def _watched(self) -> bool:
+        """Whether somebody waits for what the source tells by itself, for which it must stay connected."""
+        return bool(getattr(self.plan.source, "watched", False))
+
     async def _watch(self) -> None:
         if not self.plan.on_demand:
             await self.plan.source.watch()
@@ -139,7 +144,11 @@ class Keeper:
         try:
             while not watching.done():
                 await asyncio.wait({watching}, timeout=min(IDLE_SECONDS / 10, 30.0))
-                if not self._running and self._clock.monotonic() - self._used > IDLE_SECONDS:
+                if (
+                    not self._running
+                    and not self._watched
+                    and self._clock.monotonic() - self._used > IDLE_SECONDS
+                ):
                     return
             watching.result()
         finally:

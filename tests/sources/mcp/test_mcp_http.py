@@ -790,6 +790,29 @@ def test_the_first_resource_that_is_watched_at_a_server_without_other_changes_is
     with_server(handler, story)
 
 
+def test_a_server_on_demand_is_asked_again_to_watch_what_it_may_have_forgotten() -> None:
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            await request.result({})
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url, connect="on-demand") as made:
+            for method in "subscribe", "subscribe", "unsubscribe":
+                uri = "a:b" if method == "subscribe" and not made.source.watched else "a:c"
+                await made.source.forward(f"resources/{method}", {"uri": uri}, None, monotonic() + 5)
+            assert made.source.watched
+            await made.source.connections.close()
+            await made.source.connect()
+            asked = [request.body["params"]["uri"] for request in upstream.sent("resources/subscribe")]
+            assert asked == ["a:b", "a:c", "a:b"]
+            await made.source.connections.close()
+            with pytest.raises(DependencyUnavailable):
+                await made.source.forward("resources/unsubscribe", {"uri": "a:b"}, None, monotonic() + 5)
+            assert not made.source.watched
+
+    with_server(handler, story)
+
+
 def test_a_caller_that_comes_back_to_a_call_that_failed_meanwhile_is_told_at_once() -> None:
     streams: list[Request] = []
 

@@ -25,6 +25,7 @@ from agent_gate.sources.mcp.clean import MAX_TITLE, clean
 from agent_gate.sources.mcp.connections import Connections
 from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error
 from agent_gate.sources.mcp.headers import param_headers
+from agent_gate.sources.mcp.link import Order
 from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.shape import shape_of, without_reserved
@@ -39,6 +40,7 @@ CONTEXT_NOTICES = {
     "resources": "notifications/resources/list_changed",
     "resourceTemplates": "notifications/resources/list_changed",
 }
+SETTLED = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 Listener = Callable[[str, Mapping[str, Json]], None]
 
 
@@ -82,6 +84,7 @@ class McpSource:
         try:
             session = await self.connections.open()
             await self.list(session)
+            await self.watch_again(session)
         except FAILURES as error:
             await self.connections.close()
             raise connect_error(error, self.title) from None
@@ -99,6 +102,24 @@ class McpSource:
         for left_out in set(tools.excluded) - set(self.tools.excluded):
             log.warning("%s: tool %s is left out: %s", self.key, left_out.name, left_out.reason)
         self.tools, self.context = tools, await list_context(session, deadline)
+
+    @property
+    def watched(self) -> bool:
+        """Whether some agent is subscribed to one of the resources."""
+        return bool(self.watcher.watched)
+
+    async def watch_again(self, session: Session) -> None:
+        """Subscribe anew at a server on demand: that it was away is not seen in the catalog, so nobody else does."""
+        if session.modern or self.settings.connect != "on-demand":
+            return
+        deadline = self.clock.monotonic() + LIST_SECONDS
+        for uri in list(self.watcher.watched):
+            try:
+                await session.send(
+                    Order(method="resources/subscribe", params={"uri": uri}, deadline=deadline)
+                )
+            except RpcError as error:
+                log.info("%s: %s is not watched any more: %s", self.key, uri[:200], error.message)
 
     async def refresh(self) -> bool:
         """List again after a change notice, and announce the tools if they differ. False where the server cannot now."""
@@ -193,6 +214,8 @@ class McpSource:
     ) -> bytes:
         plain, meta = split_params(params)
         main = self.connections.main
+        if method == "resources/unsubscribe":
+            self.watcher.wish(str(plain.get("uri")), wanted=False)
         if main is not None and main.modern and self.settle_here(method, plain):
             return b"{}"
         ask = Ask(
@@ -200,6 +223,8 @@ class McpSource:
         )
         try:
             body = await self.deliver(ask)
+            if method == "resources/subscribe":
+                self.watcher.wish(str(plain.get("uri")), wanted=True)
             return without_reserved(body, shape_of(body))
         except FAILURES as error:
             raise call_error(error, self.title, method) from None
@@ -208,11 +233,9 @@ class McpSource:
         """Requests that the modern era has no more: they become settings of what is sent later."""
         if method == "logging/setLevel":
             self.bridge.log_level = clean(params.get("level"), MAX_TITLE) or self.bridge.log_level
-        elif method in ("resources/subscribe", "resources/unsubscribe"):
-            self.watcher.wish(str(params.get("uri")), wanted=method == "resources/subscribe")
-        else:
-            return False
-        return True
+        elif method == "resources/subscribe":
+            self.watcher.wish(str(params.get("uri")), wanted=True)
+        return method in SETTLED
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         self.listeners.append(listener)

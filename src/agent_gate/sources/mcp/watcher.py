@@ -183,8 +183,10 @@ class Watcher:
 
     def wish(self, uri: str, *, wanted: bool) -> None:
         """Hear of one resource's changes, or no longer; the stream is opened anew with the wishes."""
+        if wanted == (uri in self.watched):
+            return
         if wanted:
             self.watched[uri] = None
         else:
-            self.watched.pop(uri, None)
+            del self.watched[uri]
         self.relisten.set()
