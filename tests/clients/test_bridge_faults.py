@@ -139,3 +139,40 @@ def test_a_host_that_says_twice_that_it_is_ready_is_listened_for_once():
             gateway.stream.end()
 
     asyncio.run(main())
+
+
+DEEP = b"[" * 3000 + b"]" * 3000
+
+
+def events(*messages):
+    async def chunks():
+        for message in messages:
+            yield b"data: " + message + b"\n\n"
+
+    return StreamResponse(200, chunks())
+
+
+@pytest.mark.parametrize("shape", [b'{"id":1,"result":%b}', b'{"result":%b, "id": 1}'])
+def test_an_answer_that_is_nested_too_deep_to_be_read_reaches_the_host(shape):
+    async def main():
+        async with bridged() as (gateway, host):
+            gateway.faults["tools/call"] = [events(b'"a result that is no message"', shape % DEEP)]
+            host.lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}')
+            async with asyncio.timeout(5):
+                assert await host.written.get() == b'"a result that is no message"'
+                assert await host.written.get() == shape % DEEP
+            assert (await host.ask(2, "ping"))["result"] == {}
+
+    asyncio.run(main())
+
+
+def test_a_list_that_is_nested_too_deep_to_be_read_reaches_the_host():
+    async def main():
+        async with bridged() as (gateway, host):
+            listed = b'{"jsonrpc":"2.0","id":1,"result":{"x-mcp-header":%b}}' % DEEP
+            gateway.faults["tools/list"] = [Response(200, listed)]
+            host.lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+            async with asyncio.timeout(5):
+                assert await host.written.get() == listed
+
+    asyncio.run(main())

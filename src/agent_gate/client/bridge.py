@@ -16,7 +16,17 @@ from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
 from agent_gate.client.exchange import Answer, Broken, Distrusted, Events, Http, NotReached
-from agent_gate.client.messages import Message, Mirrors, error, mirrored, mirrors, read, routing, with_key
+from agent_gate.client.messages import (
+    Message,
+    Mirrors,
+    error,
+    mirrored,
+    mirrors,
+    outline,
+    read,
+    routing,
+    with_key,
+)
 
 ACCEPT = "application/json, text/event-stream"
 INTERNAL, UNREACHABLE, PARSE_ERROR = -32603, -32000, -32700
@@ -295,12 +305,12 @@ class Bridge:
     def _learn(self, message: Message, answer: Answer, body: bytes) -> None:
         """Keep what later requests need: the session, and which arguments are repeated in headers."""
         if message.method == "initialize" and b'"result"' in body:
-            result = json.loads(body).get("result", {})
+            result = result_in(body)
             self._session = answer.headers.get("mcp-session-id")
             self._revision = result.get("protocolVersion")
             self._capabilities = result.get("capabilities", {})
         elif message.method == "tools/list" and b"x-mcp-header" in body:
-            self._mirrors |= mirrors(json.loads(body).get("result", {}).get("tools"))
+            self._mirrors |= mirrors(result_in(body).get("tools"))
 
     async def _renew(self, old: str | None) -> None:
         """Open a session again with the host's own greeting, once for everyone who finds the old one gone."""
@@ -413,8 +423,13 @@ def answers(data: bytes, wanted: str) -> bool:
     """Whether a message of a stream is the answer to the request with that id."""
     if b'"result"' not in data and b'"error"' not in data:
         return False
-    body = json.loads(data)
-    return "method" not in body and json.dumps(body.get("id")) == wanted
+    said = outline(data)
+    return "method" not in said and json.dumps(said.get("id")) == wanted
+
+
+def result_in(body: bytes) -> Mapping[str, Any]:
+    result = outline(body).get("result")
+    return result if isinstance(result, dict) else {}
 
 
 def refused(message: Message, status: int, body: bytes) -> bytes:

@@ -235,13 +235,16 @@ class Events:
 
     def __init__(self) -> None:
         self.last = ""
-        self._rest = b""
+        self._rest: list[bytes] = []
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The data of every event that `piece` completes."""
-        lines = (self._rest + piece).split(b"\n")
-        self._rest = lines.pop()
+        self._rest.append(piece)
+        if b"\n" not in piece:
+            return []
+        lines = b"".join(self._rest).split(b"\n")
+        self._rest = [lines.pop()]
         return [data for line in lines if (data := self._line(line.rstrip(b"\r")))]
 
     def _line(self, line: bytes) -> bytes:

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 MODERN = "io.modelcontextprotocol/protocolVersion"
@@ -146,6 +147,25 @@ def member(raw: bytes, at: int, key: str) -> int | None:
         here = skip_space(raw, skip_value(raw, value))
         here = skip_space(raw, here + 1) if raw[here : here + 1] == b"," else here
     return found
+
+
+def outline(raw: bytes) -> Mapping[str, Any]:
+    """The members of a message; of one that is nested too deep to be read, those that say what it is."""
+    with suppress(ValueError):
+        try:
+            body = json.loads(raw)
+        except RecursionError:
+            body = named(raw, "id", "method")
+        if isinstance(body, dict):
+            return body
+    return {}
+
+
+def named(raw: bytes, *keys: str) -> dict[str, Any]:
+    """Some members of an object, whatever the others are."""
+    start = skip_space(raw, 0)
+    places = {key: member(raw, start, key) for key in keys}
+    return {key: json.loads(raw[at : skip_value(raw, at)]) for key, at in places.items() if at is not None}
 
 
 def skip_space(raw: bytes, at: int) -> int:
