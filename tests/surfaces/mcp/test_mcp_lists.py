@@ -493,3 +493,20 @@ def test_a_mode_resumes_what_its_tool_left_waiting(tmp_path: Path, run: Run) -> 
 )
 def test_whether_a_uri_fits_a_template(template: str, uri: str, fitting: bool) -> None:
     assert fits(template, uri) is fitting
+
+
+def test_a_uri_that_would_have_to_be_kept_is_not_endless(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        attic = Cupboard("attic")
+        attic.context = {"resourceTemplates": [{"uriTemplate": "attic://{x}", "name": "t"}]}
+        async with small_gate(tmp_path, attic) as gate, client_of(gate) as client:
+            long = "attic://" + "x" * 10_000
+            wanted = {"resourceSubscriptions": [long]}
+            refused = await client.modern("subscriptions/listen", notifications=wanted)
+            assert (refused.status, refused.error["code"]) == (400, -32602)
+            await client.initialize()
+            assert (await client.ask("resources/subscribe", uri=long)).error["code"] == -32602
+            assert (await client.ask("resources/subscribe", uri="attic://x")).result == {}
+            assert attic.forwarded == [("resources/subscribe", {"uri": "attic://x"})]
+
+    run(main())

@@ -35,6 +35,7 @@ Place = tuple[str, str]
 """A source's key, and the URI of one of its resources."""
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 MOST_URIS = 1_000
+LONGEST_URI = 8 * 1024
 
 
 class Listen:
@@ -52,6 +53,8 @@ class Listen:
             raise RpcError(
                 INVALID_PARAMS, f"Invalid params: resourceSubscriptions takes up to {MOST_URIS} URIs"
             )
+        for uri in uris:
+            check_length(uri)
         self.caller, self.mode, self.number, self._emit = caller, mode, number, emit
         self.proof = b""
         self.uris = frozenset(uris)
@@ -78,6 +81,15 @@ class Listen:
     def goodbye(self) -> bytes:
         """The answer that ends the stream on purpose."""
         return response(self.number, b'{"resultType":"complete",%b}' % self._stamp)
+
+
+def check_length(uri: str) -> None:
+    """A template fits URIs of any length, and what is watched is kept."""
+    if len(uri) > LONGEST_URI:
+        raise RpcError(
+            INVALID_PARAMS,
+            f"Invalid params: a URI that is subscribed to has at most {LONGEST_URI} characters",
+        )
 
 
 class Watches:
@@ -158,6 +170,7 @@ class Watches:
         if session is None or not isinstance(uri, str):
             raise RpcError(INVALID_REQUEST, "A subscription needs a session and a uri; send initialize first")
         if uri not in session.watching:
+            check_length(uri)
             if len(session.watching) >= MOST_URIS:
                 raise RpcError(
                     INVALID_PARAMS,
