@@ -31,15 +31,39 @@ def run(gate, *words, typed=None, columns="100"):
     return done.returncode, done.stdout, done.stderr
 
 
+def newest(gate):
+    """The id of the newest open question, as the list shows it."""
+    return gate.admin.get("/api/approvals")[-1]["id"][-8:]
+
+
+def on_a_terminal(gate, *words, typed):
+    """What the command says to somebody who types, and its exit code."""
+    ours, theirs = os.openpty()
+    os.write(ours, typed.encode())
+    done = subprocess.run(
+        [COMMAND, *words],
+        cwd=gate.folder,
+        env={"PATH": os.environ["PATH"], "COLUMNS": "100", "LC_ALL": "C.UTF-8"},
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    os.close(ours)
+    os.close(theirs)
+    return done.returncode, done.stdout, done.stderr
+
+
 def test_the_whole_story_in_the_terminal(start, api):
     gate = start()
     first = light(gate).json["call"]
     code, shown, _ = run(gate, "approvals", "list")
     assert code == 0
     assert "ha_call_service(light.turn_on, light.bedroom)" in shown
-    code, _, complaint = run(gate, "approvals", "approve", "--last", "--for", "session")
+    code, _, complaint = run(gate, "approvals", "approve", newest(gate), "--for", "session")
     assert (code, "belongs to no session" in complaint) == (4, True)
-    assert run(gate, "approvals", "approve", "--last", "--for", "hour")[0] == 0
+    assert run(gate, "approvals", "approve", newest(gate), "--for", "hour")[0] == 0
     assert outcome(gate, first).status == 200
     assert "Approved for one hour by operator on terminal" in run(gate, "approvals", "show", first)[1]
     assert light(gate, wait=5).status == 200
@@ -49,7 +73,7 @@ def test_the_whole_story_in_the_terminal(start, api):
     assert third.status == 202
     gate.kill()
     gate.start()
-    assert run(gate, "approvals", "approve", "--last")[0] == 0
+    assert run(gate, "approvals", "approve", newest(gate))[0] == 0
     assert outcome(gate, third.json["call"]).status == 200
     code, _, complaint = run(
         gate, "approvals", "deny", json.loads(run(gate, "approvals", "list", "--all", "--json")[1])[0]["id"]
@@ -59,10 +83,36 @@ def test_the_whole_story_in_the_terminal(start, api):
     assert len(reached(api)) == 3
 
 
+@pytest.mark.parametrize("words", [(), ("--last",)])
+def test_a_yes_that_names_no_question_is_shown_what_it_is_for(start, api, words):
+    gate = start()
+    call = light(gate).json["call"]
+    code, _, complaint = run(gate, "approvals", "approve", *words)
+    assert (code, "what you approve is what you saw" in complaint) == (4, True)
+    code, _, shown = on_a_terminal(gate, "approvals", "approve", *words, typed="n\n")
+    assert (code, "entity_id = " in shown, "Nothing was answered" in shown) == (1, True, True)
+    assert gate.story(call) == ["pending"]
+    assert reached(api) == []
+    code, said, _ = on_a_terminal(gate, "approvals", "approve", *words, typed="y\n")
+    assert (code, said) == (0, "approved: ha_call_service(light.turn_on, light.bedroom)\n")
+    assert outcome(gate, call).status == 200
+
+
+def test_an_id_that_the_next_question_might_share_answers_nothing(start, api):
+    """The beginning of an id is the time at which it was asked."""
+    gate = start()
+    light(gate)
+    [approval] = gate.admin.get("/api/approvals")
+    for part in (approval["id"][:8], approval["id"][-2:]):
+        assert run(gate, "approvals", "approve", part)[0] == 4
+    assert reached(api) == []
+    assert run(gate, "approvals", "approve", approval["id"][-8:])[0] == 0
+
+
 def test_a_grant_of_somebody_whom_the_rule_no_longer_asks_does_not_count(start, api):
     gate = start()
     light(gate)
-    assert run(gate, "approvals", "approve", "--last", "--for", "always")[0] == 0
+    assert run(gate, "approvals", "approve", newest(gate), "--for", "always")[0] == 0
     until(lambda: light(gate).status == 200)
     rules = gate.folder / "permissions.yaml"
     rules.write_text('rules: [{pattern: "ha_*", action: ask, approvers: [ann]}]\n')

@@ -38,10 +38,10 @@ def test_a_deno_script_calls_tools_and_waits_for_a_person(tmp_path):
                     env=env, cwd=str(tmp_path),
                 )
             )  # fmt: skip
-            while not await asyncio.to_thread(gateway.waiting):
+            while not (waiting := await asyncio.to_thread(gateway.waiting)):
                 assert not script.done(), script.result()
                 await asyncio.sleep(0.05)
-            await asyncio.to_thread(gateway.operator, "approve", "--last")
+            await asyncio.to_thread(gateway.operator, "approve", waiting[-1]["id"])
             done = await script
             assert done.code == 0, done.err
             said = json.loads(done.out)

@@ -19,6 +19,7 @@ from agent_gate.store.statement import Conflict, Statement, Store
 
 log = logging.getLogger("agent_gate.approvals")
 Listener = Callable[[Approval], None]
+SHORT = 8
 
 
 class Inbox:
@@ -86,15 +87,18 @@ class Inbox:
         )
         return approval_of(rows[0]) if rows else None
 
-    async def find(self, prefix: str) -> Approval:
-        """The one approval whose id starts (or ends) so, open ones first, as people type it."""
-        matches = [a for a in self._open.values() if a.id.startswith(prefix) or a.id.endswith(prefix)]
+    async def find(self, ident: str) -> Approval:
+        """The approval of that id; of an open one its last eight characters will do, as people type it.
+
+        Ids begin with the time, so what is asked next begins alike; fewer at the end could be hit by chance.
+        """
+        matches = [a for a in self._open.values() if len(ident) >= SHORT and a.id.endswith(ident)]
         if len(matches) == 1:
             return matches[0]
-        exact = await self.get(prefix) if not matches else None
+        exact = await self.get(ident) if not matches else None
         if exact is None:
             said = "more than one open approval" if matches else "no approval"
-            raise InvalidArgs(f"There is {said} with the id {prefix[:40]}. See `agent-gate approvals list`")
+            raise InvalidArgs(f"There is {said} with the id {ident[:40]}. See `agent-gate approvals list`")
         return exact
 
     async def history(self, limit: int = 100, before: float | None = None) -> list[Approval]:

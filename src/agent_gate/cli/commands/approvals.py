@@ -43,9 +43,17 @@ def card(a: dict[str, Any]) -> str:
     return "\n".join(out)
 
 
-def wanted(client: AdminClient, approval_id: str | None, last: bool) -> str:
+def wanted(client: AdminClient, approval_id: str | None, last: bool, verdict: str) -> str | None:
+    """The question to answer; None where a person who saw it does not want to approve it after all.
+
+    What is open may have changed since they looked, so a yes without an id is shown what it is for.
+    """
     if approval_id is not None:
         return approval_id
+    if verdict == "approve" and not sys.stdin.isatty():
+        raise InvalidArgs(
+            "Name the question by its id, so that what you approve is what you saw. See `agent-gate approvals list`"
+        )
     open_now = client.get("/api/approvals")
     if not open_now:
         raise InvalidArgs("Nothing waits for you.")
@@ -53,17 +61,25 @@ def wanted(client: AdminClient, approval_id: str | None, last: bool) -> str:
         raise InvalidArgs(
             "More than one question is open. Name one by its id, or take the newest with --last"
         )
-    return str(open_now[-1]["id"])
+    found = open_now[-1]
+    if verdict == "approve":
+        click.echo(card(found), err=True)
+        if not click.confirm("Let it run?", err=True):
+            return None
+    return str(found["id"])
 
 
 def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[str, Any]) -> None:
     """Send one answer; the passphrase is asked for on the terminal where the gateway wants one."""
     client: AdminClient = ctx.obj["client"]
     with reporting():
-        path = f"/api/approvals/{segment(wanted(client, approval_id, last))}"
+        chosen = wanted(client, approval_id, last, body["verdict"])
+        if chosen is None:
+            click.echo("Nothing was answered.", err=True)
+            sys.exit(1)
         if ctx.obj["passphrase"]:
             body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
-        resolved = client.request("POST", path, body)
+        resolved = client.request("POST", f"/api/approvals/{segment(chosen)}", body)
         if ctx.obj["json"]:
             print_json(resolved)
         else:
@@ -116,7 +132,7 @@ def show_command(ctx: click.Context, approval_id: str, as_json: bool) -> None:
 
 @command.command("approve")
 @click.argument("approval_id", required=False)
-@click.option("--last", is_flag=True, help="The newest open question.")
+@click.option("--last", is_flag=True, help="The newest open question, shown before you confirm it.")
 @click.option(
     "--for",
     "lifetime",
