@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_gate import __version__
 from agent_gate.access.door import Door
-from agent_gate.access.quota import Quota
+from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens, digest, ensure_token
 from agent_gate.access.view import View
 from agent_gate.approval.channels.buttons import Buttons
@@ -195,7 +195,10 @@ class Gateway:
         self.artifacts = Artifacts(self.store, self.clock, settings.results.retention_days * 86_400)
         self.shaper = Shaper(self.artifacts, fits, settings.results.budget)
         self.calls = self._make_calls()
-        self.meta = MetaTools(self.calls, self.shelf, self.view.tools, self.artifacts, fits, load_semantic)
+        looks = Quota(self.clock, "looks at tools and results", LOOKS)
+        self.meta = MetaTools(
+            self.calls, self.shelf, self.view.tools, self.artifacts, fits, load_semantic, looks.take
+        )
         places = self._places(settings)
         self._make_surfaces()
         self._measure()

@@ -1,4 +1,4 @@
-"""How many calls a caller makes: a sliding minute per caller."""
+"""How much a caller does: a sliding minute per caller, for its calls and for its looks at tools and results."""
 
 from collections import deque
 
@@ -7,17 +7,22 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import RateLimited
 
 WINDOW = 60.0
+LOOKS = 10
+"""Looks that go with one call: finding a tool takes a few, reading a large result some more."""
 
 
 class Quota:
-    """Counts calls per caller and refuses those over the limit, saying when to come back."""
+    """Counts calls per caller and refuses those over the limit, saying when to come back.
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    `each` is how many of what is counted here go with one call.
+    """
+
+    def __init__(self, clock: Clock, what: str = "calls", each: int = 1) -> None:
+        self._clock, self._what, self._each = clock, what, each
         self._times: dict[str, deque[float]] = {}
 
     def take(self, caller: Caller) -> None:
-        limit = caller.calls_per_minute
+        limit = caller.calls_per_minute * self._each
         if not limit:
             return
         now = self._clock.monotonic()
@@ -29,6 +34,7 @@ class Quota:
         if len(times) >= limit:
             wait = max(0.1, times[0] + WINDOW - now)
             raise RateLimited(
-                f"Rate limit exceeded: {limit} calls a minute. Try again in {wait:.0f} s", retry_after=wait
+                f"Rate limit exceeded: {limit} {self._what} a minute. Try again in {wait:.0f} s",
+                retry_after=wait,
             )
         times.append(now)

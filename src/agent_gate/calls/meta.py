@@ -56,9 +56,10 @@ class MetaTools:
         artifacts: Artifacts,
         fits: Fits,
         semantic: Callable[[], Semantic | None] = lambda: None,
+        count: Callable[[Caller], None] = lambda _caller: None,
     ) -> None:
         self._calls, self._shelf, self._visible = calls, shelf, visible
-        self._artifacts, self._fits, self._semantic = artifacts, fits, semantic
+        self._artifacts, self._fits, self._semantic, self._count = artifacts, fits, semantic, count
         self._browsers: dict[str, tuple[Sequence[Tool], Browser]] = {}
         self._sessions = Sessions()
         self._aside = Aside()
@@ -109,6 +110,7 @@ class MetaTools:
         return self._sessions.get(caller.name, key or "") if caller.cache_stable else None
 
     def browse(self, caller: Caller, args: BrowseArgs, session: str | None = None) -> Page:
+        self._count(caller)
         return browse(
             self.browser(caller),
             query=args.query,
@@ -125,6 +127,7 @@ class MetaTools:
         return tool
 
     def hydrate(self, caller: Caller, args: HydrateArgs, session: str | None = None) -> dict[str, Any]:
+        self._count(caller)
         tool = self.tool(caller, args.tool_id)
         self._seen(caller, tool, session)
         return hydrated(tool)
@@ -191,6 +194,7 @@ class MetaTools:
 
     async def view(self, caller: Caller, args: ViewArgs, *, wait: float = 0) -> View:
         """A bounded look into a stored result; also the way to read a call that waited for a person."""
+        self._count(caller)
         try:
             stored = await self._artifacts.load(args.handle, caller)
         except ViewFailed:

@@ -70,7 +70,11 @@ class HostSettings:
 class RateLimitSettings:
     """How much a caller may ask for; 0 means no limit."""
 
-    max_requests_per_minute: Annotated[int, "Calls per minute; 0: no limit.", AtLeast(0)] = 60
+    max_requests_per_minute: Annotated[
+        int,
+        "Calls per minute, and ten times as many looks with `tool_browse`, `tool_hydrate` and `tool_view`; 0: no limit.",
+        AtLeast(0),
+    ] = 60
     max_pending_approvals: Annotated[int, "Questions open at a time; 0: no limit.", AtLeast(0)] = 10
 
 

@@ -386,6 +386,22 @@ def test_calls_over_the_limit_are_refused_with_when_to_come_back(gateway):
     assert replies[2].json["error"]["code"] == "RATE_LIMITED"
 
 
+def test_looks_at_tools_and_results_have_a_limit_of_their_own(gateway):
+    slow = "token-of-the-slow-agent-in-tests"
+    looks = [
+        ("tool_browse", {"path": "/"}, 200),
+        ("tool_hydrate", {"tool_id": "get_state"}, 200),
+        ("tool_view", {"handle": "result:" + "0" * 32, "selector": {"type": "head"}}, 404),
+    ]
+    for name, arguments, status in looks * 6 + looks[:2]:
+        assert gateway.call(name, arguments, token=slow).status == status
+    for name, arguments, _ in looks:
+        reply = gateway.call(name, arguments, token=slow)
+        assert (reply.status, reply.json["error"]["code"]) == (429, "RATE_LIMITED")
+        assert int(reply.headers["retry-after"]) >= 1
+    assert gateway.call("tool_browse", {"path": "/"}).status == 200
+
+
 def test_at_most_ten_questions_of_one_agent_wait_at_a_time(gateway):
     replies = [
         gateway.call("act", {"what": f"flood{n}"}, wait=0, token=OTHER_TOKEN).status for n in range(12)
