@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agent_gate.core.catalog import Catalog
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.browse import Browser, Session, Sessions, browse
-from agent_gate.discovery.cards import BREAKPOINT, CAP, PREAMBLE
+from agent_gate.discovery.cards import BREAKPOINT, CAP, MAX_ID, PREAMBLE, render
 from agent_gate.discovery.tokens import count
 from agent_gate.errors import InvalidArgs, PathInvalid, PathNotFound
 from discovery.tools import HOME, catalog
@@ -151,6 +151,41 @@ def test_sessions_are_kept_apart_by_caller_and_key_and_bounded():
     assert not sessions.get("coder", "a").seen
     assert not sessions.get("pi", "b").seen
     assert not sessions.get("pi", "a").seen
+
+
+def cards_below(browser, path):
+    for card in browse(browser, path=path).cards:
+        yield card
+        if card.kind == "internal":
+            yield from cards_below(browser, card.id)
+
+
+def gibberish(rng, size):
+    return "".join(rng.choices("bcdfghjkmpqvwxz0123456789", k=size))
+
+
+def unlike(rng, many):
+    return [gibberish(rng, 26) for _ in range(many)]
+
+
+def alike_in_pairs(rng, many):
+    """Names that share a word of gibberish, and then another."""
+    return [
+        f"{word}_{other}_{n}"
+        for word in unlike(rng, many // 40)
+        for other in unlike(rng, 2)
+        for n in range(20)
+    ]
+
+
+@pytest.mark.parametrize("made", [unlike, alike_in_pairs])
+@pytest.mark.parametrize("server", ["lab", "q" + "x7z9kq3v" * 4])
+def test_every_path_answers_within_the_budget_also_where_names_are_gibberish(made, server):
+    shown = catalog({server: [Definition(name=name) for name in made(random.Random(7), 2000)]})
+    browser = Browser(shown.tools, shown.titles())
+    cards = list(cards_below(browser, "/"))
+    assert browser.deck.cards.keys() <= {card.id for card in cards}
+    assert all(count(render(card)) <= CAP and len(card.id) <= MAX_ID for card in cards)
 
 
 def test_twenty_thousand_tools_can_be_browsed():

@@ -19,7 +19,7 @@ from agent_gate.discovery.tokens import LONGEST, count
 from agent_gate.errors import CatalogError
 
 AIM, CAP, PREAMBLE = 60, 80, 32
-MAX_NAME, MAX_TAGS, MAX_TAG = 64, 5, 24
+MAX_ID, MAX_NAME, MAX_TAGS, MAX_TAG = 240, 64, 5, 24
 ELLIPSIS = "…"
 BREAKPOINT = "__cache_breakpoint__"
 
@@ -51,7 +51,7 @@ class ChoiceCard(msgspec.Struct, frozen=True, kw_only=True):
 CARD_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "minLength": 1, "maxLength": 240},
+        "id": {"type": "string", "minLength": 1, "maxLength": MAX_ID},
         "name": {"type": "string", "maxLength": MAX_NAME},
         "description": {"type": "string", "pattern": "^[^\\n\\r]*$"},
         "tags": {

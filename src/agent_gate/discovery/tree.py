@@ -6,15 +6,17 @@ fully against the grammar; what is well-formed but absent is a different error f
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import sha256
 from itertools import pairwise
 
 from agent_gate.core.tool import Tool
+from agent_gate.discovery.cards import AIM, CAP, MAX_ID
 from agent_gate.discovery.stemmer import stem
 from agent_gate.discovery.text import ACTIONS, STOP, words
+from agent_gate.discovery.tokens import count
 from agent_gate.errors import PathInvalid, PathNotFound
 
 MAX_CHILDREN = 20
@@ -115,12 +117,23 @@ def segment_of(name: str) -> str:
 def _branch(path: str, namespace: str, tools: list[Tool], used: frozenset[str]) -> Node:
     if len(tools) <= MAX_CHILDREN:
         return Node(path, namespace, {}, _leaves(tools), len(tools))
-    groups = _by_word(tools, used) or _by_letter(tools)
+    found = _by_word(tools, used) or _by_letter(tools)
+    groups = sorted(found, key=lambda group: (group.label == OTHER, group.label))
+    if not _cards_fit(path, groups, AIM):
+        groups = [replace(group, label=str(place)) for place, group in enumerate(groups, 1)]
+        if not _cards_fit(path, groups, CAP):
+            return Node(path, namespace, {}, _leaves(tools), len(tools))
     nodes = {
         group.label: _branch(f"{path}/{group.label}", namespace, group.tools, used | group.words)
-        for group in sorted(groups, key=lambda group: (group.label == OTHER, group.label))
+        for group in groups
     }
     return Node(path, namespace, nodes, {}, len(tools))
+
+
+def _cards_fit(path: str, groups: Iterable[Group], most: int) -> bool:
+    """Whether each child has a card of at most `most` tokens, whose id is its path; gibberish has a token a letter."""
+    paths = [f"{path}/{group.label}" for group in groups]
+    return all(len(child) <= MAX_ID and count(f"{child} (internal)", most) <= most for child in paths)
 
 
 def _leaves(tools: list[Tool]) -> dict[str, Tool]:
