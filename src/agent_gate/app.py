@@ -18,7 +18,7 @@ from agent_gate.access.view import View
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.dispatcher import Dispatcher, Place
-from agent_gate.approval.channels.make import link_people, make_places
+from agent_gate.approval.channels.make import channel_people, link_people, make_places
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Sealer, ensure_key
@@ -181,7 +181,8 @@ class Gateway:
         self.pins = Pins(self.store)
         await self.pins.load()
         self.supervisor = Supervisor(self.shelf, self.clock, self.pins, self.redactor.text)
-        self.inbox, self.grants = Inbox(self.store, self.clock), Grants(self.store, self.clock)
+        self.inbox = Inbox(self.store, self.clock)
+        self.grants = Grants(self.store, self.clock, self._still_answers)
         await self.grants.load()
         self.policy = policy_of(self.loaded)
         self.keys = Keys(self.store, self.clock)
@@ -550,6 +551,9 @@ class Gateway:
 
     def _is_person(self, name: str) -> bool:
         return name == OPERATOR or name in self.settings.people
+
+    def _still_answers(self, name: str) -> bool:
+        return self._is_person(name) or name in channel_people(self.settings.channels)
 
     def _logins_of_people(self) -> dict[str, str]:
         return {person.login: person.name for person in self.settings.people.values() if person.login}

@@ -123,6 +123,29 @@ def test_a_grant_of_somebody_whom_the_rule_no_longer_asks_does_not_count(start, 
     assert light(gate).status == 200
 
 
+def test_a_grant_of_somebody_who_was_taken_out_of_the_configuration_does_not_count(start, api):
+    gate = start()
+    config = gate.folder / "config.yaml"
+    without = config.read_text()
+
+    def reload(text):
+        config.write_text(text)
+        gate.admin.request("POST", "/api/reload", {})
+
+    reload(without.replace("ann: {", f"eve: {{uid: {os.getuid()}}}\n  ann: {{"))
+    light(gate)
+    gate.answer(lifetime="always")
+    until(lambda: light(gate).status == 200)
+    [grant] = gate.admin.get("/api/grants")
+    assert grant["created_by"] == "eve"
+    with_eve = config.read_text()
+    reload(without)
+    assert light(gate).status == 202
+    assert gate.admin.get("/api/grants") == []
+    reload(with_eve)
+    assert light(gate).status == 200
+
+
 def test_a_question_is_shown_whole_and_harmless(start):
     gate = start()
     gate.call(

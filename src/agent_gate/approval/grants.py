@@ -1,6 +1,6 @@
 """Grants: remembered answers. They turn *ask* into *allow*, never a *deny*; a changed definition voids them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agent_gate.approval.rows import GRANT_COLUMNS, grant_of, insert_grant
 from agent_gate.core.approval import Approval, Grant, Lifetime
@@ -29,8 +29,11 @@ def describe(approval: Approval, lifetime: Lifetime) -> str:
 class Grants:
     """The live grants, cached from the store; every change is written before it counts."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(
+        self, store: Store, clock: Clock, still_answers: Callable[[str], bool] = lambda _person: True
+    ) -> None:
+        """`still_answers` says whether a person's word counts, so that a yes does not outlast who gave it."""
+        self._store, self._clock, self._still_answers = store, clock, still_answers
         self._live: dict[Key, list[Grant]] = {}
 
     async def load(self) -> None:
@@ -63,7 +66,7 @@ class Grants:
                 grant.expires_at is not None and grant.expires_at <= now
             ):
                 continue
-            if approvers and grant.created_by not in approvers:
+            if (approvers and grant.created_by not in approvers) or not self._still_answers(grant.created_by):
                 continue
             if grant.session is None or grant.session == session:
                 return grant
@@ -103,7 +106,7 @@ class Grants:
             f"SELECT {GRANT_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) ORDER BY created_at",
             (now,),
         )
-        return [grant_of(row) for row in rows]
+        return [grant for grant in map(grant_of, rows) if self._still_answers(grant.created_by)]
 
     async def revoke(self, grant_id: str) -> bool:
         """Take a grant back; false when there is no live grant of that id."""
@@ -115,3 +118,14 @@ class Grants:
         for grants in self._live.values():
             grants[:] = [grant for grant in grants if grant.id != grant_id]
         return changed == 1
+
+    def ending(self, caller: str) -> Statement:
+        """Takes back every grant of a caller: whoever comes next under its name is somebody else."""
+        return Statement(
+            "UPDATE grants SET revoked_at = ? WHERE caller = ? AND revoked_at IS NULL",
+            (self._clock.now(), caller),
+        )
+
+    def forget(self, caller: str) -> None:
+        """Let no grant of a caller count from now on; that is durable already."""
+        self._live = {key: grants for key, grants in self._live.items() if key[0] != caller}

@@ -78,6 +78,34 @@ def test_an_agent_made_here_may_call_at_once_and_is_refused_once_revoked(gateway
     assert gateway.call("light_get", {"room": "hall"}, token=made["token"]).status == 401
 
 
+def test_an_agent_made_again_under_its_name_inherits_no_grants(tmp_path):
+    with gate(tmp_path) as gateway:
+        admin = gateway.admin
+
+        def made():
+            return admin.request("POST", "/api/agents", {"name": "reborn", "calls_per_minute": 0})["token"]
+
+        def asks(room, token):
+            return gateway.call("light_set", {"room": room}, wait=0, token=token).status == 202
+
+        token = made()
+        assert asks("first", token)
+        gateway.answer(lifetime="always")
+        assert [one["caller"] for one in admin.get("/api/grants")] == ["reborn"]
+        assert asks("late", token)
+        admin.request("DELETE", "/api/agents/reborn")
+        assert admin.get("/api/grants") == []
+        gateway.answer(lifetime="always")
+        token = made()
+        assert admin.get("/api/grants") == []
+        assert asks("first", token)
+        gateway.answer()
+        gateway.kill()
+        gateway.start()
+        assert asks("first", token)
+        assert asks("late", token)
+
+
 @pytest.mark.parametrize(
     "wanted",
     [

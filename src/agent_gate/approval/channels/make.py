@@ -32,6 +32,12 @@ def make(settings: Any, people: Mapping[str, Any], desk: Desk, base: Callable[[]
     return Webhook(settings, desk, lambda: (settings.answer_url or base() or "").rstrip("/") or None)
 
 
+def channel_people(channels: Iterable[Any]) -> set[str]:
+    """The names that answers on these channels carry beside those under `people:`."""
+    chats = (user for settings in channels if settings.type == "telegram" for user in settings.allowed_users)
+    return {*link_people(channels).values(), *(f"telegram:{user}" for user in chats)}
+
+
 def link_people(channels: Iterable[Any]) -> dict[str, str]:
     """The channels that send links, and whose word their links carry."""
     return {settings.name: settings.person for settings in channels if settings.type == "webhook"}

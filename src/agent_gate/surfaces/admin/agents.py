@@ -109,15 +109,20 @@ class Agents:
             raise InvalidArgs(
                 f"There is an agent named {name} already. Choose another name, or revoke it first"
             )
-        token = await self._keys.make("agent", name, wanted(body) | {"made_by": ask.person})
+        grants = self._admin.grants
+        token = await self._keys.make(
+            "agent", name, wanted(body) | {"made_by": ask.person}, grants.ending(name)
+        )
+        grants.forget(name)
         self._admin.refresh_agents()
         log.info("An agent's token was made", extra={"agent": name, "by": ask.person})
         return json_response(201, self._shown(self._admin.caller(name)) | {"token": token})
 
     async def _revoke(self, ask: Ask) -> Reply:
-        name = ask.values["name"]
-        if not await self._keys.revoke("agent", name):
+        name, grants = ask.values["name"], self._admin.grants
+        if not await self._keys.revoke("agent", name, grants.ending(name)):
             raise InvalidArgs(f"{name[:64]} was not made here. Agents in the configuration are removed there")
+        grants.forget(name)
         self._admin.refresh_agents()
         log.info("An agent's token was revoked", extra={"agent": name, "by": ask.person})
         return json_response(200, {"revoked": name})

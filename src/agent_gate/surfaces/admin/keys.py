@@ -78,25 +78,26 @@ class Keys:
         found = self._live.get((kind, presented))
         return found if found is not None and hmac.compare_digest(found.digest, presented) else None
 
-    async def make(self, kind: Kind, name: str, body: dict[str, Any]) -> str:
-        """A new secret; it is returned here and never again."""
+    async def make(self, kind: Kind, name: str, body: dict[str, Any], *also: Statement) -> str:
+        """A new secret, durable with `also`; it is returned here and never again."""
         secret = new_token()
         key = Key(kind, name, digest(secret), self._clock.now(), body)
         text = msgspec.json.encode(body).decode()
         try:
             await self._store.write(
-                Statement(INSERT, (f"{kind}:{name}", key.digest.hex(), key.created_at, text), expect=1)
+                Statement(INSERT, (f"{kind}:{name}", key.digest.hex(), key.created_at, text), expect=1),
+                *also,
             )
         except Conflict:
             raise InvalidArgs(f"There is a live {kind} token named {name}; revoke it first") from None
         self._remember(key)
         return secret
 
-    async def revoke(self, kind: Kind, name: str) -> bool:
-        """Take a key back; false when there is none of that name."""
+    async def revoke(self, kind: Kind, name: str, *also: Statement) -> bool:
+        """Take a key back, durable with `also`; false when there is none of that name."""
         for place, key in list(self._live.items()):
             if (key.kind, key.name) == (kind, name):
-                await self._store.write(Statement(REVOKE, (self._clock.now(), f"{kind}:{name}")))
+                await self._store.write(Statement(REVOKE, (self._clock.now(), f"{kind}:{name}")), *also)
                 self._live.pop(place, None)
                 return True
         return False
