@@ -16,6 +16,7 @@ from uuid import uuid4
 
 TOKEN = "123456789:AAF-canary-bot-token-0123456789abcdef"
 CHAT = -1001234567890
+CHAT_NAME = "@approvals_here"
 BOT = {"id": 123456789, "is_bot": True, "first_name": "Gate", "username": "gate_bot"}
 METHODS = {
     "getUpdates": ({"offset", "limit", "timeout", "allowed_updates"}, set()),
@@ -252,7 +253,7 @@ class BotApi:
     def markup(self, params):
         if params.get("parse_mode") and self.refuse_markup:
             raise Refused(400, "Bad Request: can't parse entities: Unsupported start tag at byte offset 0")
-        if str(params["chat_id"]) != str(CHAT):
+        if str(params["chat_id"]) not in (str(CHAT), CHAT_NAME):
             raise Refused(400, "Bad Request: chat not found")
         return {
             "text": parsed(params),
@@ -323,11 +324,12 @@ class BotApi:
     def user(self, ident):
         return {"id": ident, "is_bot": False, "first_name": "Somebody"}
 
-    def press(self, number, label, user, data=None, chat=CHAT):
+    def press(self, number, label, user, data=None, chat=CHAT, chat_name=None):
         """Somebody presses a button; returns what the bot then says to them."""
         buttons = {b["text"]: b["callback_data"] for row in self.messages[number]["keyboard"] for b in row}
         data = data if data is not None else buttons[label]
-        message = self.message(number) | {"chat": {"id": chat, "type": "supergroup"}}
+        where = {"id": chat, "type": "supergroup"} | ({"username": chat_name} if chat_name else {})
+        message = self.message(number) | {"chat": where}
         query = f"query-{uuid4()}"
         self.update(
             callback_query={

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from agent_gate.errors import GatewayError
-from approval.bot_api import CHAT, TOKEN, BotApi
+from approval.bot_api import CHAT, CHAT_NAME, TOKEN, BotApi
 from approval.conftest import (
     ANN,
     BOB,
@@ -220,6 +220,16 @@ def test_a_chat_whose_number_comes_from_a_variable_is_the_only_one_that_counts(s
     assert "Approved once by ann" in bot.press(number, "Once", ANN)
 
 
+def test_a_chat_that_is_given_by_name_is_the_only_one_that_counts(start, bot, api):
+    gate = start(telegram(bot).replace(f"chat_id: {CHAT}", f'chat_id: "{CHAT_NAME}"'))
+    light(gate)
+    number = bot.question()
+    for elsewhere in (None, "approvals_her", "elsewhere"):
+        assert bot.press(number, "Once", ANN, chat=CHAT, chat_name=elsewhere) == "This button is not valid."
+    assert reached(api) == []
+    assert "Approved once by ann" in bot.press(number, "Once", ANN, chat_name="Approvals_Here")
+
+
 def test_only_the_rules_approvers_may_press(start, bot, api):
     gate = start(telegram(bot), permissions='rules: [{pattern: "ha_*", action: ask, approvers: [bob]}]\n')
     light(gate)
@@ -376,6 +386,16 @@ def test_an_update_of_an_unknown_kind_is_passed_over(talk, api):
     bot.update(callback_query={"id": 5, "from": "nobody"})
     bot.update(message={"message_id": "x"})
     bot.update(chat_member={"whatever": 1})
+    assert "Approved once" in bot.press(number, "Once", ANN)
+
+
+@pytest.mark.parametrize("half", ["\ud83d", "\ude00\ud83d"])
+def test_an_update_with_half_a_character_holds_up_nobody(talk, api, half):
+    gate, bot = talk
+    light(gate)
+    number = bot.question()
+    bot.say(f"a{half}b", STRANGER)
+    bot.update(edited_message={"text": half})
     assert "Approved once" in bot.press(number, "Once", ANN)
 
 

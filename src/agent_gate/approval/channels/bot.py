@@ -1,5 +1,6 @@
 """The Telegram Bot API, as far as this gateway needs it: five methods over the outbound pool."""
 
+import json
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,7 @@ class User(msgspec.Struct):
 
 class Chat(msgspec.Struct):
     id: int
+    username: str | None = None
 
 
 class Message(msgspec.Struct):
@@ -64,6 +66,16 @@ class Envelope(msgspec.Struct):
     error_code: int = 0
     description: str = ""
     parameters: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+
+def envelope(body: bytes) -> Envelope:
+    """A reply, with a mark in place of every half of a character: one in a message must not hold up all others."""
+    text = body.decode("utf-8", "replace")
+    try:
+        return msgspec.json.decode(text, type=Envelope)
+    except msgspec.DecodeError:
+        whole = json.dumps(json.loads(text), ensure_ascii=False)
+        return msgspec.json.decode(whole.encode("utf-8", "replace"), type=Envelope)
 
 
 class Bot:
@@ -112,8 +124,8 @@ class Bot:
             max_bytes=MAX_REPLY,
         )
         try:
-            said = msgspec.json.decode(reply.body, type=Envelope)
-        except ValueError:
+            said = envelope(reply.body)
+        except (ValueError, RecursionError):
             raise DependencyUnavailable(
                 f"Telegram answered {method} with {reply.status} and no JSON"
             ) from None

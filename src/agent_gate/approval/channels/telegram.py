@@ -198,8 +198,13 @@ class Telegram:
         await self._bot.call("sendMessage", params)
 
     def _here(self, message: Message | None) -> bool:
-        """Whether this happened in the chat that is asked; a chat given by name cannot be compared."""
-        return message is not None and (isinstance(self._chat, str) or message.chat.id == self._chat)
+        """Whether this happened in the chat that is asked, which is given by its number or by its public name."""
+        if message is None:
+            return False
+        if isinstance(self._chat, int):
+            return message.chat.id == self._chat
+        name = message.chat.username
+        return name is not None and name.lower() == self._chat.removeprefix("@").lower()
 
     def _refused(self, why: str, user: User) -> None:
         self._desk.metrics.answers_refused.add(self.name, why)
