@@ -436,6 +436,32 @@ def test_operators_are_told_what_is_wrong_in_the_configuration(
     assert "No gateway runs here" in findings.stdout
 
 
+def test_the_doctor_mends_what_is_the_gateways_own_and_nothing_beside_it(tmp_path: Path) -> None:
+    shared, own = tmp_path / "project", tmp_path / "own"
+    for folder, others in ((shared, ("server.key", "prod.env", "other.db")), (own, ())):
+        folder.mkdir(mode=0o755)
+        folder.chmod(0o755)
+        (folder / "config.yaml").write_text(
+            "storage: {path: data/gate.db}\n" if folder == own else "storage: {path: gate.db}\n"
+        )
+        place = folder / "data" if folder == own else folder
+        place.mkdir(exist_ok=True)
+        place.chmod(0o755)
+        for name in ("gate.db", "gate.db-wal", "audit.key", "agent.token", *others):
+            (place / name).write_text("")
+            (place / name).chmod(0o644)
+        (place / "tls").mkdir()
+        (place / "tls" / "gateway.key").write_text("")
+        agent_gate("doctor", "--fix", cwd=folder)
+        assert {name: (place / name).stat().st_mode & 0o777 for name in others} == dict.fromkeys(
+            others, 0o644
+        )
+        for name in ("gate.db", "gate.db-wal", "audit.key", "agent.token", "tls/gateway.key"):
+            assert (place / name).stat().st_mode & 0o777 == 0o600
+    assert shared.stat().st_mode & 0o777 == 0o755
+    assert (own / "data").stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -18,6 +18,7 @@ from agent_gate.errors import GatewayError, Unreachable
 LOW_DISK = 200 * 1024 * 1024
 SOON = 30 * 24 * 3600
 SKEW = 300.0
+SECRETS = ("agent.token", "audit.key", "channels.key", "seal.key", "tls/gateway.key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +46,9 @@ def diagnose(config: Path | None, client: AdminClient) -> Iterator[Finding]:
     yield from of_files(config)
     loaded = readable(config)
     if loaded is not None:
-        folder = loaded.settings.storage.path.absolute().parent
-        yield from of_private_files(folder, config)
+        store = loaded.settings.storage.path.absolute()
+        folder = store.parent
+        yield from of_private_files(store, config, loaded.settings.admin.socket)
         yield from of_certificate(folder)
         yield from of_disk(folder)
         yield from of_agents(loaded)
@@ -85,17 +87,15 @@ def of_files(config: Path | None) -> Iterable[Finding]:
         )
 
 
-def of_private_files(folder: Path, config: Path | None) -> Iterable[Finding]:
-    """Files with secrets that others on this machine could read."""
+def of_private_files(store: Path, config: Path | None, socket: Path) -> Iterable[Finding]:
+    """Files with secrets that others on this machine could read, and the store's folder where it is ours alone."""
+    folder = store.parent
+    held = list(folder.iterdir()) if folder.is_dir() else []
     beside = [config.parent / ".env"] if config is not None else []
-    for path in [
-        folder,
-        *beside,
-        *folder.glob("*.db*"),
-        *folder.glob("*.key"),
-        *folder.glob("*.token"),
-        *folder.glob("*.env"),
-    ]:
+    files = [path for path in held if path.name.startswith(store.name)] + [folder / name for name in SECRETS]
+    ours = {*(path.relative_to(folder).parts[0] for path in files), socket.name}
+    private = [folder] if held and {path.name for path in held} <= ours else []
+    for path in [*private, *beside, *files]:
         if path.exists() and path.stat().st_mode & 0o077:
             mode = 0o700 if path.is_dir() else 0o600
             yield Finding(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from agent_gate.cli.diagnosis import diagnose
+from agent_gate.cli.diagnosis import Finding, diagnose
 from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, admin_options, reporting, socket_of
 from agent_gate.cli.output import print_json
 from agent_gate.errors import ConfigError
@@ -19,6 +19,18 @@ def socket_or_usual(admin_socket: Path | None, config: Path | None) -> Path:
         return DEFAULT_SOCKET if config is None else config.parent / DEFAULT_SOCKET
 
 
+def mended(finding: Finding) -> bool:
+    """Do what can be done; what this user may not do stays a problem, and says how it is fixed."""
+    if finding.repair is None:
+        return False
+    try:
+        finding.repair()
+    except OSError as error:
+        click.echo(f"Not fixed: {finding.what} ({error.strerror})", err=True)
+        return False
+    return True
+
+
 @click.command()
 @click.option("--fix", is_flag=True, help="Do what can be done without you.")
 @admin_options
@@ -27,10 +39,7 @@ def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: 
     with reporting():
         chosen = config or (Path("config.yaml") if Path("config.yaml").exists() else None)
         findings = list(diagnose(chosen, AdminClient(socket_or_usual(admin_socket, chosen))))
-        repaired = [finding for finding in findings if fix and finding.repair is not None]
-        for finding in repaired:
-            assert finding.repair is not None
-            finding.repair()
+        repaired = [finding for finding in findings if fix and mended(finding)]
         if as_json:
             print_json([finding.shown() | {"fixed": finding in repaired} for finding in findings])
         for finding in [] if as_json else findings:
