@@ -222,6 +222,47 @@ def test_a_client_is_connected_and_put_back_byte_for_byte(home, name, monkeypatc
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"command": "npx", "args": ["-y", "mail"], "env": {"MAIL_TOKEN": "token-of-the-second-account"}},
+        {
+            "command": "npx",
+            "args": ["-y", "mail"],
+            "env": {"MAIL_TOKEN": "token-of-the-first-account", "BOX": "b"},
+        },
+        {
+            "command": "npx",
+            "args": ["-y", "mail"],
+            "env": {"MAIL_TOKEN": "token-of-the-first-account"},
+            "cwd": "/b",
+        },
+        {"command": "npx", "args": ["-y", "mail", "--token", "token-of-the-second-account"]},
+        {"url": "https://mail.example/mcp", "headers": {"Authorization": "Bearer of-the-second-account"}},
+        {"url": "https://mail.example/mcp?token=token-of-the-second-account"},
+    ],
+)
+def test_a_second_account_of_a_server_is_taken_over_too(home, second):
+    first = json.loads(json.dumps(second).replace("second", "first"))
+    if first == second:
+        first = {
+            "command": "npx",
+            "args": ["-y", "mail"],
+            "env": {"MAIL_TOKEN": "token-of-the-first-account"},
+        }
+    file = home / ".cursor" / "mcp.json"
+    for name, entry in (("mail", first), ("mine", second)):
+        file.write_text(json.dumps({"mcpServers": {name: entry}}))
+        run(connect, "cursor", "--url", "http://127.0.0.1:8443", "--replace")
+        run(disconnect, "cursor")
+    settings = load(Path("config.yaml"), env={}).settings
+    assert list(settings.servers) == ["mail", "mine"]
+    assert settings.servers["mail"] != settings.servers["mine"]
+    before = Path("config.yaml").read_bytes()
+    run(connect, "cursor", "--url", "http://127.0.0.1:8443", "--replace")
+    assert Path("config.yaml").read_bytes() == before
+
+
 def test_a_client_that_passes_no_environment_gets_a_token_file_of_its_own(home, monkeypatch):
     done = run(connect, "claude-desktop", "--url", "http://127.0.0.1:8443", code=8)
     assert "--token-file" in done.output

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent_gate.config.clientfiles import BLOCKS, read_any
-from agent_gate.config.clients.forms import rewrite
+from agent_gate.config.clients.forms import rewrite, texts, words
 from agent_gate.config.clients.model import Entry, FoundServer, Place, Platform
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
@@ -20,10 +20,8 @@ from agent_gate.config.dotenv import add_variables, environment
 from agent_gate.config.edit import Edit, add_server, current, save
 from agent_gate.config.load import YAML_SUFFIXES, names_meet, shared_namespace
 from agent_gate.config.nodes import Mark
-from agent_gate.config.variables import Variables
+from agent_gate.config.variables import FORM, VARIABLE, Variables
 from agent_gate.errors import ConfigError
-
-REFERENCE = re.compile(r"\$\{[^}]*\}")
 
 
 def this_place() -> Place:
@@ -83,20 +81,44 @@ def others(config: Path) -> list[str]:
     return [key for block in blocks if isinstance(block, dict) for key in block]
 
 
-def where_here(server: FoundServer, ours: Mapping[str, Any]) -> str:
+def where_here(server: FoundServer, ours: Mapping[str, Any], env: Mapping[str, str]) -> str:
     """The key under which this very server is in our configuration; empty where it is not."""
+    wanted = filled(server.entry, env)
     for key, value in ours.items():
-        if isinstance(value, Mapping) and identity(value) == identity(server.entry):
+        if isinstance(value, Mapping) and same_server(filled(value, env), wanted):
             return key
     return ""
 
 
-def identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes two entries the same server, whatever its secrets are and however they are referred to."""
-    args = [str(arg) for arg in entry.get("args") or ()]
-    moved, _ = move_secrets("same", {"args": args, "url": str(entry.get("url", ""))})
-    blank = rewrite(moved, REFERENCE, "$")
-    return entry.get("command"), tuple(blank.get("args", ())), blank["url"]
+def same_server(ours: Entry, found: Entry) -> bool:
+    """Whether ours does all that the other does, for the same account: what we have beside it may be our own."""
+    alike = all(ours[name] == found[name] for name in ("command", "args", "url", "cwd"))
+    return alike and all(found[name].items() <= ours[name].items() for name in ("env", "headers"))
+
+
+def filled(entry: Mapping[str, Any], env: Mapping[str, str]) -> Entry:
+    """What an entry comes to with its variables filled; one that nobody knows stands for itself."""
+    form: Entry = {
+        "command": str(entry.get("command") or ""),
+        "args": words(entry.get("args")),
+        "url": str(entry.get("url") or ""),
+        "cwd": absolute(entry["cwd"]) if entry.get("cwd") else "",
+        "env": texts(entry.get("env")),
+        "headers": texts(entry.get("headers")),
+    }
+    return cast(Entry, rewrite(form, VARIABLE, lambda found: value_of(found, env)))
+
+
+def value_of(found: re.Match[str], env: Mapping[str, str]) -> str:
+    form = FORM.fullmatch(found[1])
+    if form is None:
+        return found[0]
+    name, default = form.groups()
+    return env.get(name) or default or f"${{{name}}}"
+
+
+def absolute(folder: str) -> str:
+    return str(Path.cwd() / Path(folder).expanduser())
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +155,7 @@ def plan_import(chosen: Iterable[FoundServer], config: Path, env: Mapping[str, s
 def our_form(server: FoundServer, entry: Entry) -> Entry:
     ours = dict(entry)
     if cwd := ours.get("cwd"):
-        ours["cwd"] = str(Path.cwd() / Path(cwd).expanduser())
+        ours["cwd"] = absolute(cwd)
     return ours if server.enabled else {**ours, "enabled": False}
 
 

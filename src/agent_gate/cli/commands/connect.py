@@ -104,9 +104,10 @@ def take_over(file: ClientFile, place: Place, config: Path, dry_run: bool) -> li
         return []
     standing = servers(file, read(file.path), place)
     ours = our_servers(config)
-    fresh = [server for server in standing if not where_here(server, ours)]
     env_file = config.parent / ".env"
-    plan = plan_import(fresh, config, {**known_variables(env_file), **os.environ})
+    env = {**known_variables(env_file), **os.environ}
+    fresh = [server for server in standing if not where_here(server, ours, env)]
+    plan = plan_import(fresh, config, env)
     if plan.added and not dry_run:
         carry_out(plan, env_file)
     return [server.name for server in standing]

@@ -132,14 +132,15 @@ def command(
     with reporting():
         found, problems = found_servers(this_place(), clients)
         ours = our_servers(config)
-        here = [where_here(server, ours) for server in found]
+        secrets = env_file or config.parent / ".env"
+        env = {**known_variables(secrets), **os.environ}
+        here = [where_here(server, ours, env) for server in found]
         for problem in problems:
             click.echo(f"Warning: {problem}", err=True)
         if not as_json:
             click.echo(table(("#", "client", "file", "server", "transport", "here"), shown(found, here)))
         chosen = pick(found, here, names, everything)
-        secrets = env_file or config.parent / ".env"
-        plan = plan_import(chosen, config, {**known_variables(secrets), **os.environ})
+        plan = plan_import(chosen, config, env)
         if plan.added and not dry_run:
             carry_out(plan, secrets)
         if as_json:
