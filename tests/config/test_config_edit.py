@@ -1,5 +1,6 @@
 """Additions to YAML files that leave the rest as it was."""
 
+import os
 import stat
 
 import pytest
@@ -91,6 +92,31 @@ def test_saving_keeps_the_mode_and_leaves_no_other_file(write, folder):
     save(folder / "fresh.yaml", "x\n")
     assert stat.S_IMODE((folder / "fresh.yaml").stat().st_mode) == 0o600
     assert {entry.name for entry in folder.iterdir()} == {"p.yaml", "fresh.yaml"}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_saving_as_root_leaves_the_file_with_its_owner(write):
+    path = write("config.yaml", "services: {}\n")
+    os.chown(path, 4242, 4343)
+    path.chmod(0o640)
+    save(path, "services: {a: 1}\n")
+    kept = path.stat()
+    assert (kept.st_uid, kept.st_gid, kept.st_mode & 0o777) == (4242, 4343, 0o640)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_a_group_that_cannot_be_kept_is_not_exchanged_for_another(write, monkeypatch):
+    path = write("config.yaml", "services: {}\n")
+    os.chown(path, 4242, 4343)
+    path.chmod(0o640)
+
+    def refused(*_args):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chown", refused)
+    save(path, "services: {a: 1}\n")
+    kept = path.stat()
+    assert (kept.st_uid, kept.st_gid, kept.st_mode & 0o777) == (os.getuid(), os.getgid(), 0o600)
 
 
 def test_saving_through_a_link_replaces_its_target(write, folder):

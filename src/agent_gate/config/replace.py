@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from agent_gate.errors import ConfigError
@@ -10,7 +11,7 @@ PRIVATE = 0o600
 
 
 def replace_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
-    """A link stays a link and the mode stays; a new file, and a `private` one, only its owner can read."""
+    """A link stays a link, and mode, owner and group stay; a new file, and a `private` one, only its owner can read."""
     try:
         write(path.resolve(), data, private)
     except OSError as error:
@@ -21,7 +22,8 @@ def replace_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
 
 def write(target: Path, data: bytes, private: bool) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    mode = target.stat().st_mode & 0o777 if target.exists() and not private else PRIVATE
+    before = target.stat() if target.exists() else None
+    mode = before.st_mode & 0o777 if before is not None and not private else PRIVATE
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     fresh = Path(name)
     try:
@@ -29,8 +31,19 @@ def write(target: Path, data: bytes, private: bool) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if before is not None and not hand_over(fresh, before):
+            mode &= ~0o070  # it would be another group that may read it now
         fresh.chmod(mode)
         fresh.replace(target)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+
+
+def hand_over(fresh: Path, before: os.stat_result) -> bool:
+    """Give the file to whom the old one belonged, as far as this user may; whether its group is the same."""
+    for owner in (before.st_uid, -1):
+        with suppress(PermissionError):
+            os.chown(fresh, owner, before.st_gid)
+            return True
+    return fresh.stat().st_gid == before.st_gid
