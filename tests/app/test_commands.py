@@ -71,7 +71,9 @@ def test_a_question_is_seen_judged_approved_and_found_again(gateway):
     assert "Write thing?" in shown
     assert "\\u202e" in shown
     assert "1234-secret" not in shown
-    assert "approved: write(thing)" in agent_gate(gateway, "approvals", "approve", "--for", "hour")
+    assert "approved: write(thing)" in agent_gate(
+        gateway, "approvals", "approve", listed["id"][-8:], "--for", "hour"
+    )
     assert gateway.request("GET", f"/api/calls/{call}?wait=10").status == 200
     story = agent_gate(gateway, "audit", "show", call[-8:])
     assert [line.split()[2] for line in story.splitlines() if not line.startswith(" ")] == [

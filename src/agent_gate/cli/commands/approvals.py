@@ -50,16 +50,16 @@ def wanted(client: AdminClient, approval_id: str | None, last: bool, verdict: st
     """
     if approval_id is not None:
         return approval_id
-    if verdict == "approve" and not sys.stdin.isatty():
-        raise InvalidArgs(
-            "Name the question by its id, so that what you approve is what you saw. See `agent-gate approvals list`"
-        )
     open_now = client.get("/api/approvals")
     if not open_now:
         raise InvalidArgs("Nothing waits for you.")
     if len(open_now) > 1 and not last:
         raise InvalidArgs(
             "More than one question is open. Name one by its id, or take the newest with --last"
+        )
+    if verdict == "approve" and not sys.stdin.isatty():
+        raise InvalidArgs(
+            "Name the question by its id, so that what you approve is what you saw. See `agent-gate approvals list`"
         )
     found = open_now[-1]
     if verdict == "approve":
