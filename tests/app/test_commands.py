@@ -115,6 +115,27 @@ def test_explain_shows_every_rule_and_where_the_deciding_one_stands(gateway):
     assert "Missing required argument: what" in agent_gate(gateway, "explain", "write", code=4)
 
 
+def test_explain_answers_for_an_agent_that_there_is(gateway, tmp_path):
+    assert "called by default: " in agent_gate(gateway, "explain", "read")
+    assert "no agent named nobody. There are: default" in agent_gate(
+        gateway, "explain", "read", "--as", "nobody", code=4
+    )
+    agents = (
+        "agents: {a: {token: token-of-the-agent-a}, b: {token: token-of-the-agent-b, namespaces: [other]}}\n"
+    )
+    services = (
+        'services: {home: {url: "http://127.0.0.1:9", tools: {read: {request: {method: GET, path: /}}}}}\n'
+    )
+    rules = "rules: [{pattern: read, action: allow, callers: [a]}]\n"
+    (tmp_path / "config.yaml").write_text(agents + services)
+    (tmp_path / "permissions.yaml").write_text(rules)
+    asked = ("explain", "read", "--offline", "--config", str(tmp_path / "config.yaml"))
+    assert "say which one would call (--as): a, b" in agent_gate(gateway, *asked, code=4)
+    assert "called by a: allow" in agent_gate(gateway, *asked, "--as", "a")
+    assert "b does not see home" in agent_gate(gateway, *asked, "--as", "b", code=4)
+    assert "called by made: ask" in agent_gate(gateway, *asked, "--as", "made")
+
+
 def test_check_names_a_rule_that_matches_nothing(gateway):
     said = agent_gate(gateway, "check", code=8)
     assert "permissions.yaml:4" in said

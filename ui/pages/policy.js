@@ -66,7 +66,7 @@ function explainer() {
   const known = h("datalist", { id: "known-tools" });
   const who = h("span");
   const result = h("div", { "aria-live": "polite" });
-  let caller = "default";
+  let caller;
   const offer = ({ tools }) =>
     show(
       known,
@@ -75,7 +75,7 @@ function explainer() {
   get("/api/tools?brief=1").then(offer, () => {});
   get("/api/agents").then(
     (agents) => {
-      caller = agents[0]?.name ?? caller;
+      caller = agents[0]?.name;
       const names = agents.slice(0, MOST).map(({ name }) => [name, name]);
       show(
         who,

@@ -10,29 +10,43 @@ from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.operator import admin_options, client_of, reporting
 from agent_gate.cli.output import paint, print_json
+from agent_gate.config.load import Loaded
+from agent_gate.config.settings import AgentSettings
+from agent_gate.core.call import Caller
 from agent_gate.errors import ToolNotFound, Unreachable
 from agent_gate.surfaces.admin import shown
+from agent_gate.surfaces.admin.policy import check_sees, meant
 
 
 def offline(
-    config: Path, permissions: Path | None, tool_name: str, pairs: tuple[str, ...], caller: str
+    config: Path, permissions: Path | None, tool_name: str, pairs: tuple[str, ...], name: str | None
 ) -> dict[str, Any]:
     """Explain from the files alone; knows the tools declared in YAML."""
-    _, catalog, policy = look_at(config, permissions)
+    loaded, catalog, policy = look_at(config, permissions)
+    caller = agent_of(loaded, name)
     tool = catalog.find(tool_name)
     if tool is None:
         raise ToolNotFound(
             f"Unknown tool: {tool_name[:120]}\nWithout a running gateway only tools declared in YAML are known"
         )
+    check_sees(caller, tool)
     arguments = {**tool.defaults, **parse_arguments(pairs, tool.input_schema)}
     tool.validate(arguments)
     signature = tool.sign(arguments)
-    decision = policy.explain(tool, arguments, signature, caller)
-    return {"tool": tool.wire, "signature": signature, "caller": caller, **shown.decision(decision)}
+    decision = policy.explain(tool, arguments, signature, caller.name)
+    return {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)}
+
+
+def agent_of(loaded: Loaded, name: str | None) -> Caller:
+    """The agent of the files; another name may be that of one made at the gateway, which files do not know."""
+    agents = loaded.settings.agents or {"default": AgentSettings()}
+    if name is not None and name not in agents:
+        return Caller(name=name)
+    return meant([agent.caller() for agent in agents.values()], name)
 
 
 def online(
-    admin_socket: Path | None, config: Path | None, tool_name: str, pairs: tuple[str, ...], caller: str
+    admin_socket: Path | None, config: Path | None, tool_name: str, pairs: tuple[str, ...], caller: str | None
 ) -> dict[str, Any]:
     client = client_of(admin_socket, config)
     tools = {tool[key]: tool for tool in client.get("/api/tools")["tools"] for key in ("id", "name")}
@@ -59,7 +73,7 @@ def explanation(found: dict[str, Any]) -> str:
 @click.command()
 @click.argument("tool")
 @click.argument("arguments", nargs=-1)
-@click.option("--as", "caller", default="default", show_default=True, help="The agent that would call.")
+@click.option("--as", "caller", help="The agent that would call; by default the only one there is.")
 @click.option(
     "--permissions", type=click.Path(path_type=Path), help="Rules file to try instead; explains offline."
 )
@@ -70,7 +84,7 @@ def explanation(found: dict[str, Any]) -> str:
 def command(
     tool: str,
     arguments: tuple[str, ...],
-    caller: str,
+    caller: str | None,
     permissions: Path | None,
     without_gateway: bool,
     admin_socket: Path | None,

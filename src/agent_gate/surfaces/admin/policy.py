@@ -1,10 +1,13 @@
 """The rules as an operator reads them: the file, each rule with what is wrong with it, and why a call is decided so."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agent_gate.core.call import Caller
 from agent_gate.core.rule import Rule
+from agent_gate.core.tool import Tool
 from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
 from agent_gate.policy.decide import ORDER
@@ -29,6 +32,26 @@ def read_text(path: Path | None) -> str:
         return path.read_text(encoding="utf-8")[:LONGEST_FILE]
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgs(f"{path} cannot be read: {error}") from None
+
+
+def meant(callers: Sequence[Caller], name: object = None) -> Caller:
+    """The agent of that name; where none is given, the only one there is."""
+    found = [caller for caller in callers if name in (None, caller.name)]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(caller.name for caller in callers)
+    if name is None:
+        raise InvalidArgs(f"Rules may tell agents apart, so say which one would call (--as): {known}")
+    raise InvalidArgs(f"There is no agent named {str(name)[:64]}. There are: {known}")
+
+
+def check_sees(caller: Caller, tool: Tool) -> None:
+    """No rule is asked about what a caller does not see."""
+    if not caller.sees(tool.namespace):
+        raise ToolNotFound(
+            f"{caller.name} does not see {tool.namespace}, so its call would be answered with "
+            f"“Unknown tool”. See `namespaces` of this agent"
+        )
 
 
 class PolicyRoutes:
@@ -72,16 +95,18 @@ class PolicyRoutes:
         """Check the arguments as a call would be checked, then show every rule on the way."""
         body = ask.body()
         name, arguments = str(body.get("tool", "")), body.get("arguments", {})
-        caller = str(body.get("caller", "default"))
+        caller = meant(self._admin.callers(), body.get("caller"))
         tool = self._admin.shelf.catalog.find(name)
         if tool is None:
             raise ToolNotFound(f"Unknown tool: {name[:120]}")
         if not isinstance(arguments, dict):
             raise InvalidArgs("arguments must be an object")
+        check_sees(caller, tool)
         filled = {**tool.defaults, **arguments}
         tool.validate(filled)
         signature = tool.sign(filled)
-        decision = self._admin.policy().explain(tool, filled, signature, caller)
+        decision = self._admin.policy().explain(tool, filled, signature, caller.name)
         return json_response(
-            200, {"tool": tool.wire, "signature": signature, "caller": caller, **shown.decision(decision)}
+            200,
+            {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)},
         )
