@@ -75,6 +75,9 @@ def test_variables_are_filled_in_rules_too(rules):
             "rules: [{pattern: a, action: ask, when: {x: {min: a}}}]",
             "when.x.min: expected a number, found text",
         ),
+        ("rules: [{pattern: a, action: allow, callers: []}]", "rules[0].callers: names nobody"),
+        ("rules: [{pattern: a, action: allow, when: {x: {}}}]", "when.x: says nothing about the argument"),
+        ("rules: [{pattern: a, action: deny, when: {x: []}}]", "when.x: says nothing about the argument"),
         ("policy_tests: [{tool: a}]", 'policy_tests[0]: the key "expect" is missing'),
     ],
 )

@@ -104,6 +104,8 @@ def read_rule(node: Node, path: str, reading: Reading) -> RuleSettings:
     rule = decode(node, RuleSettings, path, reading, when=when, where=str(node.mark))
     if rule.namespace is not None and GLOB.isdisjoint(rule.namespace):
         rule = replace(rule, namespace=fold_namespace(rule.namespace))
+    if rule.callers == ():
+        fail(node.mark, join(path, "callers"), "names nobody; leave it out where the rule is for all agents")
     narrowing = (
         rule.namespace,
         rule.callers,
@@ -129,6 +131,8 @@ def read_when(node: Node, path: str) -> dict[str, Any]:
 
 def check_condition(node: Node, path: str) -> None:
     """A value, a list of values, or a mapping of predicates."""
+    if node.value in ({}, []):
+        fail(node.mark, path, "says nothing about the argument; give a value, or leave it out")
     for key, operand in entries(node, path).items() if isinstance(node.value, dict) else ():
         if key not in PREDICATES:
             fail(node.key_mark(key), join(path, key), f"unknown predicate, use {', '.join(PREDICATES)}")
