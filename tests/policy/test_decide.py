@@ -304,6 +304,71 @@ def test_a_call_with_nothing_but_unknown_arguments_is_a_bare_one_to_rules_that_r
     assert decide(policy, tool, {"at": 1}).effect == "allow"
 
 
+OUT = [
+    "/srv/../etc",
+    "/srv/..",
+    "/srv/a/..\\..\\etc",
+    "/srv/%2e%2E/etc",
+    "/srv/a%2f..%2fetc",
+    "/srv/..?x",
+    ["/srv/a", "/srv/../b"],
+]
+
+
+@pytest.mark.parametrize("value", OUT)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule(pattern="files__read(path=*/srv/*)", action="allow"),
+        Rule(pattern="files:read(path=?srv/*", action="allow"),
+        Rule(pattern="files__read(path=/srv/*", action="allow"),
+        Rule(pattern="files__*", action="allow", when={"path": {"glob": "/srv/*"}}),
+    ],
+)
+def test_a_rule_for_a_folder_allows_nothing_that_leads_out_of_it(rule, value):
+    [tool] = catalog(Definition(name="read"), key="files").tools
+    assert decide(Policy([rule]), tool, {"path": value}).effect == "ask"
+    anything = Policy([rule, Rule(pattern="files__read(*)", action="allow")])
+    assert decide(anything, tool, {"path": value}).effect == "allow"
+    refuses = Policy([replace(rule, action="deny")], [Rule(pattern="*", action="deny")])
+    assert decide(refuses, tool, {"path": value}).effect == "deny"
+
+
+@pytest.mark.parametrize("value", ["/srv/a/..b", "/srv/...", "/srv/a..", "/srv/v1..v2/x", "/srv/.hidden/.a"])
+def test_dots_that_are_part_of_a_name_lead_nowhere(value):
+    [tool] = catalog(Definition(name="read"), key="files").tools
+    for rule in (
+        Rule(pattern="files__read(path=/srv/*)", action="allow"),
+        Rule(pattern="files__read*", action="allow", when={"path": {"glob": "/srv/*"}}),
+    ):
+        assert decide(Policy([rule]), tool, {"path": value}).effect == "allow"
+    spelled = Policy([Rule(pattern="files__read(path=../notes/*)", action="allow")])
+    assert decide(spelled, tool, {"path": "../notes/a"}).effect == "allow"
+
+
+@pytest.mark.parametrize("written", ["caf\u00e9", "cafe\u0301"])
+@pytest.mark.parametrize("called", ["caf\u00e9", "cafe\u0301"])
+def test_a_letter_has_one_spelling_for_rules_that_refuse(written, called):
+    [tool] = catalog(Definition(name="read"), key="files").tools
+    for rule in (
+        Rule(pattern=f"files__read(path=*{written}*)", action="deny"),
+        Rule(pattern="*", action="deny", when={"path": {"glob": f"*{written}*"}}),
+        Rule(pattern="*", action="deny", when={"path": [f"/{written}"]}),
+    ):
+        assert decide(Policy([rule]), tool, {"path": f"/{called}"}).effect == "deny"
+        assert decide(Policy([rule]), tool, {"path": {"in": [f"/{called}"]}}).effect == "deny"
+    long = {"path": "x" * 300 + called}
+    assert decide(Policy([Rule(pattern=f"*{written}*", action="deny")]), tool, long).effect == "deny"
+    allows = Policy([Rule(pattern=f"files__read(path=/{written})", action="allow")])
+    assert decide(allows, tool, {"path": f"/{called}"}).effect == ("allow" if written == called else "ask")
+
+
+def test_a_long_run_of_accents_costs_a_rule_little():
+    [tool] = catalog(Definition(name="read"), key="files").tools
+    policy = Policy([Rule(pattern="*caf\u00e9*", action="deny")])
+    assert decide(policy, tool, {"path": "a" + "\u0301\u0323" * 200_000}).effect == "ask"
+
+
 @pytest.mark.parametrize("value", [5, 5.0])
 def test_one_number_has_one_meaning_in_rules(value):
     [tool] = catalog(Definition(name="set"), key="home").tools
@@ -321,6 +386,15 @@ def test_one_number_has_one_meaning_in_rules(value):
         .effect
         == "ask"
     )
+
+
+@pytest.mark.parametrize("many", [2**53, 10**16, 123456789012345680])
+def test_a_large_number_has_one_meaning_too(many):
+    [tool] = catalog(Definition(name="set"), key="home").tools
+    policy = Policy([Rule(pattern=f"home__set(level={many})", action="deny")])
+    assert decide(policy, tool, {"level": many}).effect == "deny"
+    assert decide(policy, tool, {"level": float(many)}).effect == "deny"
+    assert decide(policy, tool, {"level": many + 1}).effect == "ask"
 
 
 @pytest.mark.parametrize("names", [("get_item", "get-item"), ("x" * 60,)])

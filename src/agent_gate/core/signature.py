@@ -21,13 +21,13 @@ KEPT_OF_LONG = 80
 CUT = "…"
 DIGEST = 32
 """Hex digits; with half of them, two texts that share one can be found within the hour."""
-LARGEST_EXACT = 2.0**53
+LARGEST_WRITTEN = 2.0**63
 
 
 def alike(value: Json) -> Json:
     """The value with equal numbers written alike, so that 5.0 does not slip past a rule about 5."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < LARGEST_EXACT else value
+        return int(value) if value.is_integer() and abs(value) < LARGEST_WRITTEN else value
     if isinstance(value, Mapping):
         return {key: alike(inner) for key, inner in value.items()}
     return [alike(inner) for inner in value] if isinstance(value, list) else value

@@ -11,7 +11,10 @@ from agent_gate.core.tool import Json, Tool
 from agent_gate.policy.globs import compile_glob
 from agent_gate.policy.match import (
     also_seen,
+    composed,
+    confines,
     cover_every_call,
+    leads_out,
     names,
     names_alias,
     static_mismatch,
@@ -33,6 +36,7 @@ class Compiled:
     matches: Callable[[str], Any]
     decision: Decision
     by_alias: bool
+    confines: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,10 @@ def compile_rule(rule: Rule) -> Compiled:
         approvers=rule.approvers,
         via=rule.via,
     )
-    return Compiled(rule, compile_glob(rule.pattern), decision, names_alias(rule.pattern))
+    confined = rule.action == "allow" and confines(rule.pattern.partition("(")[2])
+    if rule.action != "allow":
+        rule = replace(rule, pattern=composed(rule.pattern), when=composed(rule.when))
+    return Compiled(rule, compile_glob(rule.pattern), decision, names_alias(rule.pattern), confined)
 
 
 def signature_matches(compiled: Compiled, tool: Tool, signature: str, more: tuple[str, ...]) -> bool:
@@ -85,6 +92,8 @@ def mismatch(
         return "pattern does not match"
     if compiled.rule.action == "allow" and (extra := undeclared(tool, arguments) - compiled.rule.extra):
         return f"undeclared argument {min(extra)}"
+    if compiled.confines and any(map(leads_out, arguments.values())):
+        return "a value leads out with .."
     return when_mismatch(compiled.rule, arguments) if compiled.rule.when else None
 
 

@@ -3,6 +3,7 @@
 import fnmatch
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,10 @@ from agent_gate.core.tool import Json, Tool
 from agent_gate.policy.globs import GAP, Family, compile_glob, cover, glob
 
 WILD = re.compile(r"[*?\[]")
+CONFINED = re.compile(r"[/\\][^*?\[]*[*?\[]")
+ACCENTED = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]{1,64}")
+"""In pieces, because ordering a long run of accents takes time that grows with its square."""
+LEADS_OUT = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){2}(?![\w.-])", re.IGNORECASE)
 
 
 def head(pattern: str) -> str:
@@ -95,10 +100,17 @@ def also_seen(tool: Tool, arguments: Mapping[str, Json], signature: str) -> tupl
     """Further signatures that a rule that refuses or asks must not overlook.
 
     Long values are uncut in them, and arguments that the tool does not know are left out: such an argument must not
-    move the others to where a pattern does not find them.
+    move the others to where a pattern does not find them. Letters have their accents composed.
     """
     if tool.definition.template is not None:
         return ()
+    more = uncut(tool, arguments, signature)
+    if signature.isascii() and all(map(str.isascii, more)):
+        return more
+    return tuple(dict.fromkeys((*more, *map(composed, (signature, *more)))))
+
+
+def uncut(tool: Tool, arguments: Mapping[str, Json], signature: str) -> tuple[str, ...]:
     known = tool.input_schema.get("properties")
     if known and not arguments.keys() <= known.keys() and "additionalProperties" not in tool.input_schema:
         own = {name: value for name, value in arguments.items() if name in known}
@@ -170,6 +182,15 @@ CHECKS: dict[str, Callable[[Json, Any], bool]] = {
 }
 
 
+def composed(value: Any) -> Any:
+    """The value with one spelling for letters with accents, which look alike and often mean the same to a tool."""
+    if isinstance(value, str):
+        return ACCENTED.sub(lambda found: unicodedata.normalize("NFC", found[0]), value)
+    if isinstance(value, Mapping):
+        return {key: composed(held) for key, held in value.items()}
+    return [composed(held) for held in value] if isinstance(value, list | tuple) else value
+
+
 def inside(value: Json) -> Iterator[Json]:
     """The value, and everything it holds."""
     yield value
@@ -179,11 +200,24 @@ def inside(value: Json) -> Iterator[Json]:
             yield from inside(item)
 
 
+def confines(pattern: str) -> bool:
+    """Whether a pattern reads like everything below a folder or an address."""
+    return ".." not in pattern and CONFINED.search(pattern) is not None
+
+
+def leads_out(value: Json) -> bool:
+    """Whether a path or an address in the value goes up with `..`, so that it ends elsewhere than it begins."""
+    return any(isinstance(one, str) and LEADS_OUT.search(one) for one in inside(value))
+
+
 def when_mismatch(rule: Rule, arguments: Mapping[str, Json]) -> str | None:
     """An allow rule takes a value as it is; every other rule also looks inside lists and objects."""
     for name, predicate in rule.when.items():
         value = arguments.get(name)
-        seen = (value,) if rule.action == "allow" else inside(value)
+        seen = (value,) if rule.action == "allow" else inside(composed(value))
+        below = predicate.get("glob", "") if isinstance(predicate, Mapping) else ""
+        if rule.action == "allow" and confines(below) and leads_out(value):
+            return f"argument {name} leads out with .."
         if not any(predicate_holds(predicate, one) for one in seen):
             return f"argument {name} does not fit"
     return None
