@@ -21,6 +21,7 @@ from agent_gate.cli.agent import render
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
 from agent_gate.cli.commands.sources import listing
 from agent_gate.cli.operator import AdminClient
+from agent_gate.cli.output import table
 from agent_gate.cli.toolhelp import tool_help
 from agent_gate.core.tool import Definition
 from agent_gate.errors import InvalidArgs, Unreachable, UpstreamError
@@ -309,6 +310,16 @@ def test_a_tools_help_hides_nothing_and_obeys_nothing() -> None:
 
 
 HOSTILE = "a\x1b]0;x\x07\x9b2J\u202eb\u2028c\u3164\ufe0f"
+
+
+def test_a_table_says_what_it_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = "send(to=ann, text=" + "x" * 30 + ")"
+    lines = table(("id", "signature"), [("a", shown), ("b", shown[:20])]).splitlines()
+    assert lines[1] == f"a   {shown[:35]}…"
+    assert (len(lines[1]), lines[2]) == (40, f"b   {shown[:20]}")
 
 
 def test_what_others_wrote_is_shown_and_obeyed_nowhere() -> None:

@@ -36,14 +36,15 @@ def paint(word: str) -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as they need to be; the last one is cut to the terminal's width."""
+    """Columns as wide as they need to be; the last one is cut to the terminal's width, and says so."""
     cells = [[visible(str(cell)) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(headers), *cells]) for i in range(len(headers))]
     room = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 10_000
     lines = ["  ".join(h.upper().ljust(w) for h, w in zip(headers, widths, strict=True)).rstrip()]
     for row in cells:
         fixed = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        last = row[-1][: max(20, room - sum(len(cell) + 2 for cell in fixed))]
+        left = max(20, room - sum(len(cell) + 2 for cell in fixed))
+        last = row[-1] if len(row[-1]) <= left else row[-1][: left - 1] + "…"
         painted = [
             cell.replace(cell.strip(), paint(cell.strip()), 1) if cell.strip() else cell for cell in fixed
         ]
