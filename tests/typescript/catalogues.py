@@ -91,18 +91,22 @@ def recursive() -> dict:
                        {"type": "array", "items": {"$ref": "#/$defs/json"}},
                        {"type": "object", "additionalProperties": {"$ref": "#/$defs/json"}}]}  # fmt: skip
     loop = {"allOf": [{"$ref": "#/$defs/pool"}]}
+    sum_ = {"anyOf": [{"type": "number"}, {"type": "array", "prefixItems": [
+        {"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/sum"}}]}]}  # fmt: skip
     return {
         "type": "object",
         "properties": {
             "tree": {"$ref": "#/$defs/node"},
             "any": {"$ref": "#/$defs/json"},
             "loop": {"$ref": "#/$defs/loop"},
+            "sum": {"$ref": "#/$defs/sum"},
             "odd": {"$ref": "#/$defs/a~1b%20c"},
         },
         "$defs": {
             "node": node_,
             "json": json_,
             "loop": loop,
+            "sum": sum_,
             "pool": {"$ref": "#/$defs/loop"},
             "a/b c": {"type": "string"},
         },

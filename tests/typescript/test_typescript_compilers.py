@@ -43,6 +43,13 @@ GITHUB: dict[str, list[Definition]] = {
             },
         ),
         tool("list_issues"),
+        tool(
+            "list_labels",
+            output_schema={
+                "type": "array",
+                "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+            },
+        ),
         tool("delete_repo", {"name": {"type": "string"}}, required=["name"]),
         tool("text"),
     ]
@@ -99,7 +106,8 @@ def test_wrong_arguments_are_found_by_the_compiler(tmp_path):
     (tmp_path / "good.ts").write_text(
         'import { tools } from "./tools";\n'
         'const made = await tools.github.createIssue({ title: "x", labels: ["a"] });\n'
-        "const number: number = made.number;\nconsole.log(number, await tools.github.listIssues());\nexport {};\n"
+        "const number: number = made.number;\nconsole.log(number, await tools.github.listIssues());\n"
+        "const names: string[] = (await tools.github.listLabels()).map((label) => label.name);\nexport { names };\n"
     )
     (tmp_path / "bad.ts").write_text(
         'import { tools } from "./tools";\n'

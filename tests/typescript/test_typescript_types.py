@@ -55,6 +55,8 @@ def shape(schema):
         ({"type": "array"}, "unknown[]"),
         ({"type": "array", "items": {"type": "string"}}, "string[]"),
         ({"type": "array", "items": {"enum": ["a", "b"]}}, '("a" | "b")[]'),
+        ({"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+         "{\n  a?: string;\n}[]"),
         ({"type": "array", "prefixItems": [{"type": "string"}, {"type": "number"}], "minItems": 1, "items": False},
          "[string, number?]"),
         ({"type": "array", "prefixItems": [{"type": "string"}]}, "[string?, ...unknown[]]"),
@@ -137,6 +139,14 @@ def test_an_alias_that_is_only_itself_is_unknown():
         "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"$ref": "#/$defs/a"}},
     }
     assert "export type T_A = unknown;" in declare("T", loop)
+
+
+def test_a_tuple_that_may_hold_a_list_of_itself_stays_finite_where_the_compiler_looks_into_it():
+    again = {"type": "array", "items": {"$ref": "#"}}
+    pair = {"type": "array", "prefixItems": [{"type": "string"}, again]}
+    assert shape({"anyOf": [{"type": "null"}, pair]}) == "null | [string?, unknown[]?, ...unknown[]]"
+    needed = pair | {"minItems": 2, "items": again}
+    assert shape({"anyOf": [{"type": "null"}, needed]}) == "null | [string, T[], ...unknown[][]]"
 
 
 def test_a_very_deep_schema_ends_in_unknown():

@@ -115,6 +115,7 @@ class Printer:
     root: object
     prefix: str
     named: dict[str, str] = field(default_factory=dict)
+    declared: str = "#"
     nodes: int = 0
 
     def declare(self, name: str, description: str = "") -> str:
@@ -129,29 +130,32 @@ class Printer:
         return "".join(out)
 
     def declaration(self, name: str, pointer: str) -> str:
+        self.declared = pointer
         rendered = self.render(resolve(self.root, pointer), "", 0, pointer)
-        if not rendered.joined and rendered.text.startswith("{\n"):
+        if not rendered.joined and rendered.text.startswith("{\n") and rendered.text.endswith("}"):
             return f"export interface {name} {rendered.text}\n"
         return f"export type {name} = {rendered.text};\n"
 
-    def render(self, schema: object, indent: str, depth: int, owner: str = "") -> Type:
-        """`owner` is the named type whose own text this is, as opposed to that of a property or an item in it."""
+    def render(self, schema: object, indent: str, depth: int, owner: str = "", items: str = "") -> Type:
+        """`owner` is the named type whose own text this is, as opposed to that of a property or an item in it.
+        `items` is the owner of items too where the compiler looks into arrays at once: in a tuple, behind what it
+        needs."""
         self.nodes += 1
         if schema is False:
             return NEVER
         if not isinstance(schema, Mapping) or depth > DEEPEST or self.nodes > MOST_NODES:
             return UNKNOWN
-        parts = [self.base(schema, indent, depth)]
+        parts = [self.base(schema, indent, depth, items)]
         if isinstance(schema.get("$ref"), str):
             parts.append(self.reference(schema["$ref"], owner))
-        parts += [self.render(part, indent, depth + 1, owner) for part in listed(schema.get("allOf"))]
+        parts += [self.render(part, indent, depth + 1, owner, items) for part in listed(schema.get("allOf"))]
         for word in ("anyOf", "oneOf"):
             if choices := listed(schema.get(word)):
-                parts.append(union(self.render(part, indent, depth + 1, owner) for part in choices))
+                parts.append(union(self.render(part, indent, depth + 1, owner, items) for part in choices))
         whole = intersection(parts)
         return union([whole, NULL]) if schema.get("nullable") is True else whole
 
-    def base(self, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
+    def base(self, schema: Mapping[str, Any], indent: str, depth: int, owner: str) -> Type:
         """What the schema says without its references and combinations."""
         if "const" in schema:
             return literal(schema["const"])
@@ -159,33 +163,36 @@ class Printer:
             return union(literal(value) for value in schema["enum"])
         kinds = schema.get("type")
         if isinstance(kinds, str):
-            return self.kind(kinds, schema, indent, depth)
+            return self.kind(kinds, schema, indent, depth, owner)
         if isinstance(kinds, list):
-            return union(self.kind(kind, schema, indent, depth) for kind in kinds)
+            return union(self.kind(kind, schema, indent, depth, owner) for kind in kinds)
         if any(word in schema for word in OBJECT_KEYS):
             return self.object(schema, indent, depth)
-        return self.array(schema, indent, depth) if any(word in schema for word in ARRAY_KEYS) else UNKNOWN
+        known = any(word in schema for word in ARRAY_KEYS)
+        return self.array(schema, indent, depth, owner) if known else UNKNOWN
 
-    def kind(self, kind: object, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
+    def kind(self, kind: object, schema: Mapping[str, Any], indent: str, depth: int, owner: str) -> Type:
         if kind == "object":
             return self.object(schema, indent, depth)
         if kind == "array":
-            return self.array(schema, indent, depth)
+            return self.array(schema, indent, depth, owner)
         return Type(SCALARS[kind]) if isinstance(kind, str) and kind in SCALARS else UNKNOWN
 
-    def array(self, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
+    def array(self, schema: Mapping[str, Any], indent: str, depth: int, owner: str) -> Type:
         items = schema.get("items", True)
         places = listed(schema.get("prefixItems")) or listed(items)
         if not places:
-            return array(self.render(items, indent, depth + 1))
+            return array(self.render(items, indent, depth + 1, owner, owner))
         rest = schema.get("additionalItems", True) if isinstance(items, list) else items
         least = schema.get("minItems", 0)
+        needed = least if isinstance(least, int) else 0
         shown = [
-            self.render(place, indent, depth + 1).within("?")
-            + ("" if isinstance(least, int) and n < least else "?")
+            self.render(place, indent, depth + 1, owner, owner).within("?")
+            if n < needed
+            else self.render(place, indent, depth + 1, owner, self.declared).within("?") + "?"
             for n, place in enumerate(places)
         ]
-        tail = self.render(rest, indent, depth + 1)
+        tail = self.render(rest, indent, depth + 1, owner, self.declared)
         return Type(f"[{', '.join(shown if tail == NEVER else [*shown, f'...{array(tail).text}'])}]")
 
     def object(self, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
