@@ -63,9 +63,18 @@ function status() {
   line.textContent = inbox.online ? "" : "Reconnecting to the gateway…";
 }
 
+// A part of a link as it was meant; one that is broken stands for itself.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function here() {
   const [page, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  return [PAGES[page] ? page : "now", ...rest.map(decodeURIComponent)];
+  return [Object.hasOwn(PAGES, page) ? page : "now", ...rest.map(decoded)];
 }
 
 function open() {
@@ -78,6 +87,12 @@ function open() {
   main.replaceChildren();
   leave = PAGES[page][1](main, rest) ?? (() => {});
   status();
+}
+
+// As a link it would change the page, because pages are what stands behind #.
+function skip(event) {
+  event.preventDefault();
+  main.focus();
 }
 
 function loggedOut() {
@@ -96,6 +111,7 @@ function loggedOut() {
 
 addEventListener("logged-out", loggedOut, { once: true });
 addEventListener("hashchange", open);
+document.querySelector(".skip").addEventListener("click", skip);
 frame();
 listen(status);
 open();

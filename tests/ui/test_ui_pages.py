@@ -80,6 +80,34 @@ def test_scrolling_to_the_last_of_ten_thousand_rows_draws_only_what_is_seen(tab,
     assert page.locator(".tools .row").count() == 1
 
 
+@pytest.mark.parametrize("link", ["tools/%", "calls/%E0%A4%A", "approvals/%ff"])
+def test_a_broken_link_still_opens_its_page(tab, fixtures, link):
+    fixtures.state = "some"
+    tab.page.goto(f"{fixtures.url}/#/{link}")
+    tab.page.wait_for_selector(f"#main.{link.partition('/')[0]} .detail [role=alert]")
+    tab.page.wait_for_selector(".row >> nth=3")
+    tab.page.wait_for_selector("#nav .badge:text-is('30')")
+
+
+@pytest.mark.parametrize("link", ["nowhere", "constructor", "__proto__", "toString/x"])
+def test_a_link_to_no_page_opens_the_first_one(tab, fixtures, link):
+    fixtures.state = "some"
+    tab.page.goto(f"{fixtures.url}/#/{link}")
+    tab.page.wait_for_selector("#main.now >> text=Source 7 cannot be reached")
+
+
+def test_the_link_to_the_content_stays_on_its_page(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/tools")
+    page.wait_for_selector("text=big__tool_3")
+    page.focus(".skip")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    assert page.url.endswith("#/tools")
+    page.wait_for_selector("#main.tools >> text=big__tool_3")
+
+
 def test_dark_and_light_are_both_readable(browser, fixtures):
     fixtures.state = "some"
     for scheme in ("light", "dark"):
