@@ -87,7 +87,8 @@ export class List {
     this.selected = key;
     for (const node of this.drawn.values()) node.setAttribute("aria-selected", node.dataset.key === key);
     this.node.setAttribute("aria-activedescendant", key === null ? "" : `row-${key}`);
-    if (key !== null) this.onSelect(this.items[this.places.get(key)], byHand);
+    const item = this.items[this.places?.get(key)];
+    if (item) this.onSelect(item, byHand);
   }
 
   move(by) {

@@ -85,6 +85,28 @@ def test_a_key_pressed_while_another_question_comes_up_answers_neither(tab, home
     assert api.requests == []
 
 
+def test_a_question_that_went_away_meanwhile_is_not_opened_after_an_answer(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    for room in ("first", "second"):
+        gateway.call("light_set", {"room": room}, wait=0)
+    page.click(f"{ROW} >> text=light_set(first)")
+    page.wait_for_selector("[data-answer=once]:not([disabled])")
+    held = []
+    page.route(
+        "**/api/approvals/*",
+        lambda route: held.append(route) if route.request.method == "POST" else route.continue_(),
+    )
+    with page.expect_request("**/api/approvals/*"):
+        page.click("[data-answer=once]")
+    [second] = [a for a in gateway.admin.get("/api/approvals") if a["signature"] == "light_set(second)"]
+    gateway.admin.request("POST", f"/api/approvals/{second['id']}", {"verdict": "deny"})
+    page.wait_for_selector("#nav .badge:text-is('1')")
+    held[0].continue_()
+    page.wait_for_selector("text=No question waits for you")
+    assert page.locator("[role=alert]").count() == 0
+
+
 def test_several_questions_are_answered_by_keys_after_one_look(tab, home):
     gateway, api = home
     page = opened(tab, gateway)

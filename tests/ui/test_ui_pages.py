@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from chromium import DESKTOP, PHONE
 from playwright.sync_api import expect
-from ui_fixtures import MANY, Fixtures
+from ui_fixtures import MANY, Fixtures, approval, call
 
 SHOTS = Path(__file__).resolve().parents[2] / ".cache" / "screens"
 PAGES = {
@@ -140,6 +140,59 @@ def luminance(colour):
     parts = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")[:3]]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+class Held:
+    """Requests to `pattern` wait here until they are let go."""
+
+    def __init__(self, page, pattern):
+        self.page, self.routes = page, []
+        page.route(pattern, lambda route: self.routes.append(route))
+
+    def wait(self, count):
+        for _ in range(1_000):
+            if len(self.routes) >= count:
+                return self.routes
+            self.page.evaluate("new Promise(requestAnimationFrame)")
+        raise AssertionError(f"the page sent {len(self.routes)} requests, not {count}")
+
+
+def answered(route, value):
+    """The answer given, and seen by the page."""
+    with route.request.frame.page.expect_event("requestfinished", lambda done: done == route.request):
+        route.fulfill(json=value)
+    route.request.frame.page.evaluate("new Promise(requestAnimationFrame)")
+
+
+def test_a_slow_search_does_not_replace_the_one_after_it(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/calls")
+    page.wait_for_selector("text=b3, remote")
+    held = Held(page, "**/api/calls?*")
+    page.fill("input[type=search]", "one")
+    [first] = held.wait(1)
+    page.fill("input[type=search]", "two")
+    _, second = held.wait(2)
+    answered(second, {"calls": [call(2)], "next": None})
+    page.wait_for_selector("text=b2, remote")
+    answered(first, {"calls": [call(1)], "next": None})
+    assert page.locator(".calls .row").all_inner_texts()[0].startswith("git__push(branch=b2, remote=origin)")
+
+
+def test_a_slow_history_is_not_taken_for_grants(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/approvals")
+    page.wait_for_selector(".approvals .row >> nth=3")
+    held = Held(page, "**/api/approvals?state=answered*")
+    page.click("button:has-text('History')")
+    [history] = held.wait(1)
+    page.click("button:has-text('Grants')")
+    page.wait_for_selector("text=Nothing is remembered")
+    answered(history, [approval(1, "approved")])
+    assert page.locator(".approvals .row").count() == 0
+    assert page.is_visible("text=Nothing is remembered")
 
 
 def test_a_session_that_ended_says_how_to_log_in_again(tab, fixtures):

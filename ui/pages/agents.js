@@ -50,7 +50,7 @@ const facts = (agent) =>
 
 class Agents {
   constructor(main) {
-    Object.assign(this, { main, all: [], needle: "" });
+    Object.assign(this, { main, all: [], needle: "", round: 0 });
     this.nothing = h("div");
     this.list = new List({
       row,
@@ -107,12 +107,15 @@ class Agents {
     }
   }
 
+  // What was asked for last is shown, and in any case a token, which nobody can ask for again.
   async open(name, token) {
+    const mine = (this.round += 1);
     this.main.setAttribute("data-open", "");
     try {
-      this.drawOne(await get(`/api/agents/${segment(name)}`), token);
+      const agent = await get(`/api/agents/${segment(name)}`);
+      if (mine === this.round || token) this.drawOne(agent, token);
     } catch (error) {
-      this.view.fill(fault(error, () => this.open(name, token)));
+      if (mine === this.round || token) this.view.fill(fault(error, () => this.open(name, token)));
     }
   }
 
@@ -144,6 +147,7 @@ class Agents {
   }
 
   create() {
+    this.round += 1;
     const name = h("input", { type: "text", required: true, placeholder: "such as kitchen-pi" });
     const spaces = h("input", { type: "text", placeholder: "all; or names with commas between" });
     let mode = "full";
@@ -172,6 +176,7 @@ class Agents {
   }
 
   async operators(made) {
+    this.round += 1;
     this.main.setAttribute("data-open", "");
     try {
       this.drawOperators(await get("/api/operators"), made);

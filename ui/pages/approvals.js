@@ -173,6 +173,7 @@ class Approvals {
       if (this.list.selected !== null && this.list.selected !== item.id) return undefined;
       this.drawOne(whole);
     } catch (error) {
+      if (this.list.selected !== null && this.list.selected !== item.id) return undefined;
       this.view.fill(fault(error, () => this.open(item, byHand)));
     }
     this.view.detail.inert = false;
@@ -264,11 +265,15 @@ class Approvals {
   }
 
   async loadPast() {
+    const { tab } = this;
     try {
-      this.past = this.tab === "grants" ? await get("/api/grants") : await this.page();
-      this.more = this.tab === "history" && this.past.length > 0;
+      const past = tab === "grants" ? await get("/api/grants") : await this.page();
+      if (tab !== this.tab) return;
+      this.past = past;
+      this.more = tab === "history" && past.length > 0;
       this.draw();
     } catch (error) {
+      if (tab !== this.tab) return;
       this.past = [];
       this.draw();
       show(
@@ -280,11 +285,17 @@ class Approvals {
 
   async older() {
     if (this.tab !== "history" || !this.more) return;
+    const { past } = this;
     this.more = false;
-    const next = await this.page(this.past.at(-1).asked_at).catch(() => []);
-    this.past = this.past.concat(next);
-    this.more = next.length > 0;
-    if (next.length) this.draw();
+    try {
+      const next = await this.page(past.at(-1).asked_at);
+      if (past !== this.past) return;
+      this.past = past.concat(next);
+      this.more = next.length > 0;
+      if (next.length) this.draw();
+    } catch (error) {
+      if (past === this.past) say(`Older questions could not be loaded: ${error.message}`, { fault: true });
+    }
   }
 
   turn(name) {

@@ -1,6 +1,6 @@
 // Calls: the record, one line per call; each with where its time went and what the record says.
 import { get, query, segment } from "../api.js";
-import { at, copyButton, empty, fault, h, show } from "../dom.js";
+import { at, copyButton, empty, fault, h, say, show } from "../dom.js";
 import { bytes, copies, moment, span } from "../format.js";
 import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
@@ -75,6 +75,7 @@ class Calls {
       found: new Map(),
       next: null,
       loading: false,
+      round: 0,
       url: "",
     });
     this.nothing = h("div");
@@ -138,14 +139,18 @@ class Calls {
     );
   }
 
+  // Only the answer to the last question counts; one that was slower is about other words.
   async load() {
+    const mine = (this.round += 1);
     this.loading = true;
     try {
       const page = await this.page();
+      if (mine !== this.round) return;
       this.found.clear();
       this.take(page);
       this.draw();
     } catch (error) {
+      if (mine !== this.round) return;
       this.found.clear();
       this.draw();
       show(
@@ -158,12 +163,17 @@ class Calls {
 
   async more() {
     if (!this.next || this.loading) return;
+    const mine = this.round;
     this.loading = true;
     try {
-      this.take(await this.page(this.next));
+      const page = await this.page(this.next);
+      if (mine !== this.round) return;
+      this.take(page);
       this.list.set([...this.found.values()]);
-    } catch {
+    } catch (error) {
+      if (mine !== this.round) return;
       this.next = null;
+      say(`Older calls could not be loaded: ${error.message}`, { fault: true });
     }
     this.loading = false;
   }
@@ -174,7 +184,8 @@ class Calls {
       const story = await get(`/api/calls/${segment(call.call)}/timeline`);
       if (this.list.selected === null || this.list.selected === call.call) this.view.fill(told(story, this.url));
     } catch (error) {
-      this.view.fill(fault(error, () => this.open(call)));
+      if (this.list.selected === null || this.list.selected === call.call)
+        this.view.fill(fault(error, () => this.open(call)));
     }
   }
 
