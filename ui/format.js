@@ -54,19 +54,37 @@ export function bytes(size) {
   return size < 1 << 20 ? `${(size / 1024).toFixed(1)} KB` : `${(size / (1 << 20)).toFixed(1)} MB`;
 }
 
-const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/g;
+const code = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+// A terminal obeys control characters also inside quotes, so they are pasted as escapes.
+function quoted(text) {
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  if (text.search(CONTROL) < 0) return `'${text.replaceAll("'", "'\\''")}'`;
+  return `$'${text.replace(/[\\']/g, "\\$&").replace(CONTROL, code)}'`;
+}
 
 export const shell = (words) => words.map(quoted).join(" ");
 
+const json = (value, indent) => JSON.stringify(value, null, indent).replace(/[\u007f-\u009f]/g, code);
+
+// Names come from whoever made the call: one that could pass for an option or a file is given as JSON.
+function command(tool, args) {
+  const words = ["agent-gate", "request", ...(tool.startsWith("-") ? ["--"] : []), tool];
+  if (!Object.keys(args).every((name) => /^[A-Za-z_][\w.-]*$/.test(name)))
+    return `${shell(["printf", "%s", json(args)])} | ${shell([...words, "-"])}`;
+  const pairs = Object.entries(args).map(([name, value]) =>
+    typeof value === "string" ? `${name}=${value}` : `${name}:=${json(value)}`,
+  );
+  return shell([...words, ...pairs]);
+}
+
 // One call in the three forms people paste: terminal, HTTP, script.
 export function copies(tool, args, url) {
-  const pairs = Object.entries(args).map(([name, value]) =>
-    typeof value === "string" ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`,
-  );
-  const body = JSON.stringify(args);
+  const body = json(args);
   return {
-    CLI: shell(["agent-gate", "request", tool, ...pairs]),
+    CLI: command(tool, args),
     curl: `${shell(["curl", "-sS", "-X", "POST", `${url}/api/tools/${encodeURIComponent(tool)}`])} -H "Authorization: Bearer $AGENT_TOKEN" ${shell(["-H", "Content-Type: application/json", "-d", body])}`,
-    TypeScript: `import { callTool } from "./tools.ts";\n\nconst result = await callTool(${JSON.stringify(tool)}, ${JSON.stringify(args, null, 2)});\n`,
+    TypeScript: `import { callTool } from "./tools.ts";\n\nconst result = await callTool(${json(tool)}, ${json(args, 2)});\n`,
   };
 }

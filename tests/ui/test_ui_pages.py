@@ -1,10 +1,16 @@
+import json
+import re
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from chromium import DESKTOP, PHONE
 from playwright.sync_api import expect
-from ui_fixtures import MANY, Fixtures, approval, call
+from ui_fixtures import MANY, Fixtures, approval, call, change
+
+from agent_gate.cli.arguments import parse_arguments
+from agent_gate.cli.commands import request
 
 SHOTS = Path(__file__).resolve().parents[2] / ".cache" / "screens"
 PAGES = {
@@ -193,6 +199,48 @@ def test_a_slow_history_is_not_taken_for_grants(tab, fixtures):
     answered(history, [approval(1, "approved")])
     assert page.locator(".approvals .row").count() == 0
     assert page.is_visible("text=Nothing is remembered")
+
+
+def test_all_of_a_long_change_can_be_seen_before_it_is_accepted(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    lines = [*(f"+  line {n}" for n in range(3_000)), "+++ not a heading", "+  the last word"]
+    long = change(1) | {"diff": "\n".join(["--- accepted", "+++ now", *lines])}
+    page.route("**/api/changes", lambda route: route.fulfill(json=[long]))
+    page.goto(f"{fixtures.url}/#/sources")
+    page.click("button:has-text('Show all 3,002 lines')")
+    assert page.inner_text("pre.diff").split("\n") == lines
+
+
+HOSTILE_CALLS = {
+    "options": ("light_set", {"--url": "ws://evil.example", "room": "hall"}),
+    "a file": ("light_set", {"@/etc/hostname": "x"}),
+    "standard input": ("light_set", {"-": "x"}),
+    "names with signs": ("light_set", {"a=b": "c", "d:": "e", "f:=": 1}),
+    "an option for a tool": ("--url=ws://evil.example", {"room": "hall"}),
+    "quotes": ("light_set", {"room": 'it\'s $(id) `id` \\ "x"', "n": 1, "list": ["it's"]}),
+    "keys of a terminal": ("light_set", {"room": "a\x1b[201~\n'id\\\x03\x7f\u009b1", "more": ["\u009b"]}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_CALLS)
+def test_a_copied_command_makes_the_call_it_was_copied_from(tab, fixtures, name):
+    tool, arguments = HOSTILE_CALLS[name]
+    tab.page.goto(f"{fixtures.url}/#/now")
+    copied = tab.page.evaluate(
+        "(call) => import('/format.js').then(({ copies }) => copies(...call, 'http://127.0.0.1:1'))",
+        [tool, arguments],
+    )
+    pasted = copied["CLI"]
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", pasted + copied["curl"])
+    shown = """agent-gate() { printf '%s\\0' "$@"; [ "${@: -1}" != - ] || cat; }; """
+    said = subprocess.run(["bash", "-c", shown + pasted], capture_output=True, check=True).stdout.decode()
+    words = said.split("\0")
+    tail = words.pop()
+    context = request.command.make_context("request", words[1:], resilient_parsing=True)
+    assert (context.params["tool"], context.params["url"]) == (tool, None)
+    given = context.params["arguments"]
+    assert (json.loads(tail) if given == ("-",) else parse_arguments(given)) == arguments
 
 
 def test_a_session_that_ended_says_how_to_log_in_again(tab, fixtures):
