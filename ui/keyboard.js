@@ -19,7 +19,7 @@ export function keys(map) {
   own = map;
 }
 
-const typing = (target) => target instanceof Element && target.matches("input, textarea, select, [contenteditable]");
+const typing = (target) => target instanceof Element && target.matches("input:not([type=checkbox]), textarea, select, [contenteditable]");
 
 export function help() {
   const rows = [

@@ -2,26 +2,38 @@
 import { h } from "./dom.js";
 
 const SPARE = 8;
+const CONTROLS = "a, button, input";
 
 export class List {
   constructor({ row, key, onSelect = () => {}, label, onEnd = () => {}, height = "--row" }) {
-    Object.assign(this, { row, key, onSelect, onEnd, height, items: [], selected: null });
+    Object.assign(this, { row, key, onSelect, onEnd, height, items: [], selected: null, pressed: false });
+    this.over = new AbortController();
+    this.ends = { signal: this.over.signal };
     this.sheet = h("div.sheet");
     this.node = h("div.list", { role: "listbox", tabIndex: 0, "aria-label": label }, this.sheet);
     this.drawn = new Map();
     this.node.addEventListener("scroll", () => this.later(), { passive: true });
     this.node.addEventListener("click", (event) => this.clicked(event));
+    this.sheet.addEventListener("pointerdown", () => this.press(true));
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => this.press(false), this.ends);
     this.watch = new ResizeObserver(() => this.later());
     this.watch.observe(this.node);
   }
 
   close() {
     this.watch.disconnect();
+    this.over.abort();
+  }
+
+  // A row that is replaced between press and release is never clicked, so new ones wait for the release.
+  press(down) {
+    this.pressed = down;
+    if (!down && this.stale) this.later();
   }
 
   clicked(event) {
     const found = event.target.closest("[data-key]");
-    if (found && !event.target.closest("input, button, a")) this.select(found.dataset.key, true);
+    if (found && !event.target.closest(CONTROLS)) this.select(found.dataset.key, true);
   }
 
   set(items) {
@@ -44,7 +56,9 @@ export class List {
   }
 
   draw() {
+    if (this.pressed && this.stale) return;
     const tall = this.rowHeight();
+    const held = this.stale ? this.held() : null;
     if (this.stale || tall !== this.tall) for (const node of this.drawn.values()) node.remove();
     if (this.stale || tall !== this.tall) this.drawn.clear();
     this.stale = false;
@@ -59,7 +73,20 @@ export class List {
       }
     }
     for (let index = first; index < last; index += 1) if (!this.drawn.has(index)) this.place(index);
+    if (held) this.hold(...held);
     if (last >= this.items.length - SPARE && this.items.length) this.onEnd();
+  }
+
+  // The control in a row that has the keyboard, to find it again in the row that replaces this one.
+  held() {
+    const node = document.activeElement;
+    const row = this.sheet.contains(node) ? node.closest("[data-key]") : null;
+    return row && [row.dataset.key, [...row.querySelectorAll(CONTROLS)].indexOf(node)];
+  }
+
+  hold(key, number) {
+    const row = this.drawn.get(this.places.get(key));
+    row?.querySelectorAll(CONTROLS)[number]?.focus({ preventScroll: true });
   }
 
   place(index) {

@@ -201,6 +201,54 @@ def test_a_slow_history_is_not_taken_for_grants(tab, fixtures):
     assert page.is_visible("text=Nothing is remembered")
 
 
+REDRAW = """import('/inbox.js').then(async ({ reload }) => {
+  await reload();
+  for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+})"""
+
+
+def press(page, node):
+    box = node.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+
+
+def test_news_between_press_and_release_take_no_click_away(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/now")
+    page.wait_for_selector("#nav .badge:text-is('30')")
+    press(page, page.locator("button:has-text('Try now')").first)
+    page.evaluate(REDRAW)
+    with page.expect_request("**/api/sources/source-0/connect"):
+        page.mouse.up()
+
+    page.goto(f"{fixtures.url}/#/approvals")
+    press(page, page.locator(".approvals .row [type=checkbox]").nth(2))
+    page.evaluate(REDRAW)
+    page.mouse.up()
+    page.wait_for_selector("text=1 chosen")
+    press(page, page.locator(".approvals .row .lead").nth(3))
+    page.evaluate(REDRAW)
+    with page.expect_request(f"**/api/approvals/{3:032x}"):
+        page.mouse.up()
+
+
+def test_news_leave_the_keyboard_where_it_is(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/approvals")
+    page.locator(".approvals .row [type=checkbox]").nth(2).focus()
+    page.evaluate(REDRAW)
+    page.keyboard.press("Space")
+    page.wait_for_selector("text=1 chosen")
+    page.evaluate(REDRAW)
+    page.keyboard.press("Space")
+    page.wait_for_selector("text=1 chosen", state="hidden")
+    page.keyboard.press("j")
+    page.wait_for_selector(".approvals .row[aria-selected=true] >> text=to=0@")
+
+
 def test_all_of_a_long_change_can_be_seen_before_it_is_accepted(tab, fixtures):
     fixtures.state = "some"
     page = tab.page

@@ -13,7 +13,8 @@ function question(approval) {
     h("strong", approval.sentence || approval.signature),
     h(
       "p",
-      `${approval.agent} asked ${ago(approval.asked_at)}`,
+      `${approval.agent} asked `,
+      h("span", { "data-asked": approval.asked_at }, ago(approval.asked_at)),
       approval.sentence ? [" · ", h("code", approval.signature)] : null,
     ),
     h("div.buttons", h("a", { href: `#/approvals/${approval.id}` }, "Look and answer")),
@@ -90,18 +91,29 @@ export function now(main) {
     h("section", h("h2", "Latest calls"), latest),
   );
   let needed = null;
+  let drawn = "";
   const runs = new List({ row: runningRow, key: (call) => call.call, label: "Running calls", onSelect: () => {} });
   const calls = callList("Latest calls");
   const fill = (place, list, items, nothing) => (items.length ? boxed(place, list, items) : show(place, nothing));
+
+  // Drawn only when there is something else to see: a button must stay where it is while it is pressed.
+  function drawNeeds() {
+    const open = [...inbox.open.values()];
+    const seen = JSON.stringify([open.length, open.slice(0, SHOWN), needed]);
+    if (seen !== drawn) show(todo, needs(needed, load));
+    drawn = seen;
+    for (const node of todo.querySelectorAll("[data-asked]")) node.textContent = ago(Number(node.dataset.asked));
+  }
 
   async function load() {
     try {
       const value = await get("/api/now");
       needed = value.needs;
-      show(todo, needs(needed, load));
+      drawNeeds();
       fill(running, runs, value.running, empty("No call is running", "Calls appear here while a tool works."));
     } catch (error) {
       needed = null;
+      drawn = "";
       show(todo, fault(error, load));
       show(running);
     }
@@ -120,7 +132,7 @@ export function now(main) {
   loadCalls();
   const stop = [
     listen((kind) => {
-      if (kind === "approvals" && needed) show(todo, needs(needed, load));
+      if (kind === "approvals" && needed) drawNeeds();
       if (kind === "calls") loadCalls();
       if (kind === "calls" || kind === "catalog" || kind === "online") load();
     }),
