@@ -230,6 +230,15 @@ def test_what_needs_a_person_is_said_with_its_reason_and_a_button(tmp_path):
         assert need["action"] == {"label": "Reload", "path": "/api/reload"}
 
 
+def test_the_button_for_a_source_leads_to_it_whatever_its_name(tmp_path):
+    servers = 'servers: {"my 50%/server?#1": {command: /nonexistent/server}}'
+    with gate(tmp_path, servers) as gateway:
+        person = browser(gateway)
+        found = (person.get("/api/now")["needs"] for _ in range(1_000))
+        [need] = next(needs for needs in found if needs)
+        assert person.send("POST", need["action"]["path"], {}).status == 202
+
+
 def test_every_client_has_a_card_with_the_address_filled_in(gateway, person):
     found = person.get("/api/clients")
     assert found["gateway"]["endpoint"] == f"{gateway.url}/mcp"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 from agent_gate.calls.perform import Performance
 from agent_gate.net.http import Response, json_response
@@ -79,7 +80,7 @@ class Overview:
             yield need("The new configuration is not used", reason, "policy", act=("Reload", "/api/reload"))
         for state in self._admin.sources.states():
             if state.status in TROUBLED:
-                path = f"/api/sources/{state.key}/connect"
+                path = f"/api/sources/{quote(state.key, safe='')}/connect"
                 problem = f"{state.title or state.key} {TROUBLED[state.status]}"
                 yield need(problem, state.reason, "sources", act=("Try now", path))
         for change in self._admin.sources.changes():
