@@ -1,4 +1,5 @@
 // The admin API: requests with the session's key, errors in its own words, and the event stream.
+import { heard } from "./clock.js";
 import { forget, key } from "./session.js";
 
 export class ApiError extends Error {
@@ -31,6 +32,7 @@ async function send(method, path, { body, signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, { code: "UNREACHABLE", message: "The gateway does not answer. Is it running?" });
   }
+  heard(reply.headers.get("date"));
   if (reply.ok) return reply;
   const error = await failure(reply);
   // Without a challenge, a 401 is about the passphrase; the session still counts.

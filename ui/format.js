@@ -1,4 +1,6 @@
 // Numbers and times for people.
+import { now } from "./clock.js";
+
 const two = (number) => String(number).padStart(2, "0");
 
 export function clock(at) {
@@ -31,11 +33,11 @@ function whole(seconds) {
 }
 
 export const left = (until) => {
-  const seconds = Math.ceil(until - Date.now() / 1000);
+  const seconds = Math.ceil(until - now());
   return seconds > 0 ? `${whole(seconds)} left` : "time is over";
 };
 export const ago = (at) => {
-  const seconds = Math.floor(Date.now() / 1000 - at);
+  const seconds = Math.floor(now() - at);
   if (seconds < 2) return "just now";
   return seconds < 60
     ? `${seconds} s ago`

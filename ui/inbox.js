@@ -1,9 +1,10 @@
 // The open questions as they are now, kept by the event stream; pages listen for changes.
 import { follow, get } from "./api.js";
 
-export const inbox = { open: new Map(), online: false, problem: null, seq: 0 };
+export const inbox = { open: new Map(), online: false, problem: null };
 const listeners = new Set();
 let told = 0;
+let arrived = null; // what came while a list was on its way: it may be newer than that list
 
 export function listen(listener) {
   listeners.add(listener);
@@ -21,20 +22,30 @@ function soon() {
   });
 }
 
-function take(approval) {
+function put(approval) {
   if (approval.state === "pending") inbox.open.set(approval.id, approval);
   else inbox.open.delete(approval.id);
+}
+
+function take(approval) {
+  arrived?.push(approval);
+  put(approval);
   soon();
 }
 
 export async function reload() {
+  const mine = (arrived = []);
   try {
     const rows = await get("/api/approvals?brief=1");
+    if (mine !== arrived) return;
     inbox.open = new Map(rows.map((row) => [row.id, row]));
+    mine.forEach(put);
     inbox.problem = null;
   } catch (error) {
+    if (mine !== arrived) return;
     inbox.problem = error;
   }
+  arrived = null;
   soon();
 }
 

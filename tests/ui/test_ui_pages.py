@@ -148,19 +148,13 @@ def luminance(colour):
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-class Held:
-    """Requests to `pattern` wait here until they are let go."""
-
-    def __init__(self, page, pattern):
-        self.page, self.routes = page, []
-        page.route(pattern, lambda route: self.routes.append(route))
-
-    def wait(self, count):
-        for _ in range(1_000):
-            if len(self.routes) >= count:
-                return self.routes
-            self.page.evaluate("new Promise(requestAnimationFrame)")
-        raise AssertionError(f"the page sent {len(self.routes)} requests, not {count}")
+def until(page, held, count):
+    """The routes once there are as many."""
+    for _ in range(1_000):
+        if len(held) >= count:
+            return held
+        page.evaluate("new Promise(requestAnimationFrame)")
+    raise AssertionError(f"the page sent {len(held)} requests, not {count}")
 
 
 def answered(route, value):
@@ -175,11 +169,12 @@ def test_a_slow_search_does_not_replace_the_one_after_it(tab, fixtures):
     page = tab.page
     page.goto(f"{fixtures.url}/#/calls")
     page.wait_for_selector("text=b3, remote")
-    held = Held(page, "**/api/calls?*")
+    held = []
+    page.route("**/api/calls?*", lambda route: held.append(route))
     page.fill("input[type=search]", "one")
-    [first] = held.wait(1)
+    [first] = until(page, held, 1)
     page.fill("input[type=search]", "two")
-    _, second = held.wait(2)
+    _, second = until(page, held, 2)
     answered(second, {"calls": [call(2)], "next": None})
     page.wait_for_selector("text=b2, remote")
     answered(first, {"calls": [call(1)], "next": None})
@@ -191,14 +186,47 @@ def test_a_slow_history_is_not_taken_for_grants(tab, fixtures):
     page = tab.page
     page.goto(f"{fixtures.url}/#/approvals")
     page.wait_for_selector(".approvals .row >> nth=3")
-    held = Held(page, "**/api/approvals?state=answered*")
+    held = []
+    page.route("**/api/approvals?state=answered*", lambda route: held.append(route))
     page.click("button:has-text('History')")
-    [history] = held.wait(1)
+    [history] = until(page, held, 1)
     page.click("button:has-text('Grants')")
     page.wait_for_selector("text=Nothing is remembered")
     answered(history, [approval(1, "approved")])
     assert page.locator(".approvals .row").count() == 0
     assert page.is_visible("text=Nothing is remembered")
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_the_time_left_is_the_gateways_also_where_the_browsers_clock_is_wrong(tab, fixtures, hours):
+    fixtures.state = "some"
+    page = tab.page
+    page.clock.install(time=time.time() + hours * 3600)
+    soon = [approval(0) | {"asked_at": time.time() - 630, "expires_at": time.time() + 600}]
+    page.route("**/api/approvals?brief=1", lambda route: route.fulfill(response=route.fetch(), json=soon))
+    page.goto(f"{fixtures.url}/#/approvals")
+    row = page.inner_text(".approvals .row")
+    assert re.search(r"\b(9:|10:0)\d+ left", row), row
+    assert "10 min ago" in row
+
+
+def test_a_question_that_comes_while_the_list_is_on_its_way_stays(tab, fixtures):
+    fixtures.state = "empty"
+    page = tab.page
+    told = [approval(5), approval(6), approval(6, "denied")]
+    events = "".join(f"event: approval\ndata: {json.dumps(one)}\n\n" for one in told)
+    stream = "event: missed\ndata: {}\n\n" + events
+    held = []
+    page.route("**/api/approvals?brief=1", lambda route: held.append(route))
+    page.route("**/api/events?*", lambda route: route.fulfill(body=stream), times=1)
+    page.goto(f"{fixtures.url}/#/approvals")
+    first = until(page, held, 1)[0]
+    first.fulfill(json=[])
+    second = until(page, held, 2)[1]
+    page.wait_for_selector(".approvals .row >> text=to=5@")
+    answered(second, [approval(6)])
+    page.wait_for_selector("#nav .badge:text-is('1')")
+    assert "to=5@" in page.inner_text(".approvals .row")
 
 
 REDRAW = """import('/inbox.js').then(async ({ reload }) => {

@@ -1,5 +1,6 @@
 // Now: what needs a person, what runs, what just happened.
 import { get, post } from "../api.js";
+import { now as time } from "../clock.js";
 import { button, empty, fault, h, say, show } from "../dom.js";
 import { ago, many, span } from "../format.js";
 import { inbox, listen } from "../inbox.js";
@@ -70,7 +71,7 @@ const runningRow = (call) =>
   h(
     "div.two",
     h("span.lead", call.signature),
-    h("span.end", span(Date.now() / 1000 - call.since)),
+    h("span.end", span(Math.max(0, time() - call.since))),
     h("span.rest", `${call.caller} over ${call.surface}`),
     h("span.end"),
   );

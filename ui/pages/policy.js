@@ -1,6 +1,7 @@
 // Policy: the rules with what is wrong with them, the file they stand in, why a call would be decided so, and
 // what other rules would have decided.
 import { get, post } from "../api.js";
+import { now } from "../clock.js";
 import { at, button, empty, h, show } from "../dom.js";
 import { many, place } from "../format.js";
 import { boxed, chosen, field, jsonOf, loader } from "../layout.js";
@@ -119,7 +120,7 @@ function simulator(text) {
   const area = h("textarea.tall", { spellcheck: false, "aria-label": "Changed rules", value: text });
   const result = h("div", { "aria-live": "polite" });
   const run = async () => {
-    const since = Date.now() / 1000 - Number(days) * DAY;
+    const since = now() - Number(days) * DAY;
     show(result, simulated(await post("/api/policy/simulate", { text: area.value, since })));
   };
   return [
