@@ -50,6 +50,7 @@ export async function reload() {
 }
 
 export function start() {
+  let lost = false;
   follow("/api/events?brief=1", {
     onEvent(kind, value) {
       if (kind === "approval") take(value);
@@ -60,9 +61,12 @@ export function start() {
       inbox.online = true;
       await reload();
       tell("online");
+      if (lost) tell("back");
+      lost = false;
     },
     onLost() {
       inbox.online = false;
+      lost = true;
       tell("online");
     },
   });

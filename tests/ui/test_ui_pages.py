@@ -229,6 +229,20 @@ def test_a_question_that_comes_while_the_list_is_on_its_way_stays(tab, fixtures)
     assert "to=5@" in page.inner_text(".approvals .row")
 
 
+@pytest.mark.parametrize("name", ["tools", "calls"])
+def test_tools_and_calls_are_loaded_again_after_the_gateway_was_away(tab, fixtures, name):
+    fixtures.state = "empty"
+    page, held = tab.page, []
+    page.route("**/api/events?*", lambda route: held.append(route))
+    page.goto(f"{fixtures.url}/#/{name}")
+    page.wait_for_selector(f"main >> text={PAGES[name][0]}")
+    until(page, held, 1)[0].fulfill(body=": gone\n\n")
+    until(page, held, 2)
+    fixtures.state = "some"
+    held[1].continue_()
+    page.wait_for_selector(f"main >> text={PAGES[name][1]}")
+
+
 REDRAW = """import('/inbox.js').then(async ({ reload }) => {
   await reload();
   for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
@@ -236,6 +250,8 @@ REDRAW = """import('/inbox.js').then(async ({ reload }) => {
 
 
 def press(page, node):
+    node.wait_for()
+    page.evaluate(REDRAW)
     box = node.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()

@@ -2,7 +2,7 @@
 import { get, query, segment } from "../api.js";
 import { at, copyButton, empty, fault, h, say, show } from "../dom.js";
 import { bytes, copies, moment, span } from "../format.js";
-import { inbox, listen } from "../inbox.js";
+import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
 import { chosen, field, movement, panes } from "../layout.js";
 import { List, listOrEmpty } from "../list.js";
@@ -202,7 +202,7 @@ class Calls {
 
 export function calls(main, [wanted]) {
   const page = new Calls(main, wanted);
-  const stop = listen((kind) => (kind === "calls" || (kind === "online" && inbox.online)) && page.happened());
+  const stop = listen((kind) => (kind === "calls" || kind === "back") && page.happened());
   return () => {
     stop();
     page.close();

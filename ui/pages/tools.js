@@ -2,7 +2,7 @@
 import { get, post, query, segment } from "../api.js";
 import { at, button, empty, fault, h, show } from "../dom.js";
 import { count, many } from "../format.js";
-import { inbox, listen } from "../inbox.js";
+import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
 import { chosen, field, jsonOf, movement, panes } from "../layout.js";
 import { List, listOrEmpty } from "../list.js";
@@ -182,7 +182,7 @@ class Tools {
 
 export function tools(main, [wanted]) {
   const page = new Tools(main, wanted);
-  const stop = listen((kind) => (kind === "catalog" || (kind === "online" && inbox.online)) && page.load());
+  const stop = listen((kind) => (kind === "catalog" || kind === "back") && page.load());
   return () => {
     stop();
     page.list.close();
