@@ -75,3 +75,20 @@ def test_a_tools_schema_stands_in_the_document_as_it_is(gateway):
     jsonschema.Draft202012Validator.check_schema(body)
     assert body["properties"]["tags"] == {"type": "array", "items": {"type": "string"}}
     assert json.dumps(document) == json.dumps(gateway.request("GET", "/openapi.json").json)
+
+
+def test_a_tool_with_the_name_of_another_operation_keeps_it_and_all_names_differ(tmp_path):
+    api = Api()
+    files = {
+        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
+        "tools.yaml": "tools: {list_tools: {request: {method: GET, path: /a}}, get_call: {request: {method: GET, path: /b}}}",
+        "permissions.yaml": "rules: []",
+    }
+    with running(tmp_path, files, "--insecure") as gateway:
+        paths = gateway.request("GET", "/openapi.json").json["paths"]
+    api.close()
+    operations = [
+        one["operationId"] for path in paths.values() for one in path.values() if "operationId" in one
+    ]
+    assert len(operations) == len(set(operations)) == 5
+    assert paths["/api/tools/list_tools"]["post"]["operationId"] == "list_tools"

@@ -1,6 +1,6 @@
 """The OpenAPI document: one operation per tool that the caller sees. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -103,7 +103,14 @@ def operation(tool: Tool) -> dict[str, Any]:
     }
 
 
-def fixed_paths() -> dict[str, Any]:
+def free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def fixed_paths(taken: Collection[str]) -> dict[str, Any]:
+    """The operations that are no tools; a tool of the same name keeps it."""
     anything = {"type": "object", "required": ["call", "status", "data"]}
     listing = {"type": "object", "required": ["tools"], "properties": {"tools": {"type": "array"}}}
     ok = {"description": "What there is.", "content": {JSON: {"schema": listing}}}
@@ -111,15 +118,19 @@ def fixed_paths() -> dict[str, Any]:
     return {
         "/api/tools": {
             "get": {
-                "operationId": "list_tools",
+                "operationId": free("list_tools", taken),
                 "responses": {"200": ok, "401": error, "405": error, "429": error},
             }
         },
         "/api/calls/{id}": {
             "parameters": [CALL_ID],
-            "get": {"operationId": "get_call", "parameters": [WAIT], "responses": responses(anything)},
+            "get": {
+                "operationId": free("get_call", taken),
+                "parameters": [WAIT],
+                "responses": responses(anything),
+            },
             "delete": {
-                "operationId": "withdraw_call",
+                "operationId": free("withdraw_call", taken),
                 "responses": {
                     "204": {"description": "Withdrawn."},
                     "401": error,
@@ -142,7 +153,8 @@ def document(tools: Sequence[Tool]) -> dict[str, Any]:
             "description": "Tools behind the gate. Every call passes policy.",
         },
         "security": [{"token": []}],
-        "paths": fixed_paths() | {f"/api/tools/{tool.wire}": {"post": operation(tool)} for tool in tools},
+        "paths": fixed_paths({tool.wire for tool in tools})
+        | {f"/api/tools/{tool.wire}": {"post": operation(tool)} for tool in tools},
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {"Error": ERROR_SCHEMA, "Pending": PENDING_SCHEMA},
