@@ -57,6 +57,41 @@ def test_hostile_arguments_are_shown_as_what_they_are(tab, home):
     assert page.locator(".detail img, .detail script").count() == 0
 
 
+@pytest.mark.parametrize("width", [320, 1600])
+def test_long_words_are_broken_rather_than_cut_off(tab, home, width):
+    word = "Donaudampfschifffahrtsgesellschaft" * 12
+    gateway, _api = home
+    page = opened(tab, gateway)
+    page.set_viewport_size({"width": width, "height": 700})
+    gateway.call("light_set", {"room": word, word: word}, wait=0)
+    gateway.call(f"nosuch{word}", {})
+    for name, found in (("approvals", "light_set"), ("calls", "nosuch")):
+        page.goto(f"{gateway.announced['admin']}/#/{name}")
+        page.click(f".{name} .row >> text={found}")
+        page.wait_for_selector(".detail .signature")
+        assert (
+            page.evaluate(
+                "(({ scrollWidth: all, clientWidth: seen }) => all - seen)(document.querySelector('.detail'))"
+            )
+            <= 0
+        )
+
+
+def test_words_from_right_to_left_leave_those_beside_them_alone(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    gateway.call("light_set", {"room": "\u05e9\u05dc\u05d5\u05dd"}, wait=0)
+    rest = page.wait_for_selector(f"{ROW} .rest")
+    sentence, age = rest.evaluate(
+        """(node) => {
+          const age = document.createRange();
+          age.selectNode(node.lastChild);
+          return [node.querySelector("bdi").getBoundingClientRect().right, age.getBoundingClientRect().left];
+        }"""
+    )
+    assert sentence <= age + 1
+
+
 def test_the_digest_beside_a_folded_value_is_that_of_the_whole_value(tab, home):
     note = "x" * 50_000
     gateway, _api = home

@@ -105,7 +105,7 @@ class Approvals {
       pick,
       h("span.lead", item.signature),
       pending ? timeLeft(item.expires_at, "span.end") : h("span.end", stateWord(item.state)),
-      h("span.rest", `${item.agent} · ${item.sentence || item.tool} · ${ago(item.asked_at)}`),
+      h("span.rest", `${item.agent} · `, h("bdi", item.sentence || item.tool), ` · ${ago(item.asked_at)}`),
       h("span.end", item.answered_by || ""),
     );
   }
