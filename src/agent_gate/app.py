@@ -25,7 +25,7 @@ from agent_gate.audit import Sealer, ensure_key
 from agent_gate.calls import Calls
 from agent_gate.calls.admit import Decide, quota, resolve, validate
 from agent_gate.calls.admit import Stage as AdmitStage
-from agent_gate.calls.ahead import TICK, Ahead
+from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.asking import Asking
 from agent_gate.calls.meta import MetaTools
 from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape, traced
@@ -243,7 +243,6 @@ class Gateway:
             still_allowed=self._still_allowed,
         )
         calls.traced = tracer is not None
-        self.sweeper.every(TICK, self.ahead.catch_up)
         self.sweeper.every(0.25, calls.asking.expire_due)
         self.sweeper.every(10.0, refusals.flush)
         self.sweeper.every(3600.0, calls.purge)
@@ -697,7 +696,7 @@ class Gateway:
         await self.pool.aclose()
         if self.exporter is not None:
             await asyncio.to_thread(self.exporter.close)
-        await self.ahead.catch_up()
+        self.ahead.catch_up()
         await self.refusals.flush()
         await self.sealer.__aexit__(None, None, None)
         await self.store.close()
