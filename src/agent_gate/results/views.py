@@ -252,12 +252,12 @@ def _cell(value: Json) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
-def shape(value: Json) -> str:
+def shape(value: Json, depth: int = 4) -> str:
     """What a value is, in a few words: `12 items of {id, name}`, `text of 300 characters`, `true`."""
     if isinstance(value, dict):
         return f"{{{', '.join(list(value)[:8])}{', …' if len(value) > 8 else ''}}}"
     if isinstance(value, list):
-        return f"{len(value)} items" + (f" of {shape(value[0])}" if value else "")
+        return f"{len(value)} items" + (f" of {shape(value[0], depth - 1)}" if value and depth else "")
     if isinstance(value, str) and len(value) > 60:
         return f"text of {len(value)} characters"
     return compact(value)
