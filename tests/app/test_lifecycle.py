@@ -577,6 +577,6 @@ def test_a_flood_of_refusals_just_before_the_stop_is_on_record(tmp_path, files):
     with running(tmp_path, files, "--insecure") as gateway:
         assert [gateway.call("read").status for _ in range(4)].count(429) == 3
         assert gateway.stop() == 0
-    with sqlite3.connect(tmp_path / "data" / "agent-gate.db") as store:
+    with contextlib.closing(sqlite3.connect(tmp_path / "data" / "agent-gate.db")) as store:
         rows = store.execute("SELECT body FROM record WHERE state = 'refused'").fetchall()
     assert [json.loads(body)["count"] for (body,) in rows] == [3]
