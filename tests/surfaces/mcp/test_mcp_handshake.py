@@ -229,6 +229,32 @@ def test_a_session_keeps_only_the_last_of_its_streams(tmp_path: Path, run: Run) 
     run(main())
 
 
+def test_an_answer_is_kept_however_many_other_calls_of_its_session_still_run(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "MOST_STREAMS", 2)
+
+    async def main() -> None:
+        works = [Gated() for _ in range(4)]
+        tools = {f"slow{number}": work for number, work in enumerate(works)}
+        async with small_gate(tmp_path, lab(**tools)) as gate, client_of(gate) as client:
+            await client.initialize()
+            replies = [await client.call(f"lab__{name}") for name in tools]
+            places = []
+            for reply in replies:
+                await reply.event()
+                places.append(reply.last_id)
+            for reply, work in zip(replies[:2], works[:2], strict=True):
+                work.go.set()
+                await reply.events()
+            again = [await client.listen(last=place) for place in places[:2]]
+            assert [reply.status for reply in again] == [200, 200]
+            for work in works:
+                work.go.set()
+
+    run(main())
+
+
 def test_a_stream_that_is_no_longer_kept_is_refused_and_not_mistaken_for_the_sessions_own(
     tmp_path: Path, run: Run
 ) -> None:

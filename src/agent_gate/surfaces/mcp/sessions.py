@@ -133,15 +133,18 @@ class Kept:
     def add(self, session: Session, stream: Stream) -> None:
         self._streams[stream] = session
         self._size += stream.size
-        for old in [one for one in session.streams.values() if one in self._streams]:
-            if len(session.streams) > MOST_STREAMS:
-                self._drop(old)
+        # Those still open count for nothing: what just ended may be an answer whose client is on its way back.
+        for old in self._of(session)[:-MOST_STREAMS]:
+            self._drop(old)
         while self._size > MOST_KEPT and len(self._streams) > 1:
             self._drop(next(iter(self._streams)))
 
     def forget(self, session: Session) -> None:
-        for stream in [one for one in session.streams.values() if one in self._streams]:
+        for stream in self._of(session):
             self._drop(stream)
+
+    def _of(self, session: Session) -> list[Stream]:
+        return [one for one in session.streams.values() if one in self._streams]
 
     def _drop(self, stream: Stream) -> None:
         session = self._streams.pop(stream)
