@@ -813,6 +813,20 @@ def test_a_server_on_demand_is_asked_again_to_watch_what_it_may_have_forgotten()
     with_server(handler, story)
 
 
+def test_a_resource_whose_subscription_failed_keeps_no_server_connected() -> None:
+    async def handler(request: Request) -> None:
+        if not await handshake(request):
+            await request.result(None)
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url, connect="on-demand") as made:
+            with pytest.raises(UpstreamError):
+                await made.source.forward("resources/subscribe", {"uri": "a:b"}, None, monotonic() + 5)
+            assert not made.source.watched
+
+    with_server(handler, story)
+
+
 def test_a_caller_that_comes_back_to_a_call_that_failed_meanwhile_is_told_at_once() -> None:
     streams: list[Request] = []
 

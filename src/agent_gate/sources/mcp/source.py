@@ -223,11 +223,12 @@ class McpSource:
         )
         try:
             body = await self.deliver(ask)
-            if method == "resources/subscribe":
-                self.watcher.wish(str(plain.get("uri")), wanted=True)
-            return without_reserved(body, shape_of(body))
+            body = without_reserved(body, shape_of(body))
         except FAILURES as error:
             raise call_error(error, self.title, method) from None
+        if method == "resources/subscribe":
+            self.watcher.wish(str(plain.get("uri")), wanted=True)
+        return body
 
     def settle_here(self, method: str, params: Mapping[str, Json]) -> bool:
         """Requests that the modern era has no more: they become settings of what is sent later."""
