@@ -3,6 +3,7 @@ import { h } from "./dom.js";
 
 const SPARE = 8;
 const CONTROLS = "a, button, input";
+const RELEASES = ["pointerup", "pointercancel", "contextmenu"]; // a menu takes the release for itself
 
 export class List {
   constructor({ row, key, onSelect = () => {}, label, onEnd = () => {}, height = "--row" }) {
@@ -14,8 +15,8 @@ export class List {
     this.drawn = new Map();
     this.node.addEventListener("scroll", () => this.later(), { passive: true });
     this.node.addEventListener("click", (event) => this.clicked(event));
-    this.sheet.addEventListener("pointerdown", () => this.press(true));
-    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => this.press(false), this.ends);
+    this.sheet.addEventListener("pointerdown", (event) => this.press(event.button === 0));
+    for (const end of RELEASES) addEventListener(end, () => this.press(false), this.ends);
     this.watch = new ResizeObserver(() => this.later());
     this.watch.observe(this.node);
   }

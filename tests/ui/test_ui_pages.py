@@ -249,12 +249,12 @@ REDRAW = """import('/inbox.js').then(async ({ reload }) => {
 })"""
 
 
-def press(page, node):
+def press(page, node, button="left"):
     node.wait_for()
     page.evaluate(REDRAW)
     box = node.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
+    page.mouse.down(button=button)
 
 
 def test_news_between_press_and_release_take_no_click_away(tab, fixtures):
@@ -276,6 +276,20 @@ def test_news_between_press_and_release_take_no_click_away(tab, fixtures):
     page.evaluate(REDRAW)
     with page.expect_request(f"**/api/approvals/{3:032x}"):
         page.mouse.up()
+
+
+def test_a_press_that_opens_a_menu_holds_no_news_back(tab, fixtures):
+    """The menu takes the release, so the page never hears of it."""
+    fixtures.state = "some"
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/approvals")
+    page.wait_for_selector("#nav .badge:text-is('30')")
+    row = page.locator(".approvals .row .lead").nth(3)
+    press(page, row, button="right")
+    drawn = row.element_handle()
+    page.evaluate(REDRAW)
+    assert not drawn.evaluate("node => node.isConnected")
+    page.mouse.up(button="right")
 
 
 def test_news_leave_the_keyboard_where_it_is(tab, fixtures):
