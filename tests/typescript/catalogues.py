@@ -86,7 +86,9 @@ def deep(levels: int) -> dict:
 def recursive() -> dict:
     node_ = {"type": "object", "properties": {"value": {"type": "number"}, "children": {
         "type": "array", "items": {"$ref": "#/$defs/node"}}, "parent": {
-        "anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}, "all": {"$ref": "#"}}, "required": ["children"]}  # fmt: skip
+        "anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}, "pair": {"type": "array", "prefixItems": [
+        {"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/node"}}]}, "all": {"$ref": "#"}},
+        "required": ["children"]}  # fmt: skip
     json_ = {"anyOf": [{"type": ["string", "number", "boolean", "null"]},
                        {"type": "array", "items": {"$ref": "#/$defs/json"}},
                        {"type": "object", "additionalProperties": {"$ref": "#/$defs/json"}}]}  # fmt: skip

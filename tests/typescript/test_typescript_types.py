@@ -149,6 +149,14 @@ def test_a_tuple_that_may_hold_a_list_of_itself_stays_finite_where_the_compiler_
     assert shape({"anyOf": [{"type": "null"}, needed]}) == "null | [string, T[], ...unknown[][]]"
 
 
+def test_a_tuple_in_a_property_may_hold_a_list_of_what_has_the_property():
+    again = {"type": "array", "items": {"$ref": "#"}}
+    pair = {"type": "array", "prefixItems": [{"type": "string"}, again], "items": again}
+    assert "pair?: [string?, T[]?, ...T[][]];" in shape({"type": "object", "properties": {"pair": pair}})
+    others = {"type": "object", "additionalProperties": pair}
+    assert shape({"anyOf": [others, pair]}).endswith("T[][]] } | [string?, unknown[]?, ...unknown[][]]")
+
+
 def test_a_very_deep_schema_ends_in_unknown():
     schema = {"type": "string"}
     for _ in range(500):

@@ -167,13 +167,13 @@ class Printer:
         if isinstance(kinds, list):
             return union(self.kind(kind, schema, indent, depth, owner) for kind in kinds)
         if any(word in schema for word in OBJECT_KEYS):
-            return self.object(schema, indent, depth)
+            return self.apart(schema, indent, depth)
         known = any(word in schema for word in ARRAY_KEYS)
         return self.array(schema, indent, depth, owner) if known else UNKNOWN
 
     def kind(self, kind: object, schema: Mapping[str, Any], indent: str, depth: int, owner: str) -> Type:
         if kind == "object":
-            return self.object(schema, indent, depth)
+            return self.apart(schema, indent, depth)
         if kind == "array":
             return self.array(schema, indent, depth, owner)
         return Type(SCALARS[kind]) if isinstance(kind, str) and kind in SCALARS else UNKNOWN
@@ -194,6 +194,13 @@ class Printer:
         ]
         tail = self.render(rest, indent, depth + 1, owner, self.declared)
         return Type(f"[{', '.join(shown if tail == NEVER else [*shown, f'...{array(tail).text}'])}]")
+
+    def apart(self, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
+        """An object: the compiler does not look into one at once, so that a tuple in it may be of what is declared."""
+        declared, self.declared = self.declared, ""
+        rendered = self.object(schema, indent, depth)
+        self.declared = declared
+        return rendered
 
     def object(self, schema: Mapping[str, Any], indent: str, depth: int) -> Type:
         properties = {str(name): part for name, part in mapped(schema.get("properties")).items()}
