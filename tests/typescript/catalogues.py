@@ -95,10 +95,20 @@ def recursive() -> dict:
     loop = {"allOf": [{"$ref": "#/$defs/pool"}]}
     sum_ = {"anyOf": [{"type": "number"}, {"type": "array", "prefixItems": [
         {"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/sum"}}]}]}  # fmt: skip
+    even, odd = (
+        {
+            "anyOf": [
+                {"type": "null"},
+                {"type": "array", "prefixItems": [{"type": "array", "items": {"$ref": f"#/$defs/{other}"}}]},
+            ]
+        }
+        for other in ("odd", "even")
+    )
     return {
         "type": "object",
         "properties": {
             "tree": {"$ref": "#/$defs/node"},
+            "even": {"$ref": "#/$defs/even"},
             "any": {"$ref": "#/$defs/json"},
             "loop": {"$ref": "#/$defs/loop"},
             "sum": {"$ref": "#/$defs/sum"},
@@ -109,6 +119,8 @@ def recursive() -> dict:
             "json": json_,
             "loop": loop,
             "sum": sum_,
+            "even": even,
+            "odd": odd,
             "pool": {"$ref": "#/$defs/loop"},
             "a/b c": {"type": "string"},
         },

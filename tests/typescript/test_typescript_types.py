@@ -149,6 +149,14 @@ def test_a_tuple_that_may_hold_a_list_of_itself_stays_finite_where_the_compiler_
     assert shape({"anyOf": [{"type": "null"}, needed]}) == "null | [string, T[], ...unknown[][]]"
 
 
+def test_tuples_that_may_hold_lists_of_each_other_stay_finite_too():
+    pairs = {name: {"anyOf": [{"type": "null"}, {"type": "array", "prefixItems": [
+        {"type": "array", "items": {"$ref": f"#/$defs/{other}"}}]}]} for name, other in ("ab", "ba")}  # fmt: skip
+    assert "export type T_A = null | [unknown[]?, ...unknown[]];" in declare(
+        "T", {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": pairs}
+    )
+
+
 def test_a_tuple_in_a_property_may_hold_a_list_of_what_has_the_property():
     again = {"type": "array", "items": {"$ref": "#"}}
     pair = {"type": "array", "prefixItems": [{"type": "string"}, again], "items": again}

@@ -97,15 +97,29 @@ def resolve(root: object, pointer: str) -> object:
     return target
 
 
-def exposed_refs(schema: object, depth: int = 0) -> Iterable[str]:
-    """The references that stand in `schema` itself rather than inside one of its properties or items."""
+def exposed_refs(schema: object, depth: int = 0, *, own: bool = True, items: bool = False) -> Iterable[str]:
+    """The references that stand in `schema` itself rather than inside one of its properties or items, and those of
+    items where the compiler looks into them at once; `own` and `items` say of which of both this part is."""
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return
-    if isinstance(schema.get("$ref"), str):
+    if own and isinstance(schema.get("$ref"), str):
         yield schema["$ref"]
     for word in ("allOf", "anyOf", "oneOf"):
         for part in listed(schema.get(word)):
-            yield from exposed_refs(part, depth + 1)
+            yield from exposed_refs(part, depth + 1, own=own, items=items)
+    places, needed, rest = parts_of(schema)
+    for number, place in enumerate(places):
+        yield from exposed_refs(place, depth + 1, own=items, items=items or number >= needed)
+    yield from exposed_refs(rest, depth + 1, own=items, items=items or bool(places))
+
+
+def parts_of(array: Mapping[str, Any]) -> tuple[list[Any], int, object]:
+    """The places of a tuple, how many of them it needs, and what comes behind them; a list is all behind."""
+    items = array.get("items", True)
+    places = listed(array.get("prefixItems")) or listed(items)
+    least = array.get("minItems", 0)
+    rest = array.get("additionalItems", True) if isinstance(items, list) else items
+    return places, least if isinstance(least, int) else 0, rest
 
 
 @dataclass(slots=True)
@@ -179,13 +193,9 @@ class Printer:
         return Type(SCALARS[kind]) if isinstance(kind, str) and kind in SCALARS else UNKNOWN
 
     def array(self, schema: Mapping[str, Any], indent: str, depth: int, owner: str) -> Type:
-        items = schema.get("items", True)
-        places = listed(schema.get("prefixItems")) or listed(items)
+        places, needed, rest = parts_of(schema)
         if not places:
-            return array(self.render(items, indent, depth + 1, owner, owner))
-        rest = schema.get("additionalItems", True) if isinstance(items, list) else items
-        least = schema.get("minItems", 0)
-        needed = least if isinstance(least, int) else 0
+            return array(self.render(rest, indent, depth + 1, owner, owner))
         shown = [
             self.render(place, indent, depth + 1, owner, owner).within("?")
             if n < needed
