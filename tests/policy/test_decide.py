@@ -363,6 +363,13 @@ def test_a_letter_has_one_spelling_for_rules_that_refuse(written, called):
     assert decide(allows, tool, {"path": f"/{called}"}).effect == ("allow" if written == called else "ask")
 
 
+@pytest.mark.parametrize("written", ["caf\u00e9", "cafe\u0301"])
+@pytest.mark.parametrize("called", ["caf\u00e9", "cafe\u0301"])
+def test_a_letter_has_one_spelling_also_where_a_tool_has_a_signature_of_its_own(written, called):
+    policy = Policy([Rule(pattern=f"ha_call_service({written}.*)", action="deny")])
+    assert decide(policy, SERVICE, {"domain": called, "service": "open"}).effect == "deny"
+
+
 def test_a_long_run_of_accents_costs_a_rule_little():
     [tool] = catalog(Definition(name="read"), key="files").tools
     policy = Policy([Rule(pattern="*caf\u00e9*", action="deny")])

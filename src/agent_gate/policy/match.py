@@ -102,9 +102,7 @@ def also_seen(tool: Tool, arguments: Mapping[str, Json], signature: str) -> tupl
     Long values are uncut in them, and arguments that the tool does not know are left out: such an argument must not
     move the others to where a pattern does not find them. Letters have their accents composed.
     """
-    if tool.definition.template is not None:
-        return ()
-    more = uncut(tool, arguments, signature)
+    more = uncut(tool, arguments, signature) if tool.definition.template is None else ()
     if signature.isascii() and all(map(str.isascii, more)):
         return more
     return tuple(dict.fromkeys((*more, *map(composed, (signature, *more)))))
