@@ -1,5 +1,6 @@
 """Additions to YAML files that leave the rest as it was."""
 
+import errno
 import os
 import stat
 
@@ -105,13 +106,34 @@ def test_saving_as_root_leaves_the_file_with_its_owner(write):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-def test_a_group_that_cannot_be_kept_is_not_exchanged_for_another(write, monkeypatch):
+def test_a_link_put_in_the_place_of_a_draft_gives_no_other_file_away(write, folder, monkeypatch):
+    path, other = write("config.yaml", "services: {}\n"), write("shadow", "secret")
+    os.chown(path, 4242, 4343)
+    path.chmod(0o644)
+    other.chmod(0o600)
+    chown = os.chown
+
+    def exchanged(*args):
+        [draft] = folder.glob(".config.yaml.*")
+        draft.unlink()
+        draft.symlink_to(other)
+        chown(*args)
+
+    monkeypatch.setattr(os, "chown", exchanged)
+    save(path, "services: {a: 1}\n")
+    kept = other.stat()
+    assert (kept.st_uid, kept.st_gid, kept.st_mode & 0o777) == (os.getuid(), os.getgid(), 0o600)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("why", [errno.EPERM, errno.EINVAL])
+def test_a_group_that_cannot_be_kept_is_not_exchanged_for_another(write, monkeypatch, why):
     path = write("config.yaml", "services: {}\n")
     os.chown(path, 4242, 4343)
     path.chmod(0o640)
 
     def refused(*_args):
-        raise PermissionError(1, "Operation not permitted")
+        raise OSError(why, os.strerror(why))
 
     monkeypatch.setattr(os, "chown", refused)
     save(path, "services: {a: 1}\n")

@@ -30,20 +30,23 @@ def write(target: Path, data: bytes, private: bool) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
-        if before is not None and not hand_over(fresh, before):
-            mode &= ~0o070  # it would be another group that may read it now
-        fresh.chmod(mode)
+            os.fsync(handle)
+            if before is not None and not hand_over(handle, before):
+                mode &= ~0o070  # it would be another group that may read it now
+            os.fchmod(handle, mode)
         fresh.replace(target)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
 
 
-def hand_over(fresh: Path, before: os.stat_result) -> bool:
-    """Give the file to whom the old one belonged, as far as this user may; whether its group is the same."""
+def hand_over(fresh: int, before: os.stat_result) -> bool:
+    """Give the open file to whom the old one belonged, as far as that can be done; whether its group is the same.
+
+    Not by its name: in a folder of somebody else that may be a link by now, to a file that root must not give away.
+    """
     for owner in (before.st_uid, -1):
-        with suppress(PermissionError):
+        with suppress(OSError):
             os.chown(fresh, owner, before.st_gid)
             return True
-    return fresh.stat().st_gid == before.st_gid
+    return os.fstat(fresh).st_gid == before.st_gid
