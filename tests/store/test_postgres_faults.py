@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import postgres
-from agent_gate.audit import ensure_key, verify
+from agent_gate.audit import Sealer, ensure_key, verify
 from agent_gate.errors import ConfigError, DependencyUnavailable, InvalidArgs
 from agent_gate.store import Statement, Store, StoreSettings, open_store
 from rows import eventually, opened, put, step, values
@@ -271,6 +271,29 @@ def test_a_commit_in_doubt_that_never_arrived_is_refused_when(
                 await doubtful
         async with opened(settings) as store:
             assert await store.read("SELECT call FROM record") == []
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("doubtful", ["a seal", "the last flush"])
+def test_the_sealer_ends_while_the_server_is_away_and_what_it_wrote_in_doubt(
+    settings: StoreSettings, cable: Cable, tmp_path: Path, doubtful: str
+) -> None:
+    def lose(*_grown: object) -> None:
+        cable.down.set()
+        cable.cut = "before"
+
+    async def story() -> None:
+        async with opened(through(cable, settings)) as store:
+            sealer = await Sealer(store, ensure_key(tmp_path / "key"), every=1).__aenter__()
+            if doubtful == "a seal":
+                store.watch(lose)
+                await store.write(step("one"))
+                await eventually(is_at_fault(store))
+            else:
+                lose()
+            async with asyncio.timeout(5):
+                await sealer.__aexit__(None, None, None)
 
     asyncio.run(story())
 

@@ -130,6 +130,7 @@ class Sealer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._closing = True
+        self._store.hurry()
         self._due.set()
         await self._task
         try:

@@ -72,6 +72,9 @@ class DurableStore:
     async def flush(self) -> None:
         await self.write()
 
+    def hurry(self) -> None:
+        self._writer.hurried = True
+
     async def close(self) -> None:
         if self._closed:
             return

@@ -97,6 +97,10 @@ class Store(Protocol):
         """Return when everything written or posted so far is durable."""
         ...
 
+    def hurry(self) -> None:
+        """From now on refuse what is in doubt while the database is away: nobody can wait for it any more."""
+        ...
+
     async def close(self) -> None: ...
 
     def watch(self, listener: Listener) -> None:

@@ -106,6 +106,7 @@ class Writer:
         self._committing: list[Unit] = []
         self._doubtful: list[Unit] = []
         """Those who wait for a commit that is in doubt."""
+        self.hurried = False
         self._asleep = self._closing = self._told_them = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -333,7 +334,7 @@ class Writer:
         for unit in refused:
             unit.error = refusal(fault)
         self._deliver(refused)
-        if fault.broken:
+        if fault.broken or self.hurried:
             self._end_doubt(landed=False)
 
     def _abandon(self) -> None:
