@@ -63,6 +63,19 @@ class Failing:
         return self._store.write(*statements)
 
 
+class Slow(Failing):
+    """A real store that takes six seconds to say that a call was claimed."""
+
+    def __init__(self, store):
+        super().__init__(store, lambda _statement: False)
+
+    async def write(self, *statements):
+        written = await super().write(*statements)
+        if any("dispatching" in statement.params for statement in statements):
+            self.clock.time += 6
+        return written
+
+
 class SmallCalls:
     """One tool, `lab__act`, that does what `work` says, and every part of a call between it and the store."""
 

@@ -9,7 +9,7 @@ import pytest
 from agent_gate.core.call import Outcome, Pending, State
 from agent_gate.errors import DependencyUnavailable, InvalidArgs
 from agent_gate.store.engine import Fault
-from calls.small_calls import ANNA, NO, YES, Failing, SmallCalls, opened, told
+from calls.small_calls import ANNA, NO, YES, Failing, Slow, SmallCalls, opened, told
 
 
 def dispatches(statement):
@@ -187,6 +187,45 @@ def test_an_approval_that_expired_while_no_gateway_ran_is_not_honoured_any_more(
             outcome = await gate.calls.outcome(asked.call_id, ANNA)
             assert (outcome.error.code, gate.jobs) == ("APPROVAL_TIMEOUT", [])
             assert await gate.story(asked.call_id) == ["pending", "approved", "failed"]
+
+    told(story)
+
+
+def test_an_approval_that_was_durable_only_after_its_time_is_not_honoured(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+
+            def pass_time(approval):
+                if approval.state is State.APPROVED:
+                    gate.clock.time = approval.expires_at
+
+            asked = await gate.calls.run(gate.call(), wait=0)
+            gate.inbox.subscribe(pass_time)
+            waiting = asyncio.ensure_future(gate.calls.outcome(asked.call_id, ANNA, wait=None))
+            await asyncio.sleep(0)
+            await gate.calls.answer(asked.approval_id, YES)
+            outcome = await waiting
+            assert (outcome.error.code, gate.jobs) == ("APPROVAL_TIMEOUT", [])
+            assert await gate.story(asked.call_id) == ["pending", "approved", "failed"]
+
+    told(story)
+
+
+@pytest.mark.parametrize("action", ["allow", "ask"])
+def test_a_call_whose_claim_was_in_doubt_for_longer_than_it_may_take_is_not_sent(tmp_path, action):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(Slow(store), action=action)
+            gate.store.clock = gate.clock
+            call = gate.call(timeout=5.0)
+            running = asyncio.ensure_future(gate.calls.run(call))
+            if action == "ask":
+                await gate.calls.answer((await gate.asked()).id, YES)
+            outcome = await running
+            assert (outcome.state, outcome.error.code, gate.jobs) == (State.FAILED, "TIMEOUT", [])
+            assert "Nothing was sent" in outcome.error.message
+            assert (await gate.story(call.id))[-2:] == ["dispatching", "failed"]
 
     told(story)
 

@@ -18,6 +18,7 @@ from agent_gate.core.call import Call, Caller, Case, Outcome, Pending, State, ha
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.errors import (
+    ApprovalTimeout,
     DependencyUnavailable,
     Forbidden,
     GatewayError,
@@ -34,6 +35,7 @@ from agent_gate.store.statement import Conflict, Store
 log = logging.getLogger("agent_gate.calls")
 MAY_RUN = "The call was approved and did not run, but it may when the gateway is started again"
 NOT_HERE = "The call was approved, but it is another gateway that runs it. Ask for its result later"
+LATE = "The call was approved, but its time was over before the gateway could run it. Nothing was sent"
 CHANGED = "The tool is not the one that was approved: its definition changed. Ask again"
 
 
@@ -281,8 +283,11 @@ class Calls:
         self._waiting.tell(outcome)
 
     async def _perform_approved(self, approval: Approval, approved: Approved) -> None:
-        """Run what was approved, or nothing: same arguments, same definition. Waits for a source that is away."""
+        """Run what was approved, or nothing: in time, same arguments, same definition. Waits for a source that is
+        away."""
         try:
+            if approval.expires_at <= self._clock.now():
+                return await self.void(approval, ApprovalTimeout(LATE))
             case = await self._available(approval, approved)
             if approved.taken_back:
                 await self.void(approval, perform.taken_back())

@@ -146,6 +146,11 @@ class Answer:
         began = self._clock.monotonic()
         limit = case.tool.definition.timeout or self.timeout
         wait = min(limit, case.call.timeout) if case.call.timeout else limit
+        if self._clock.now() - performance.marks["dispatched"] > wait:
+            performance.error = CallTimeout(
+                f"The call could not be recorded within {wait:g} s. Nothing was sent"
+            )
+            return
         performance.deadline = began + wait
         performance.task = asyncio.current_task(self._loop)
         self._sweeper.watch(performance)

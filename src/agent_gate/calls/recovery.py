@@ -11,7 +11,7 @@ from typing import Any
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Row, unfinished
 from agent_gate.calls import entries
-from agent_gate.calls.calls import Calls
+from agent_gate.calls.calls import LATE, Calls
 from agent_gate.calls.perform import MAY_HAVE_RUN
 from agent_gate.core.call import Call, Caller, Outcome, State
 from agent_gate.core.ports import Clock
@@ -21,10 +21,6 @@ from agent_gate.store.statement import Store
 
 log = logging.getLogger("agent_gate.recovery")
 LOST = OutcomeUnknown(f"The gateway stopped while this call ran. {MAY_HAVE_RUN}")
-
-LATE = ApprovalTimeout(
-    "The call was approved, but the gateway was not running until that had expired. Nothing was sent"
-)
 
 
 def stories(rows: Iterable[Row]) -> list[list[Row]]:
@@ -42,7 +38,7 @@ async def recover(calls: Calls, store: Store, inbox: Inbox, clock: Clock) -> dic
             if approval is None:
                 continue
             if approval.expires_at <= clock.now():
-                await calls.void(approval, LATE)
+                await calls.void(approval, ApprovalTimeout(LATE))
                 counts["late"] += 1
             else:
                 calls.approved(approval)
