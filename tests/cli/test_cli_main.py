@@ -20,6 +20,7 @@ from agent_gate.cli import main as cli
 from agent_gate.cli.agent import render
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
 from agent_gate.cli.commands.sources import listing
+from agent_gate.cli.diagnosis import diagnose
 from agent_gate.cli.operator import AdminClient
 from agent_gate.cli.output import table
 from agent_gate.cli.toolhelp import tool_help
@@ -550,3 +551,19 @@ def test_a_gateway_that_ends_while_it_answers_is_said_to_have_stopped(
         with pytest.raises(Unreachable, match="stopped answering"):
             ask(AdminClient(tmp_path / "s"))
         thread.join()
+
+
+def test_the_doctor_says_that_it_may_not_look_into_the_folder_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("storage: {path: data/gate.db}\n")
+    (tmp_path / "data").mkdir()
+
+    def refused(_folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "iterdir", refused)
+    found = list(diagnose(config, AdminClient(tmp_path / "none.sock")))
+    assert [finding.serious for finding in found if "may not look into" in finding.what] == [False]

@@ -48,8 +48,16 @@ def diagnose(config: Path | None, client: AdminClient) -> Iterator[Finding]:
     if loaded is not None:
         store = loaded.settings.storage.path.absolute()
         folder = store.parent
-        yield from of_private_files(store, config, loaded.settings.admin.socket)
-        yield from of_certificate(folder)
+        try:
+            yield from of_private_files(store, config, loaded.settings.admin.socket)
+            yield from of_certificate(folder)
+        except PermissionError:
+            yield Finding(
+                what=f"You may not look into {folder}",
+                why="It belongs to another user, so its files and the certificate were not checked",
+                fix="sudo agent-gate doctor",
+                serious=False,
+            )
         yield from of_disk(folder)
         yield from of_agents(loaded)
     yield from of_running(client)
