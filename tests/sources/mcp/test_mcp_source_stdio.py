@@ -19,7 +19,7 @@ from upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, 
 from agent_gate.config.servers import ServerAuth
 from agent_gate.core.tool import Traits
 from agent_gate.errors import CallTimeout, DependencyUnavailable, OutcomeUnknown, UpstreamError
-from agent_gate.sources.mcp import eras, watcher
+from agent_gate.sources.mcp import child, eras, watcher
 from agent_gate.sources.mcp.stdio import StdioLink
 
 
@@ -437,5 +437,31 @@ def test_a_child_that_starts_with_the_last_descriptors_leaves_neither_a_process_
                     os.kill(pid, 0)
             await made.source.connect()
             assert await made.text("echo", {"text": "hi"}) == "hi"
+
+    run(story())
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_start_that_is_cancelled_leaves_no_pipe_that_would_be_closed_a_second_time(
+    monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    started: list[subprocess.Popen] = []
+    start = child.start_process
+
+    def remembered(*args) -> subprocess.Popen:
+        started.append(start(*args))
+        return started[0]
+
+    async def story() -> None:
+        monkeypatch.setattr(child, "start_process", remembered)
+        lines = child.Lines(lambda _line: None, lambda: None, lambda: None, 100)
+        starting = asyncio.ensure_future(child.start_child("cat", ["cat"], dict(os.environ), None, lines))
+        for _ in range(turns + 1):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            await (await starting).stop()
+        process = started[0]
+        assert [pipe.closed for pipe in (process.stdin, process.stdout, process.stderr)] == [True] * 3
 
     run(story())

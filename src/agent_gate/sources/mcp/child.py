@@ -110,6 +110,14 @@ class Child:
         self.transports: list[asyncio.BaseTransport] = []
         self.stdin: asyncio.WriteTransport | None = None
 
+    async def connect(self, lines: Lines) -> None:
+        """Read and write its pipes on the event loop."""
+        loop, process = asyncio.get_running_loop(), self.process
+        self.stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+        self.transports.append(self.stdin)
+        self.transports.append((await loop.connect_read_pipe(lambda: lines, process.stdout))[0])
+        self.transports.append((await loop.connect_read_pipe(lambda: self.tail, process.stderr))[0])
+
     def watch_exit(self) -> None:
         """Learn of the exit without reaping, so that the group's number cannot be reused before it is killed."""
         loop = asyncio.get_running_loop()
@@ -188,7 +196,6 @@ async def start_child(
     name: str, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, lines: Lines
 ) -> Child:
     """Start `argv` with its output going to `lines`; `OSError` where that is not possible."""
-    loop = asyncio.get_running_loop()
     guarded, guard = os.pipe()
     try:
         process = start_process(argv, env, cwd, guarded)
@@ -203,12 +210,12 @@ async def start_child(
     except OSError:
         child.abandon()
         raise
+    # Left in the middle, the loop would close a descriptor that its pipe closes once more, whoever has it by then.
+    connecting = asyncio.ensure_future(child.connect(lines))
     try:
-        child.stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
-        child.transports.append(child.stdin)
-        child.transports.append((await loop.connect_read_pipe(lambda: lines, process.stdout))[0])
-        child.transports.append((await loop.connect_read_pipe(lambda: child.tail, process.stderr))[0])
+        await asyncio.shield(connecting)
     except BaseException:
+        await asyncio.wait([connecting])
         await child.stop()
         raise
     return child
