@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from agent_gate.core.tool import Definition
 from agent_gate.errors import CatalogError
 
-NAMESPACE = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 VERSION = re.compile(r"[A-Za-z0-9._-]{1,32}")
 TOOL_ID = re.compile(

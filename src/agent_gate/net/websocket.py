@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agent_gate.net.server import Server
 
 GOING_AWAY = 1001
-NO_STATUS = 1005
 ABNORMAL = 1006
 INVALID_DATA = 1007
 INTERNAL_ERROR = 1011

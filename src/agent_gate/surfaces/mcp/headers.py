@@ -11,7 +11,6 @@ from agent_gate.net.http import Request
 from agent_gate.surfaces.mcp.wire import HEADER_MISMATCH, RpcError
 
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 SENTINEL = re.compile(rb"=\?base64\?(.*)\?=")
 DECIMAL = re.compile(r"-?[0-9]{1,40}(\.0+)?")
 ANNOTATION = "x-mcp-header"
