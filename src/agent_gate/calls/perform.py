@@ -22,7 +22,7 @@ from agent_gate.errors import (
     OutcomeUnknown,
 )
 from agent_gate.observe import failpoint
-from agent_gate.observe.metrics import MOST_SERIES, Meter, Metrics, note
+from agent_gate.observe.metrics import MOST_SERIES, Meter, Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer, trace_of
 from agent_gate.results.kept import keep, upstream_said
@@ -307,12 +307,8 @@ class Settle:
             if len(self._meters) >= MOST_SERIES:
                 self._meters.clear()
             meter = self._meters[key] = self._metrics.meter(*key)
-        meter.calls[0] += 1
-        note(meter.seconds, seconds)
-        if performance.at_source is not None:
-            note(meter.at_source, performance.at_source)
-        if outcome.result is not None:
-            meter.result_bytes[0] += len(outcome.result.body)
+        size = len(outcome.result.body) if outcome.result is not None else 0
+        meter.count(seconds, performance.at_source, size)
 
 
 def traced(tracer: Tracer, clock: Clock) -> Stage:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 WAITS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 86_400.0)
@@ -123,13 +123,24 @@ def note(row: list[float], seconds: float, buckets: tuple[float, ...] = BUCKETS)
     row[-1] += seconds
 
 
-class Meter(NamedTuple):
-    """Where all calls of one tool that end alike are counted."""
+class Meter:
+    """Counts all calls of one tool that end alike."""
 
-    calls: list[float]
-    seconds: list[float]
-    at_source: list[float]
-    result_bytes: list[float]
+    __slots__ = ("_at_source", "_calls", "_result_bytes", "_seconds")
+
+    def __init__(
+        self, calls: list[float], seconds: list[float], at_source: list[float], result_bytes: list[float]
+    ) -> None:
+        self._calls, self._seconds = calls, seconds
+        self._at_source, self._result_bytes = at_source, result_bytes
+
+    def count(self, seconds: float, at_source: float | None, result_bytes: int) -> None:
+        """One more call, which took `seconds` in all; `at_source` is None where its source was not reached."""
+        self._calls[0] += 1
+        note(self._seconds, seconds)
+        if at_source is not None:
+            note(self._at_source, at_source)
+        self._result_bytes[0] += result_bytes
 
 
 Series = TypeVar("Series", Counter, Gauge, Histogram)

@@ -110,9 +110,11 @@ class Policy:
     def decide(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
         """Allow, ask or deny. Anything that goes wrong in here is a deny."""
         try:
-            more = also_seen(tool, arguments, signature)
+            more: tuple[str, ...] | None = None
             for compiled in self._applicable(tool, caller):
-                if mismatch(compiled, tool, arguments, signature, more) is None:
+                if more is None and compiled.rule.action != "allow":
+                    more = also_seen(tool, arguments, signature)
+                if mismatch(compiled, tool, arguments, signature, more or ()) is None:
                     return compiled.decision
         except Exception:
             log.exception("The policy engine failed on %s", tool.id)
