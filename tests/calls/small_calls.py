@@ -86,6 +86,7 @@ class SmallCalls:
         self.publish()
         self.inbox, self.grants = Inbox(store, self.clock), Grants(store, self.clock)
         self.artifacts = Artifacts(store, self.clock)
+        self.shaper = Shaper(self.artifacts, fits, None)
         ahead = Ahead(store)
         self.calls = Calls(
             store=store,
@@ -102,7 +103,7 @@ class SmallCalls:
                 Claim(store, self.clock, ahead),
                 bucket(self),
                 Answer(self, Sweeper(self.clock), self.clock),
-                shape(Shaper(self.artifacts, fits, None), self.metrics),
+                shape(self.shaper, self.metrics),
                 Settle(store, self.clock, ahead, self.metrics, redactor),
             ],
             asking=lambda calls: Asking(

@@ -189,6 +189,13 @@ class Answer:
         return OutcomeUnknown(f"{why}. {MAY_HAVE_RUN}")
 
 
+def uncancel() -> None:
+    """The tool ran: this task goes on until the record says so."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()
+
+
 def taken_back() -> GatewayError:
     """What becomes of a call that its caller cancelled in time."""
     return ApprovalDenied("Withdrawn by the caller before the tool ran. Nothing was sent")
@@ -212,6 +219,10 @@ class Shaping(Protocol):
 
     def __call__(self, case: Case, result: Result) -> Awaitable[Result]: ...
 
+    def unsummarised(self, case: Case, result: Result) -> Result:
+        """What fits where there is no time left: the result is stored, and nobody looks into it."""
+        ...
+
 
 def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
     """Fit the result to the caller's budget."""
@@ -219,6 +230,9 @@ def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
     async def fit(performance: Performance, shaper: Shaping, result: Result) -> None:
         try:
             performance.result = shaped = await shaper(performance.case, result)
+        except asyncio.CancelledError:
+            uncancel()
+            performance.result = shaped = shaper.unsummarised(performance.case, result)
         except Exception:  # the boundary: the tool ran, whatever its result looks like
             log.exception("A result could not be shaped", extra={"call": performance.case.call.id})
             performance.error = Internal(UNREADABLE)

@@ -7,7 +7,7 @@ from agent_gate.core.call import Case, Result
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET, Fits, within
-from agent_gate.results.envelope import Artifact, ResultEnvelope, summarise, unkept, whole
+from agent_gate.results.envelope import Artifact, ResultEnvelope, summarise, unkept, unread, whole
 
 LARGE = 256 * 1024
 """A larger result takes longer to be summarised than other calls can wait."""
@@ -40,6 +40,11 @@ class Shaper:
         if within(result, budget, self._fits):
             return Result(whole(result).encode(), "json", result.is_error) if gateway else result
         return Result((await self._stored(case, result)).encode(), "json", result.is_error)
+
+    def unsummarised(self, case: Case, result: Result) -> Result:
+        """The envelope of a result that there was no time to read; it is stored with the row of its call."""
+        artifact = self._artifacts.post(case.call, result)
+        return Result(unread(result, artifact).encode(), "json", result.is_error)
 
     async def _stored(self, case: Case, result: Result) -> ResultEnvelope:
         """The envelope of a result once it is stored whole, or of one that cannot be: the tool ran either way."""

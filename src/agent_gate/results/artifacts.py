@@ -77,6 +77,12 @@ class Artifacts:
         await self._store.write(*self.statements(call, artifact, result))
         return artifact
 
+    def post(self, call: Call, result: Result) -> Artifact:
+        """Store a result whole with the next commit."""
+        artifact = self.describe(call, result)
+        self._store.post(*self.statements(call, artifact, result))
+        return artifact
+
     async def load(self, handle: str, caller: Caller) -> Stored:
         """The whole result. Someone else's handle, an expired and an unknown one answer the same."""
         if not HANDLE.fullmatch(handle):

@@ -107,6 +107,16 @@ def unkept(envelope: ResultEnvelope, why: str) -> ResultEnvelope:
     return replace(envelope, facts=facts, artifacts=(), views=())
 
 
+def unread(result: Result, artifact: Artifact) -> ResultEnvelope:
+    """The envelope of a result that was stored as `artifact` by a gateway that had to stop before it read it."""
+    return ResultEnvelope(
+        status="error" if result.is_error else "partial",
+        summary="The tool ran. The gateway stopped before it could summarise the result, which is stored whole.",
+        artifacts=(artifact,),
+        views=({"type": "head"},),
+    )
+
+
 def _clipped(lines: Iterable[str]) -> Iterator[str]:
     return (line if len(line) <= 300 else f"{line[:300]}…" for line in lines)
 
