@@ -376,6 +376,25 @@ def test_a_long_run_of_accents_costs_a_rule_little():
     assert decide(policy, tool, {"path": "a" + "\u0301\u0323" * 200_000}).effect == "ask"
 
 
+@pytest.mark.parametrize("before", range(60, 70))
+def test_a_letter_has_one_spelling_wherever_it_stands_in_a_text_without_ascii(before):
+    [tool] = catalog(Definition(name="read"), key="files").tools
+    value = "\u0434" * before + "\u0438\u0306"
+    for rule in (
+        Rule(pattern="*\u0439*", action="deny"),
+        Rule(pattern="*", action="deny", when={"path": {"glob": "*\u0439*"}}),
+    ):
+        assert decide(Policy([rule]), tool, {"path": value}).effect == "deny"
+
+
+def test_a_value_that_begins_with_a_mark_does_not_hide_its_name_from_a_rule():
+    [tool] = catalog(Definition(name="read"), key="files").tools
+    policy = Policy([Rule(pattern="files__read(path=*caf\u00e9)", action="deny")])
+    assert decide(policy, tool, {"path": "\u0338cafe\u0301"}).effect == "deny"
+    spelled = Policy([Rule(pattern="files__read(path=\u0338*)", action="deny")])
+    assert decide(spelled, tool, {"path": "\u0338cafe\u0301"}).effect == "deny"
+
+
 @pytest.mark.parametrize("value", [5, 5.0])
 def test_one_number_has_one_meaning_in_rules(value):
     [tool] = catalog(Definition(name="set"), key="home").tools

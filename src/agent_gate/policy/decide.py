@@ -8,10 +8,10 @@ from typing import Any
 from agent_gate.core.call import Decision
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Json, Tool
+from agent_gate.policy.accents import composed, composed_signature
 from agent_gate.policy.globs import compile_glob
 from agent_gate.policy.match import (
     also_seen,
-    composed,
     confines,
     cover_every_call,
     leads_out,
@@ -61,7 +61,7 @@ def compile_rule(rule: Rule) -> Compiled:
     )
     confined = rule.action == "allow" and confines(rule.pattern.partition("(")[2])
     if rule.action != "allow":
-        rule = replace(rule, pattern=composed(rule.pattern), when=composed(rule.when))
+        rule = replace(rule, pattern=composed_signature(rule.pattern), when=composed(rule.when))
     return Compiled(rule, compile_glob(rule.pattern), decision, names_alias(rule.pattern), confined)
 
 

@@ -3,7 +3,6 @@
 import fnmatch
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,12 +10,11 @@ from agent_gate.core.catalog import aliases
 from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.signature import CUT, PLACEHOLDER, pairs
 from agent_gate.core.tool import Json, Tool
+from agent_gate.policy.accents import composed, composed_signature
 from agent_gate.policy.globs import GAP, Family, compile_glob, cover, glob
 
 WILD = re.compile(r"[*?\[]")
 CONFINED = re.compile(r"[/\\][^*?\[]*[*?\[]")
-ACCENTED = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]{1,64}")
-"""In pieces, because ordering a long run of accents takes time that grows with its square."""
 LEADS_OUT = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){2}(?![\w.-])", re.IGNORECASE)
 
 
@@ -105,7 +103,7 @@ def also_seen(tool: Tool, arguments: Mapping[str, Json], signature: str) -> tupl
     more = uncut(tool, arguments, signature) if tool.definition.template is None else ()
     if signature.isascii() and all(map(str.isascii, more)):
         return more
-    return tuple(dict.fromkeys((*more, *map(composed, (signature, *more)))))
+    return tuple(dict.fromkeys((*more, *map(composed_signature, (signature, *more)))))
 
 
 def uncut(tool: Tool, arguments: Mapping[str, Json], signature: str) -> tuple[str, ...]:
@@ -178,15 +176,6 @@ CHECKS: dict[str, Callable[[Json, Any], bool]] = {
     "max": lambda value, high: number(value) and value <= high,
     "present": lambda value, wanted: (value is not None) == wanted,
 }
-
-
-def composed(value: Any) -> Any:
-    """The value with one spelling for letters with accents, which look alike and often mean the same to a tool."""
-    if isinstance(value, str):
-        return ACCENTED.sub(lambda found: unicodedata.normalize("NFC", found[0]), value)
-    if isinstance(value, Mapping):
-        return {key: composed(held) for key, held in value.items()}
-    return [composed(held) for held in value] if isinstance(value, list | tuple) else value
 
 
 def inside(value: Json) -> Iterator[Json]:
