@@ -184,7 +184,7 @@ def test_a_client_that_lost_its_stream_reads_the_result_from_where_it_stopped(
 def test_what_is_kept_of_ended_streams_is_bounded_for_all_sessions_of_a_caller(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions_module, "MOST_KEPT", 2500)
+    monkeypatch.setattr(sessions_module, "MOST_KEPT", 2500 + 2 * sessions_module.EMPTY_STREAM)
 
     async def long(job: Job) -> Any:
         conversation = job.case.call.conversation
@@ -204,7 +204,8 @@ def test_what_is_kept_of_ended_streams_is_bounded_for_all_sessions_of_a_caller(
                 places.append(reply.last_id)
                 await reply.events()
             again = [await client.listen(last=place) for client, place in zip(clients, places, strict=True)]
-            assert [reply.status for reply in again] == [200, 400, 200, 200]
+            ends = [(await reply.event()).keys() for reply in again]
+            assert ["result" in end for end in ends] == [True, False, True, True]
             for client in clients:
                 await client.send("DELETE", headers=client.session_headers())
             assert not gate.surface.sessions._kept
@@ -212,19 +213,50 @@ def test_what_is_kept_of_ended_streams_is_bounded_for_all_sessions_of_a_caller(
     run(main())
 
 
-def test_a_session_keeps_only_the_last_of_its_streams(tmp_path: Path, run: Run) -> None:
+def test_every_answer_waits_for_a_client_that_made_many_calls_and_went_away(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        work, many = Gated(), 40
+        async with small_gate(tmp_path, lab(slow=work)) as gate, client_of(gate) as client:
+            await client.initialize()
+            replies = [await client.call("lab__slow") for _ in range(many)]
+            for reply in replies:
+                await reply.event()
+                reply.hang_up()
+            work.go.set()
+            again = [await client.listen(last=reply.last_id) for reply in replies]
+            assert [text_of((await reply.event())["result"]) for reply in again] == ["done"] * many
+
+    run(main())
+
+
+def test_a_client_hears_that_the_answer_it_comes_back_for_is_no_longer_kept(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "MOST_STREAMS", 2)
+    monkeypatch.setattr(sessions_module, "MOST_GONE", 1)
+
     async def main() -> None:
         work = Gated()
         work.go.set()
         async with small_gate(tmp_path, lab(slow=work)) as gate, client_of(gate) as client:
             await client.initialize()
+            replies = [await client.call("lab__slow") for _ in range(4)]
             places = []
-            for _ in range(sessions_module.MOST_STREAMS + 1):
-                reply = await client.call("lab__slow")
+            for reply in replies:
                 await reply.event()
                 places.append(reply.last_id)
                 await reply.events()
-            assert [(await client.listen(last=place)).status for place in places[:2]] == [400, 200]
+            forgotten, gone, *kept = [await client.listen(last=place) for place in places]
+            assert [text_of((await reply.event())["result"]) for reply in kept] == ["done", "done"]
+            [answer] = await gone.events()
+            assert (answer["id"], answer["error"]["code"]) == (2, -32603)
+            assert "may have run" in answer["error"]["message"]
+            asked = await client.call("gate_result", id=answer["error"]["data"]["call"])
+            assert "The call is completed" in text_of(asked.result)
+            assert (forgotten.status, forgotten.error["code"]) == (400, -32600)
+            async with client_of(gate) as other:
+                await other.initialize()
+                assert (await other.listen(last=places[1])).status == 400
 
     run(main())
 

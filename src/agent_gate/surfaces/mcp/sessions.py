@@ -2,16 +2,24 @@
 
 import asyncio
 import secrets
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 from agent_gate.surfaces.mcp.streams import Stream
-from agent_gate.surfaces.mcp.wire import NEWEST_HANDSHAKE, Message, RpcError, notification, read_answer
+from agent_gate.surfaces.mcp.wire import (
+    INTERNAL_ERROR,
+    NEWEST_HANDSHAKE,
+    Message,
+    RpcError,
+    error_response,
+    notification,
+    read_answer,
+)
 
 if TYPE_CHECKING:
     from agent_gate.surfaces.mcp.visit import Visit
@@ -20,12 +28,20 @@ IDLE_SECONDS = 30 * 60.0
 SWEEP_SECONDS = 60.0
 MOST_SESSIONS = 10_000
 MOST_PER_CALLER = 1_000
-MOST_STREAMS = 16
+MOST_STREAMS = 256
 MOST_KEPT = 16 * 1024 * 1024
+EMPTY_STREAM = 1024
+"""Bytes that a stream takes beside its events."""
+MOST_GONE = 4096
+LONGEST_ID = 128
 MOST_NOTICES = 64
 LONGEST_NUMBER = 18
 STANDALONE = "0"
 ENDED = "The client ended its session"
+GONE = (
+    "The answer to this request is no longer kept: too much else was answered before its client came back. "
+    "It may have run: check before you make it again"
+)
 
 
 class Session:
@@ -44,7 +60,8 @@ class Session:
         self.asked: dict[int, asyncio.Future[Json]] = {}
         self.visits: dict[bytes, Visit] = {}
         self.watching: set[str] = set()
-        self.streams: OrderedDict[str, Stream] = OrderedDict()
+        self.streams: dict[str, Stream] = {}
+        self.ended: deque[Stream] = deque()
         self.standalone = Stream(STANDALONE, prime=self.primes, most=MOST_NOTICES)
         self._numbers = 0
         self._ended = False
@@ -120,36 +137,64 @@ def refusal(message: Message) -> str:
     return f"The client did not answer: {str(text or 'no reason given')[:500]}"
 
 
+class Request(NamedTuple):
+    """What a stream was opened for: the request's id, and the call it made."""
+
+    id: bytes
+    call: str
+
+    def gone(self) -> bytes:
+        """Its answer where the stream is no longer kept."""
+        data = {"call": self.call} if self.call else None
+        return error_response(self.id, RpcError(INTERNAL_ERROR, GONE, data))
+
+
 class Kept:
-    """The ended streams of one caller, the oldest first: a few of each session, and so many bytes of all together."""
+    """The ended streams of one caller, the oldest first: some of each session, and so many bytes of all together."""
 
     def __init__(self) -> None:
-        self._streams: OrderedDict[Stream, Session] = OrderedDict()
+        self._streams: OrderedDict[Stream, tuple[Session, Request]] = OrderedDict()
         self._size = 0
+        self._gone: OrderedDict[tuple[Session, str], Request] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._streams)
+        return len(self._streams) + len(self._gone)
 
-    def add(self, session: Session, stream: Stream) -> None:
-        self._streams[stream] = session
-        self._size += stream.size
+    def add(self, session: Session, stream: Stream, request: Request) -> None:
+        self._streams[stream] = (session, request)
+        session.ended.append(stream)
+        self._size += stream.size + EMPTY_STREAM
         # Those still open count for nothing: what just ended may be an answer whose client is on its way back.
-        for old in self._of(session)[:-MOST_STREAMS]:
-            self._drop(old)
+        if len(session.ended) > MOST_STREAMS:
+            self._drop(session.ended[0])
         while self._size > MOST_KEPT and len(self._streams) > 1:
             self._drop(next(iter(self._streams)))
 
-    def forget(self, session: Session) -> None:
-        for stream in self._of(session):
-            self._drop(stream)
+    def gone(self, session: Session, name: str) -> bytes | None:
+        request = self._gone.get((session, name))
+        return request.gone() if request is not None else None
 
-    def _of(self, session: Session) -> list[Stream]:
-        return [one for one in session.streams.values() if one in self._streams]
+    def forget(self, session: Session) -> None:
+        while session.ended:
+            self._take(session.ended[0])
+        for key in [key for key in self._gone if key[0] is session]:
+            del self._gone[key]
 
     def _drop(self, stream: Stream) -> None:
-        session = self._streams.pop(stream)
-        self._size -= stream.size
+        """Of a request whose stream goes, so much stays as its client must hear."""
+        session, request = self._take(stream)
+        if len(request.id) <= LONGEST_ID:
+            self._gone[session, stream.name.decode()] = request
+        if len(self._gone) > MOST_GONE:
+            self._gone.popitem(last=False)
+
+    def _take(self, stream: Stream) -> tuple[Session, Request]:
+        """Take the oldest stream of a session away; the oldest of all is one."""
+        session, request = self._streams.pop(stream)
+        self._size -= stream.size + EMPTY_STREAM
+        session.ended.popleft()
         del session.streams[stream.name.decode()]
+        return session, request
 
 
 class Sessions:
@@ -198,10 +243,15 @@ class Sessions:
         session.caller = caller
         return session
 
-    def keep(self, session: Session, stream: Stream) -> None:
+    def keep(self, session: Session, stream: Stream, request: bytes, call: str) -> None:
         """A request's stream has ended: its client can come back for it for a while."""
         if session.id in self._all:
-            self._kept.setdefault(session.caller.name, Kept()).add(session, stream)
+            self._kept.setdefault(session.caller.name, Kept()).add(session, stream, Request(request, call))
+
+    def gone(self, session: Session, last: str) -> bytes | None:
+        """The answer to the request of an event id, where it had one that is no longer kept."""
+        kept = self._kept.get(session.caller.name)
+        return kept.gone(session, last.rpartition("-")[0]) if kept is not None else None
 
     def end(self, session: Session) -> None:
         if self._all.pop(session.id, None) is not None:

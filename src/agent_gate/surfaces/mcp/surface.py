@@ -69,7 +69,10 @@ ACCEPTED = Response(202)
 MOST_LISTENS = 64
 HANDSHAKE_STATUSES = {code: STATUSES[code] for code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH)}
 
-LOST = "The events after Last-Event-ID are no longer kept; make the request again, or leave the header out"
+LOST = (
+    "The events after Last-Event-ID are no longer kept, and its request may have run: check before you make it again, "
+    "or leave the header out"
+)
 NO_MESSAGE = Message()
 DRAIN_LOOK = 0.02
 
@@ -289,7 +292,7 @@ class McpSurface:
             if visit.stream is not None:
                 visit.finish(body)
                 if session is not None:
-                    self.sessions.keep(session, visit.stream)
+                    self.sessions.keep(session, visit.stream, visit.id, visit.call_id)
             self._under_way.discard(visit)
         return Response(STATUSES.get(code, 200) if code and visit.modern else 200, body)
 
@@ -316,9 +319,18 @@ class McpSurface:
             return StreamResponse(200, session.standalone.chunks(), STREAM_HEADERS)
         resumed = session.resume(last.decode("latin-1"))
         if resumed is None:
-            return Response(400, error_response(b"", RpcError(INVALID_REQUEST, LOST)))
+            return self._lost(self.sessions.gone(session, last.decode("latin-1")))
         stream, after = resumed
         return StreamResponse(200, stream.chunks(after), STREAM_HEADERS)
+
+    def _lost(self, answer: bytes | None) -> Answer:
+        """What a client gets instead of events that are no longer kept: the end of its request, if we know it."""
+        if answer is None:
+            return Response(400, error_response(b"", RpcError(INVALID_REQUEST, LOST)))
+        stream = Stream()
+        stream.put(answer)
+        stream.end()
+        return StreamResponse(200, stream.chunks(), STREAM_HEADERS)
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work)
