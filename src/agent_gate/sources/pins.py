@@ -1,8 +1,9 @@
 """Definitions are pinned when first seen: a change is kept as a diff, and waits for a person where asked to."""
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -11,6 +12,11 @@ from agent_gate.core.tool import Definition, Traits
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Statement, Store
 
+log = logging.getLogger("agent_gate.sources")
+MOST_ABSENT = 16 * 1024 * 1024
+"""Bytes of definitions that are kept of the tools a source does not have any more."""
+FORGETFUL = "forgotten pins of "
+MARK = "INSERT INTO kv (name, value) VALUES (?, 'yes') ON CONFLICT (name) DO NOTHING"
 UPSERT_PIN = (
     "INSERT INTO pins (tool, pin, definition, first_seen, changed_at, pending) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (tool) DO UPDATE SET pin = excluded.pin, definition = excluded.definition, "
@@ -26,11 +32,15 @@ decode_definition = msgspec.json.Decoder(Definition).decode
 
 @dataclass(slots=True)
 class Pin:
-    """What was seen first, or last accepted, of one tool; `pending` is a change that nobody looked at yet."""
+    """What was seen first, or last accepted, of one tool; `pending` is a change that nobody looked at yet.
 
-    accepted: Definition
+    Nothing is accepted of a tool that may be one whose pin was dropped.
+    """
+
+    accepted: Definition | None
     pending: Definition | None = None
     changed_at: float | None = None
+    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +65,17 @@ def pretty(definition: Definition) -> list[str]:
     return msgspec.json.format(msgspec.json.encode(shown, order="sorted"), indent=2).decode().split("\n")
 
 
-def diff(before: Definition, after: Definition) -> str:
-    return "\n".join(difflib.unified_diff(pretty(before), pretty(after), "accepted", "now", lineterm=""))
+def diff(before: Definition | None, after: Definition) -> str:
+    accepted = pretty(before) if before is not None else []
+    return "\n".join(difflib.unified_diff(accepted, pretty(after), "accepted", "now", lineterm=""))
+
+
+def encode(definition: Definition | None) -> str:
+    return msgspec.json.encode(definition).decode() if definition is not None else ""
+
+
+def decode(text: str | None) -> Definition | None:
+    return decode_definition(text) if text else None
 
 
 def held(accepted: Definition, now: Definition) -> Definition:
@@ -75,27 +94,34 @@ def held(accepted: Definition, now: Definition) -> Definition:
 
 
 class Pins:
-    """The pins and last known listings, in memory and in the store; also the sources' small memory."""
+    """The pins and last known listings, in memory and in the store; also the sources' small memory.
+
+    Of a source whose names change all the time the pins of tools that it no longer has are bounded. Where one had to
+    be dropped, a name that is not known may be that of a dropped one, and counts as changed.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pins: dict[tuple[str, str], Pin] = {}
+        self._pins: dict[str, dict[str, Pin]] = {}
+        self._forgetful: set[str] = set()
         self._listings: dict[str, list[Definition]] = {}
         self._words: dict[str, str] = {}
         self._held: set[str] = set()
 
     async def load(self) -> None:
         for tool, definition, pending, changed_at in await self._store.read(
-            "SELECT tool, definition, pending, changed_at FROM pins"
+            "SELECT tool, definition, pending, changed_at FROM pins ORDER BY first_seen, tool"
         ):
             source, _, name = tool.partition("\n")
-            waiting = decode_definition(pending) if pending else None
-            self._pins[source, name] = Pin(decode_definition(definition), waiting, changed_at)
+            pin = Pin(decode(definition), decode(pending), changed_at, len(definition) + len(pending or ""))
+            self._pins.setdefault(source, {})[name] = pin
         for key, era, listing in await self._store.read("SELECT key, era, listing FROM sources"):
             if listing:
                 self._listings[key] = decode_listing(listing)
             if era:
                 self._words[key] = era
+        marks = await self._store.read("SELECT name FROM kv WHERE name LIKE ?", (f"{FORGETFUL}%",))
+        self._forgetful = {name.removeprefix(FORGETFUL) for (name,) in marks}
 
     def last_listing(self, key: str) -> tuple[Definition, ...] | None:
         listing = self._listings.get(key)
@@ -111,7 +137,9 @@ class Pins:
 
     def serve(self, plan: Plan, definitions: Sequence[Definition], now: float) -> tuple[Definition, ...]:
         """What may be shown of a new listing: held definitions stay as they were until a person accepts them."""
-        return tuple(self._serve_one(plan, definition, now) for definition in definitions)
+        served = [self._serve_one(plan, definition, now) for definition in definitions]
+        self._drop_absent(plan.source.key, {definition.name for definition in definitions})
+        return tuple(one for one in served if one is not None)
 
     def remember(self, key: str, served: Sequence[Definition], now: float) -> None:
         """Keep what a source has, to be shown at the next start before it is connected."""
@@ -119,28 +147,49 @@ class Pins:
             self._listings[key] = list(served)
             self._save(key, now)
 
-    def _serve_one(self, plan: Plan, definition: Definition, now: float) -> Definition:
-        key = (plan.source.key, definition.name)
-        pin = self._pins.get(key)
-        if pin is None:
-            self._pins[key] = Pin(definition)
-            self._write(key, now)
+    def _serve_one(self, plan: Plan, definition: Definition, now: float) -> Definition | None:
+        source, name = plan.source.key, definition.name
+        pins = self._pins.setdefault(source, {})
+        pin = pins.get(name)
+        if pin is None and source not in self._forgetful:
+            pins[name] = Pin(definition)
+            self._write(source, name, now)
             return definition
-        if pin.accepted.pin() == definition.pin():
+        if pin is None:
+            pin = pins[name] = Pin(None)
+        if pin.accepted is not None and pin.accepted.pin() == definition.pin():
             if pin != Pin(definition):
-                self._pins[key] = Pin(definition)
-                self._write(key, now)
+                pins[name] = Pin(definition)
+                self._write(source, name, now)
             return definition
         if pin.pending is None or pin.pending.pin() != definition.pin():
             pin.changed_at = now
         if pin.pending != definition:
             pin.pending = definition
-            self._write(key, now)
+            self._write(source, name, now)
         if plan.hold_changes:
-            self._held.add(plan.source.key)
-            return held(pin.accepted, definition)
-        self._held.discard(plan.source.key)
+            self._held.add(source)
+            return held(pin.accepted, definition) if pin.accepted is not None else None
+        self._held.discard(source)
         return definition
+
+    def _drop_absent(self, source: str, present: Collection[str]) -> None:
+        """Keep the pins of tools that are gone as far as there is room, those known for longest first."""
+        pins, left, dropped = self._pins.get(source, {}), MOST_ABSENT, []
+        for name in [name for name in pins if name not in present]:
+            left -= pins[name].size
+            if pins[name].accepted is None or left < 0:
+                del pins[name]
+                dropped.append(Statement("DELETE FROM pins WHERE tool = ?", (f"{source}\n{name}",)))
+        if left < 0 and source not in self._forgetful:
+            self._forgetful.add(source)
+            dropped.append(Statement(MARK, (f"{FORGETFUL}{source}",)))
+            log.warning(
+                "A source has had so many tools that some are forgotten; new ones count as changed from now on",
+                extra={"source": source},
+            )
+        if dropped:
+            self._store.post(*dropped)
 
     def changes(self) -> list[Change]:
         """Every definition that differs from what was accepted."""
@@ -153,34 +202,41 @@ class Pins:
                 changed_at=pin.changed_at or 0.0,
                 diff=diff(pin.accepted, pin.pending),
             )
-            for (source, name), pin in sorted(self._pins.items())
+            for source, pins in sorted(self._pins.items())
+            for name, pin in sorted(pins.items())
             if pin.pending is not None
         ]
+
+    def knows(self, source: str, tool: str) -> bool:
+        """Whether anything was ever accepted of a tool."""
+        pin = self._pins.get(source, {}).get(tool)
+        return pin is not None and pin.accepted is not None
 
     def accept(self, source: str, tool: str, now: float, seen: str = "") -> Definition | None:
         """A person has looked: the changed definition is the pinned one from now on.
 
         `seen` is the beginning of the pin that was looked at; a server may have changed the tool once more since.
         """
-        pin = self._pins.get((source, tool))
+        pin = self._pins.get(source, {}).get(tool)
         if pin is None or pin.pending is None:
             return None
         if not pin.pending.pin().startswith(seen):
             raise InvalidArgs(f"{tool} of {source} changed again since you looked. Look at what it is now")
         pin.accepted, pin.pending = pin.pending, None
-        self._write((source, tool), now)
+        self._write(source, tool, now)
         return pin.accepted
 
-    def _write(self, key: tuple[str, str], now: float) -> None:
-        pin = self._pins[key]
-        pending = msgspec.json.encode(pin.pending).decode() if pin.pending is not None else None
+    def _write(self, source: str, name: str, now: float) -> None:
+        pin = self._pins[source][name]
+        accepted, pending = encode(pin.accepted), encode(pin.pending)
+        pin.size = len(accepted) + len(pending)
         params = (
-            "\n".join(key),
-            pin.accepted.pin(),
-            msgspec.json.encode(pin.accepted).decode(),
+            f"{source}\n{name}",
+            pin.accepted.pin() if pin.accepted is not None else "",
+            accepted,
             now,
             pin.changed_at,
-            pending,
+            pending or None,
         )
         self._store.post(Statement(UPSERT_PIN, params))
 

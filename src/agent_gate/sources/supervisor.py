@@ -205,13 +205,16 @@ class Supervisor:
 
     def accept(self, source: str, tool: str, seen: str = "") -> bool:
         """A person has looked at a changed definition, the one whose pin begins with `seen`: serve it from now on."""
+        known = self.pins.knows(source, tool)
         accepted = self.pins.accept(source, tool, self._clock.now(), seen)
         if accepted is None or source not in self._listings:
             return False
         listing = self._listings[source]
         served = tuple(accepted if one.name == tool else one for one in listing.definitions)
-        self._listings[source] = replace(listing, definitions=served)
-        self._rebuild()
+        if not known and accepted not in served:
+            served = (*served, accepted)
+        if not self._taken(listing, replace(listing, definitions=served)):
+            return False
         self.pins.remember(source, served, self._clock.now())
         return True
 

@@ -85,7 +85,7 @@ class Overview:
                 yield need(problem, state.reason, "sources", act=("Try now", path))
         for change in self._admin.sources.changes():
             problem = f"{change.tool} of {change.source} is not what you accepted"
-            held = "The old definition is served until you accept the new one."
+            held = "What you accepted is served until you accept what it is now."
             yield need(problem, held if change.held else "The new definition is served already.", "sources")
         for warning in status["warnings"]:
             yield need("The configuration has a warning", warning, "policy")
