@@ -21,7 +21,7 @@ from agent_gate.approval.channels.dispatcher import Dispatcher, Place
 from agent_gate.approval.channels.make import channel_people, link_people, make_places
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
-from agent_gate.audit import Sealer, ensure_key
+from agent_gate.audit import Heads, Sealer, ensure_key
 from agent_gate.calls import Calls
 from agent_gate.calls.admit import Decide, quota, resolve, validate
 from agent_gate.calls.admit import Stage as AdmitStage
@@ -174,7 +174,8 @@ class Gateway:
         settings = self.settings
         self.store = await asyncio.to_thread(open_store, self._store_settings())
         self.audit_key = ensure_key(self.folder / "audit.key")
-        self.sealer = Sealer(self.store, self.audit_key, clock=self.clock)
+        self.heads = Heads(self.folder / "audit.head", self.audit_key)
+        self.sealer = Sealer(self.store, self.audit_key, clock=self.clock, heads=self.heads)
         await self.sealer.__aenter__()
         self.pool = Pool()
         self.shelf = Shelf()
@@ -367,6 +368,7 @@ class Gateway:
                 keys=self.keys,
                 logins=self.logins,
                 audit_key=self.audit_key,
+                heads=self.heads,
                 policy=lambda: self.policy,
                 permissions=self._permissions,
                 parse_policy=parse_policy,

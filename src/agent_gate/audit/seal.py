@@ -1,7 +1,7 @@
 """Seals on the record: an HMAC over the head of the chain, with a key that is kept outside the database.
 
-A bare hash chain cannot show that its end was cut off or rewritten as a whole; a seal can. Each seal also
-notes where the oldest unfinished call begins, so that a restart reads the record from there only.
+A bare hash chain cannot show that its end was cut off or rewritten as a whole; a seal can, and where the seal is gone
+too, the note of it outside the database. Each seal also notes where the oldest unfinished call begins, so that a restart reads the record from there only.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
+from agent_gate.audit.heads import Heads
 from agent_gate.audit.record import SELECT, Row, encode
 from agent_gate.core.call import State
 from agent_gate.core.ports import Clock, SystemClock
@@ -102,9 +103,18 @@ async def unfinished(store: Store, chain: str) -> list[Row]:
 class Sealer:
     """Seals the store's own chain every `every` rows while entered, and once more at the end."""
 
-    def __init__(self, store: Store, key: bytes, *, every: int = EVERY, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        key: bytes,
+        *,
+        every: int = EVERY,
+        clock: Clock | None = None,
+        heads: Heads | None = None,
+    ) -> None:
         self._store = store
         self._key = key
+        self._heads = heads
         self._every = every
         self._clock = clock or SystemClock()
         self._due = asyncio.Event()
@@ -121,6 +131,7 @@ class Sealer:
             # No further than the head, should the end of the record have been cut off.
             self._sealed = min(latest[0][0], self._store.head.seq)
             self._seen = min(latest[0][1] - 1, self._store.head.seq)
+        await self._as_noted()
         loop = asyncio.get_running_loop()
         self._store.watch(lambda head, rows: self._grown(head, rows, loop))
         self._task = asyncio.create_task(self._run())
@@ -177,6 +188,35 @@ class Sealer:
         except Conflict:
             log.warning("Row %d of chain %s was sealed before; verify the record", head.seq, chain)
         self._sealed = head.seq
+        log.info("The record was sealed", extra={"chain": chain, "seq": head.seq, "hash": head.hash})
+        await self._note_head(head)
+
+    async def _note_head(self, head: Head) -> None:
+        if self._heads is None or not await self._as_noted():
+            return
+        try:
+            await asyncio.to_thread(self._heads.note, self._store.chain, head)
+        except OSError as error:
+            log.warning("%s cannot be written: %s", self._heads.path, error.strerror)
+
+    async def _as_noted(self) -> bool:
+        """Whether the record still holds what was noted of it. Where not, the note stays: it is all that says so."""
+        if self._heads is None or (self._heads.genuine and await self._holds(self._heads)):
+            return True
+        log.error(
+            "The record is not what %s says; see `agent-gate audit verify`. If you put another store in its place, "
+            "move that file away",
+            self._heads.path,
+        )
+        return False
+
+    async def _holds(self, heads: Heads) -> bool:
+        chain = self._store.chain
+        noted = heads.known.get(chain)
+        if noted is None:
+            return True
+        sql = "SELECT hash FROM record WHERE chain = ? AND seq = ?"
+        return await self._store.read(sql, (chain, noted.seq)) == [(noted.hash,)]
 
     async def _first_open(self, head: Head) -> int:
         """The lowest row of a call that is not final yet; reads only what it was not told of."""

@@ -1,12 +1,13 @@
 """The record into a report: every row that was changed, removed, moved or cut off, and every false seal."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_gate.audit.heads import Heads
 from agent_gate.audit.record import SELECT, Row
 from agent_gate.audit.seal import Seal, seals
-from agent_gate.store import Store
+from agent_gate.store import Head, Store
 from agent_gate.store.chain import GENESIS, link
 
 PAGE = 500
@@ -41,10 +42,18 @@ class Report:
         return not self.problems
 
 
-async def verify(store: Store, key: bytes) -> Report:
+async def verify(store: Store, key: bytes, heads: Heads | None = None) -> Report:
     """Walk every chain of the record from its first row to its last."""
-    chains = await store.read("SELECT chain FROM record UNION SELECT chain FROM seals ORDER BY chain")
-    parts = [await _verify_chain(store, chain, key) for (chain,) in chains]
+    noted = heads.known if heads is not None else {}
+    written = {store.chain: store.head}
+    found = await store.read("SELECT chain FROM record UNION SELECT chain FROM seals")
+    chains = sorted({chain for (chain,) in found} | noted.keys())
+    parts = [
+        await _verify_chain(store, chain, key, [known[chain] for known in (written, noted) if chain in known])
+        for chain in chains
+    ]
+    if heads is not None and not heads.genuine:
+        parts.append(Report(0, 0, 0, (_unreadable(store.chain, heads),)))
     return Report(
         rows=sum(part.rows for part in parts),
         seals=sum(part.seals for part in parts),
@@ -53,10 +62,11 @@ async def verify(store: Store, key: bytes) -> Report:
     )
 
 
-async def _verify_chain(store: Store, chain: str, key: bytes) -> Report:
+async def _verify_chain(store: Store, chain: str, key: bytes, known: Sequence[Head]) -> Report:
     found = await seals(store, chain)
     problems = [_forged(seal) for seal in found if not seal.genuine(key)]
-    walk = _Walk(chain, {seal.seq: seal.hash for seal in found if seal.genuine(key)})
+    sealed = {seal.seq: seal.hash for seal in found if seal.genuine(key)}
+    walk = _Walk(chain, sealed, {head.seq: head.hash for head in known})
     async for row in _rows(store, chain):
         problems += walk.check(row)
     problems += walk.end()
@@ -79,11 +89,17 @@ def _forged(seal: Seal) -> Problem:
     return Problem(seal.chain, seal.seq, "forged seal", text)
 
 
+def _unreadable(chain: str, heads: Heads) -> Problem:
+    text = f"{heads.path} was not made with this key: it is forged or damaged, or the key was replaced"
+    return Problem(chain, 0, "forged seal", text)
+
+
 class _Walk:
     """One pass over a chain. After a bad row it goes on from what is stored, to name only the guilty ones."""
 
-    def __init__(self, chain: str, sealed: dict[int, str]) -> None:
+    def __init__(self, chain: str, sealed: dict[int, str], known: dict[int, str]) -> None:
         self.sealed = sealed
+        self._known = known
         self.rows = 0
         self.seq = 0
         self._chain = chain
@@ -102,13 +118,18 @@ class _Walk:
         if self.sealed.get(row.seq, row.hash) != row.hash:
             text = f"row {row.seq} is not the one that was sealed: the record was rewritten up to here"
             yield self._problem(row.seq, "rewritten", text)
+        elif self._known.get(row.seq, row.hash) != row.hash:
+            text = f"row {row.seq} is not the one that the gateway wrote: the record was rewritten up to here"
+            yield self._problem(row.seq, "rewritten", text)
         self.seq = row.seq
         self._before = _digest(row.hash)
 
     def end(self) -> Iterator[Problem]:
-        latest = max(self.sealed, default=0)
+        sealed = max(self.sealed, default=0)
+        latest = max(sealed, *self._known, 0)
         if latest > self.seq:
-            text = f"{_span(self.seq + 1, latest)} cut off the end, although sealed"
+            why = "although sealed" if sealed == latest else "together with the seals, if there were any"
+            text = f"{_span(self.seq + 1, latest)} cut off the end, {why}"
             yield self._problem(self.seq + 1, "cut", text)
 
     def _problem(self, seq: int, kind: Kind, text: str) -> Problem:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from agent_gate.access.view import View
 from agent_gate.approval.grants import Grants
+from agent_gate.audit import Heads
 from agent_gate.calls import Calls
 from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.core.call import Caller
@@ -48,6 +49,7 @@ class Admin:
     keys: Keys
     logins: Logins
     audit_key: bytes
+    heads: Heads
     policy: Callable[[], Policy]
     permissions: Callable[[], Path | None]
     parse_policy: Callable[[str, str], Policy]

@@ -156,7 +156,7 @@ class Record:
 
     async def _verify(self, _ask: Ask) -> Reply:
         await self._store.flush()
-        report = await verify(self._store, self._admin.audit_key)
+        report = await verify(self._store, self._admin.audit_key, self._admin.heads)
         return json_response(200, asdict(report) | {"ok": not report.problems})
 
     async def _export(self, ask: Ask) -> Reply:

@@ -1,0 +1,127 @@
+"""A tail that was deleted together with its seals is noticed: a note outside the database says that it was there."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agent_gate.audit import Heads, Report, Sealer, verify
+from agent_gate.store import Statement, Store, StoreSettings
+from rows import opened, step
+
+CUT = (Statement("DELETE FROM record WHERE seq > 12"), Statement("DELETE FROM seals WHERE seq > 12"))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "keys" / "record.head"
+
+
+async def run(store: Store, key: bytes, path: Path, *, first: int = 0, rows: int = 25) -> None:
+    """A gateway that writes some rows and ends in good order."""
+    async with Sealer(store, key, every=10, heads=Heads(path, key)):
+        for number in range(first, first + rows):
+            await store.write(step(f"c{number}"))
+
+
+async def verified(settings: StoreSettings, key: bytes, path: Path) -> Report:
+    async with opened(settings) as store:
+        return await verify(store, key, Heads(path, key))
+
+
+def kinds(report: Report) -> list[tuple[int, str]]:
+    return [(problem.seq, problem.kind) for problem in report.problems]
+
+
+def test_a_record_that_is_as_noted_is_whole(settings: StoreSettings, key: bytes, path: Path) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await run(store, key, path)
+        async with opened(settings) as store:
+            await run(store, key, path, first=25, rows=3)
+        report = await verified(settings, key, path)
+        assert (report.ok, report.rows, report.unsealed) == (True, 28, 0)
+
+    asyncio.run(story())
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_tail_deleted_with_its_seals_is_noticed(settings: StoreSettings, key: bytes, path: Path) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await run(store, key, path)
+            await store.write(*CUT)
+        report = await verified(settings, key, path)
+        assert kinds(report) == [(13, "cut")]
+        assert "rows 13 to 25 were cut off the end" in report.problems[0].text
+
+    asyncio.run(story())
+
+
+def test_a_chain_of_which_nothing_is_left_is_noticed(settings: StoreSettings, key: bytes, path: Path) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await run(store, key, path)
+            await store.write(Statement("DELETE FROM record"), Statement("DELETE FROM seals"))
+        assert kinds(await verified(settings, key, path)) == [(1, "cut")]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("rows", [3, 40])
+def test_a_cut_tail_is_named_however_much_is_written_after_it(
+    settings: StoreSettings, key: bytes, path: Path, rows: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await run(store, key, path)
+            await store.write(*CUT)
+        async with opened(settings) as store:
+            await run(store, key, path, first=100, rows=rows)
+        assert kinds(await verified(settings, key, path)) == [(16, "cut") if rows == 3 else (25, "rewritten")]
+
+    asyncio.run(story())
+    assert "record.head says" in caplog.text
+
+
+def test_a_gateway_that_runs_notices_that_rows_are_gone_which_nobody_sealed(
+    settings: StoreSettings, key: bytes
+) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            for number in range(5):
+                await store.write(step(f"c{number}"))
+            await store.write(Statement("DELETE FROM record WHERE seq > 3"))
+            assert kinds(await verify(store, key)) == [(4, "cut")]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"home":{"seq":25,"hash":"x","mac":"y"}}', '{"home":{"mac":"\u00e9"}}']
+)
+def test_a_note_that_was_tampered_with_is_named_and_kept(
+    settings: StoreSettings, key: bytes, path: Path, text: str
+) -> None:
+    async def written(first: int) -> None:
+        async with opened(settings) as store:
+            await run(store, key, path, first=first)
+
+    asyncio.run(written(0))
+    path.write_text(text, encoding="utf-8")
+    asyncio.run(written(25))
+    assert path.read_text("utf-8") == text
+    assert kinds(asyncio.run(verified(settings, key, path))) == [(0, "forged seal")]
+
+
+def test_a_note_that_cannot_be_written_stops_nothing(settings: StoreSettings, key: bytes, path: Path) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            heads = Heads(path, key)
+            heads.path = path.parent / "record.key" / "record.head"
+            async with Sealer(store, key, every=10, heads=heads):
+                await store.write(step("c"))
+            assert (await verify(store, key, heads)).ok
+            assert await store.read("SELECT seq FROM seals") == [(1,)]
+
+    asyncio.run(story())
