@@ -6,10 +6,21 @@ from pathlib import Path
 import pytest
 
 from agent_gate.audit import Heads, Report, Sealer, verify
+from agent_gate.audit.seal import NOTE_SECONDS
+from agent_gate.core.ports import SystemClock
 from agent_gate.store import Statement, Store, StoreSettings
 from rows import opened, step
 
 CUT = (Statement("DELETE FROM record WHERE seq > 12"), Statement("DELETE FROM seals WHERE seq > 12"))
+
+
+class StandingClock(SystemClock):
+    """Monotonic time passes only where the test says so."""
+
+    passed = 1.0
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        return self.passed
 
 
 @pytest.fixture
@@ -123,5 +134,23 @@ def test_a_note_that_cannot_be_written_stops_nothing(settings: StoreSettings, ke
                 await store.write(step("c"))
             assert (await verify(store, key, heads)).ok
             assert await store.read("SELECT seq FROM seals") == [(1,)]
+
+    asyncio.run(story())
+
+
+def test_a_busy_gateway_notes_its_head_now_and_then(settings: StoreSettings, key: bytes, path: Path) -> None:
+    async def story() -> None:
+        clock, heads = StandingClock(), Heads(path, key)
+        async with opened(settings) as store:
+            sealer = Sealer(store, key, clock=clock, heads=heads)
+            async with sealer:
+                noted = []
+                for number in range(3):
+                    await store.write(step(f"c{number}"))
+                    await sealer.seal()
+                    noted.append(heads.known[store.chain].seq)
+                    clock.passed += NOTE_SECONDS / 2
+            noted.append(heads.known[store.chain].seq)
+        assert noted == [1, 1, 3, 3]
 
     asyncio.run(story())

@@ -1,7 +1,8 @@
 """Seals on the record: an HMAC over the head of the chain, with a key that is kept outside the database.
 
 A bare hash chain cannot show that its end was cut off or rewritten as a whole; a seal can, and where the seal is gone
-too, the note of it outside the database. Each seal also notes where the oldest unfinished call begins, so that a restart reads the record from there only.
+too, the note of it outside the database. Each seal also says where the oldest unfinished call begins, so that a
+restart reads the record from there only.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 EVERY = 1000
 PAGE = 500
+NOTE_SECONDS = 5.0
+"""A busy gateway seals many times a second; how far it came is noted outside the database now and then."""
 KEY_BYTES = 32
 OPEN_STATES = tuple(state.value for state in State if not state.final)
 CALL, STATE, SEQ = 0, 3, -2
@@ -122,6 +125,7 @@ class Sealer:
         self._news: deque[list[tuple[str, str, int]]] = deque()
         self._open: dict[str, int] = {}
         self._seen = self._sealed = 0
+        self._note_from = 0.0
 
     async def __aenter__(self) -> Self:
         latest = await self._store.read(
@@ -188,10 +192,14 @@ class Sealer:
         except Conflict:
             log.warning("Row %d of chain %s was sealed before; verify the record", head.seq, chain)
         self._sealed = head.seq
-        log.info("The record was sealed", extra={"chain": chain, "seq": head.seq, "hash": head.hash})
-        await self._note_head(head)
+        if self._closing or self._clock.monotonic() >= self._note_from:
+            await self._note_head(head)
 
     async def _note_head(self, head: Head) -> None:
+        log.info(
+            "The record was sealed", extra={"chain": self._store.chain, "seq": head.seq, "hash": head.hash}
+        )
+        self._note_from = self._clock.monotonic() + NOTE_SECONDS
         if self._heads is None or not await self._as_noted():
             return
         try:
