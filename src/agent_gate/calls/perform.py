@@ -11,7 +11,7 @@ import msgspec
 from agent_gate.calls import entries
 from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.sweeper import Sweeper
-from agent_gate.core.call import Case, Outcome, Result, State
+from agent_gate.core.call import Call, Case, Outcome, Result, State
 from agent_gate.core.ports import DEFAULT_TIMEOUT, Clock, Job
 from agent_gate.errors import (
     ApprovalDenied,
@@ -268,7 +268,7 @@ class Settle:
             failpoint.reach("before_complete_commit")
         whole = self._ahead.remove(case.call.id)
         row = entries.settled(case, outcome, now, performance.marks, self._redactor, whole=whole)
-        if performance.asked or case.call.idempotency_key:
+        if performance.asked or case.call.idempotency_key or nobody_waits(case.call):
             self._store.post(row, keep_outcome(case, outcome, now))
         else:
             self._store.post(row)
@@ -333,6 +333,11 @@ def traced(tracer: Tracer, clock: Clock) -> Stage:
             tracer.performed(performance.case, performance.outcome, performance.marks, clock.now())
 
     return stage
+
+
+def nobody_waits(call: Call) -> bool:
+    """Whether the sender's connection was lost, so that the outcome reaches nobody now."""
+    return call.sender is not None and not call.sender.connected
 
 
 def keep_outcome(case: Case, outcome: Outcome, now: float) -> Statement:

@@ -14,7 +14,7 @@ from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import GatewayError
 
 if TYPE_CHECKING:
-    from agent_gate.core.ports import Conversation
+    from agent_gate.core.ports import Conversation, Sender
 
 Effect = Literal["allow", "ask", "deny"]
 Mode = Literal["full", "proxy", "gateway"]
@@ -100,7 +100,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The frozen request. `tool` is the name as asked; `arguments` is what is hashed and what runs.
 
     `continues` marks a further round of a call that was admitted before, proved by a state that only we can seal.
-    `reads` marks a call of a read, which no tool's name can reach.
+    `reads` marks a call of a read, which no tool's name can reach. `sender` is the request that waits for the answer,
+    where a lost connection means that nobody does any more.
     """
 
     tool: str
@@ -118,6 +119,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     reads: bool = False
     meta: Mapping[str, Json] = msgspec.field(default_factory=dict)
     conversation: "Conversation | None" = None
+    sender: "Sender | None" = None
 
 
 def hash_arguments(arguments: Mapping[str, Json]) -> str:

@@ -1,4 +1,4 @@
-"""The Protocols at which folders meet: `Source`, `Conversation`, `Channel`, `Clock`."""
+"""The Protocols at which folders meet: `Source`, `Conversation`, `Sender`, `Channel`, `Clock`."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +43,13 @@ class Conversation(Protocol):
     async def request(self, method: str, params: Mapping[str, Json]) -> Json:
         """Ask the caller's client (sampling, elicitation, roots) and return its result."""
         ...
+
+
+class Sender(Protocol):
+    """The request that a call came with."""
+
+    @property
+    def connected(self) -> bool: ...
 
 
 DEFAULT_TIMEOUT = 60.0

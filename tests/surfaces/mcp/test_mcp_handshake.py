@@ -400,6 +400,32 @@ def test_a_hung_up_stream_does_not_cancel_but_a_cancel_notice_does(tmp_path: Pat
     run(main())
 
 
+def test_the_result_of_a_call_whose_client_hung_up_is_kept(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        began, go = asyncio.Event(), asyncio.Event()
+
+        async def quiet(job: Job) -> Any:
+            began.set()
+            await go.wait()
+            return "done"
+
+        async with small_gate(tmp_path, lab(quiet=quiet, echo=None)) as gate, client_of(gate) as client:
+            await client.initialize()
+            asking = asyncio.create_task(client.call("lab__quiet"))
+            await began.wait()
+            client.replies[-1].hang_up()
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await asking
+            assert (await client.call("lab__echo", word="here")).result["structuredContent"]
+            go.set()
+            while gate.calls.running():
+                await asyncio.sleep(0.005)
+            kept = (await gate.calls.kept(caller("anna"))).results
+            assert [(one.tool, one.outcome.state) for one in kept] == [("lab__quiet", "completed")]
+
+    run(main())
+
+
 @pytest.mark.parametrize(
     ("sent", "meant"),
     [(rb'"\u00e9\/"', rb'"\u00e9\/"'), (rb'"\u00e9"', '"é"'.encode()), (b"1.0", b"1"), (b"7", b"7")],

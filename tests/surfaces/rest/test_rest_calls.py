@@ -378,6 +378,31 @@ def test_two_idempotency_keys_in_one_request_are_refused(gateway, api):
     assert not api.requests
 
 
+def test_the_result_of_a_call_whose_sender_hung_up_is_kept_for_it(gateway, api):
+    go = threading.Event()
+
+    def once_told(handler, body):
+        assert go.wait(20)
+
+    api.replies["/base/states/away"] = once_told
+    head = (
+        b"POST /api/tools/get_state HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %b\r\n"
+        b"content-length: 20\r\n\r\n"
+    )
+    address = urlsplit(gateway.url)
+    with socket.create_connection((address.hostname, address.port), 10) as raw:
+        raw.sendall(head % TOKEN.encode() + b'{"entity_id":"away"}')
+        wait_for(lambda: api.requests)
+    assert gateway.request("GET", "/api/tools").status == 200
+    go.set()
+    [row] = gateway.admin.get("/api/calls?state=dispatching&text=away")["rows"]
+    wait_for(lambda: gateway.story(row["call"])[-1] == "completed")
+    kept = gateway.request("GET", f"/api/calls/{row['call']}").json
+    assert kept["data"]["path"] == "/base/states/away"
+    here = gateway.call("get_state", {"entity_id": "here"}).json["call"]
+    assert gateway.request("GET", f"/api/calls/{here}").json["error"]["code"] == "VIEW_FAILED"
+
+
 def test_calls_over_the_limit_are_refused_with_when_to_come_back(gateway):
     slow = "token-of-the-slow-agent-in-tests"
     replies = [gateway.call("get_state", {"entity_id": "a"}, token=slow) for _ in range(3)]

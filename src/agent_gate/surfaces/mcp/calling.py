@@ -164,6 +164,7 @@ class Calling:
             continues=state is not None,
             meta=passed_meta(wanted, state),
             conversation=visit,
+            sender=visit.sender,
         )
 
     async def _looked_up(

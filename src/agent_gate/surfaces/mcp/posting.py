@@ -79,9 +79,11 @@ def handshake_visit(
     else:
         named = short(fields.get(b"agent-session"))
     trace = short(fields.get(b"traceparent"))
-    return HttpVisit(
+    visit = HttpVisit(
         caller, era, False, mode, session, number, meta, capabilities, named, trace, request_in=request
     )
+    visit.sender = request
+    return visit
 
 
 def short(header: bytes | None) -> str | None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from agent_gate.core.call import Caller
+from agent_gate.core.ports import Sender
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 from agent_gate.surfaces.mcp.sessions import Session
@@ -49,7 +50,10 @@ class AbstractStruct(msgspec.StructMeta, ABCMeta):
 
 
 class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
-    """The `Conversation` of a call. Each transport says how a message gets out."""
+    """The `Conversation` of a call. Each transport says how a message gets out.
+
+    A client of the modern revision that hangs up takes its call back; any other is the call's `sender`.
+    """
 
     caller: Caller
     era: str
@@ -62,6 +66,7 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     agent_session: str | None = None
     trace: str | None = None
     call_id: str = ""
+    sender: Sender | None = None
 
     @abstractmethod
     def emit(self, message: bytes) -> bool:

@@ -136,6 +136,7 @@ class RestSurface:
             session=session.decode("latin-1")[:128] if session else None,
             idempotency_key=key_of(request),
             trace=trace.decode("latin-1")[:100] if trace else None,
+            sender=request,
         )
         if tool in ARGUMENTS:
             return await self._meta_tool(request, call)
