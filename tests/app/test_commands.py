@@ -182,6 +182,31 @@ def test_doctor_finds_and_fixes_a_file_that_others_can_read(gateway):
     assert (gateway.folder / ".env").stat().st_mode & 0o077 == 0
 
 
+def test_options_may_stand_after_the_verb(gateway, tmp_path):
+    elsewhere = ["--config", str(gateway.folder / "config.yaml")]
+    done = subprocess.run(
+        [COMMAND, "audit", "verify", *elsewhere, "--json"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)["ok"] is True
+    made = json.loads(agent_gate(gateway, "agents", "make", "after", "--json"))
+    assert made["token"]
+    assert agent_gate(gateway, "agents", "revoke", "after", "--admin-socket", "data/admin.sock")
+    assert "nowhere.yaml" in agent_gate(
+        gateway, "sources", "reconnect", "home", "--config", "nowhere.yaml", code=8
+    )
+    both = ["--admin-socket", "data/admin.sock", "--config", "config.yaml"]
+    assert agent_gate(gateway, "approvals", "list", *both) == "Nothing waits for you.\n"
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest_one(gateway):
+    assert "Did you mean 'approvals'?" in agent_gate(gateway, "aprovals", code=2)
+    assert "Did you mean" not in agent_gate(gateway, "xyzzy", code=2)
+    assert "Did you mean write?" in agent_gate(gateway, "explain", "wrte", code=4)
+    assert "Did you mean write?" in agent_gate(gateway, "explain", "wrte", "--offline", code=4)
+    said = agent_gate(gateway, "sources", "reconnect", "hme", code=4)
+    assert "There is no source hme. See `agent-gate sources`" in said
+
+
 def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
     token = agent_gate(gateway, "agents", "make", "guest").strip()
     assert gateway.call("read", token=token).status == 200
@@ -196,6 +221,7 @@ def test_a_command_without_a_gateway_says_how_to_start_one(gateway, tmp_path):
     )
     assert done.returncode == 3
     assert "agent-gate serve" in done.stderr
+    assert "--config" in done.stderr
 
 
 def test_init_writes_a_configuration_that_answers_its_first_call(tmp_path):

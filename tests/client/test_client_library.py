@@ -296,6 +296,26 @@ def test_callbacks_hear_what_is_waited_for_and_cancel_takes_it_back(tmp_path: Pa
     run(main())
 
 
+def test_the_wrong_kind_of_address_is_told_with_the_right_one(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            with pytest.raises(Unreachable, match=r"TLS failed.*\n.*ws://"):
+                async with Client(home.url.replace("ws://", "wss://"), TOKEN):
+                    pass
+
+        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readline()
+            writer.close()
+
+        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(Unreachable, match=r"closed\n.*wss://"):
+                async with Client(f"ws://127.0.0.1:{port}", TOKEN):
+                    pass
+
+    run(main())
+
+
 def test_a_wrong_token_and_an_absent_gateway_are_told_at_once(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home:

@@ -46,6 +46,9 @@ KINDS: Mapping[type[GatewayError], str] = {
     DependencyUnavailable: "Unavailable",
     OutcomeUnknown: "Outcome unknown",
 }
+WHO_ADVICE = (
+    "Is AGENT_TOKEN that of one of this gateway's agents? `agent-gate agents` lists them and makes tokens"
+)
 T = TypeVar("T")
 
 
@@ -119,6 +122,8 @@ def run(work: Callable[[Client], Coroutine[Any, Any, T]], connection: Connection
 def render(error: GatewayError) -> str:
     """The error for a person: what happened on the first line, advice after it."""
     first, _, advice = error.message.partition("\n")
+    if isinstance(error, Unauthorized):
+        advice = advice or WHO_ADVICE
     return visible_lines("\n".join(filter(None, [f"Error: {titled(error, first)}", advice])))
 
 

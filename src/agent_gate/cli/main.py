@@ -1,5 +1,6 @@
 """`agent-gate`: finds the command and loads only its module, so that `--help` imports nothing else."""
 
+import difflib
 import errno
 import os
 import socket
@@ -81,6 +82,17 @@ class Commands(click.Group):
         command: click.Command = import_module(module_of(cmd_name)).command
         command.name = cmd_name
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if near:
+                error.message = f"No such command {args[0]!r}. Did you mean {near[0]!r}?"
+            raise
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, group in GROUPS.items():

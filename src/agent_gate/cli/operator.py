@@ -18,6 +18,9 @@ from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
 
 DEFAULT_SOCKET = Path("data/admin.sock")
+SOCKET_HELP = "The gateway's admin socket."
+CONFIG_HELP = "Configuration whose admin socket to use."
+JSON_HELP = "Print JSON."
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -39,7 +42,7 @@ class UnixConnection(http.client.HTTPConnection):
             ) from None
         except OSError as error:
             raise Unreachable(
-                f"No gateway answers on {self._path} ({error.strerror or error}). Start one with `agent-gate serve`, or name its socket with --admin-socket"
+                f"No gateway answers on {self._path} ({error.strerror or error}). Start one with `agent-gate serve`, or say where it runs with --config FILE or --admin-socket PATH"
             ) from None
 
 
@@ -135,13 +138,44 @@ def configured_socket(config: Path) -> Path:
 
 def admin_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--admin-socket`, `--config` and `--json`, for every operator command."""
-    function = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
-    function = click.option(
-        "--config", type=click.Path(path_type=Path), help="Configuration whose admin socket to use."
-    )(function)
-    return click.option(
-        "--admin-socket", type=click.Path(path_type=Path), help="The gateway's admin socket."
-    )(function)
+    function = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)(function)
+    function = click.option("--config", type=click.Path(path_type=Path), help=CONFIG_HELP)(function)
+    return click.option("--admin-socket", type=click.Path(path_type=Path), help=SOCKET_HELP)(function)
+
+
+class OperatorGroup(click.Group):
+    """A group whose options may also stand after the verb: `approvals approve ID --config FILE`."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        own = {option for param in cmd.params for option in param.opts}
+        cmd.params += [option for option in shared_options() if own.isdisjoint(option.opts)]
+        super().add_command(cmd, name)
+
+
+def shared_options() -> list[click.Option]:
+    """What `admin_options` are, for a command of a group; the socket is read last, so that it wins."""
+
+    def by_config(ctx: click.Context, _option: click.Parameter, config: Path | None) -> None:
+        if config is not None:
+            with reporting():
+                ctx.obj["client"] = client_of(None, config)
+
+    def by_socket(ctx: click.Context, _option: click.Parameter, admin_socket: Path | None) -> None:
+        if admin_socket is not None:
+            ctx.obj["client"] = client_of(admin_socket, None)
+
+    def by_json(ctx: click.Context, _option: click.Parameter, as_json: bool) -> None:
+        if as_json:
+            ctx.obj["json"] = True
+
+    path = click.Path(path_type=Path)
+    return [
+        click.Option(["--admin-socket"], type=path, help=SOCKET_HELP, callback=by_socket, expose_value=False),
+        click.Option(
+            ["--config"], type=path, help=CONFIG_HELP, callback=by_config, expose_value=False, is_eager=True
+        ),
+        click.Option(["--json"], is_flag=True, help=JSON_HELP, callback=by_json, expose_value=False),
+    ]
 
 
 def client_of(admin_socket: Path | None, config: Path | None) -> AdminClient:
@@ -163,7 +197,7 @@ def reporting() -> Iterator[None]:
 def admin_group(text: str, first: str = "list") -> click.Group:
     """A group of operator commands that share their client and `--json`; alone it runs the command `first`."""
 
-    @click.group(invoke_without_command=True, help=text)
+    @click.group(cls=OperatorGroup, invoke_without_command=True, help=text)
     @admin_options
     @click.pass_context
     def group(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:

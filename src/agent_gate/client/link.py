@@ -26,6 +26,9 @@ SECURE = {"ws": False, "http": False, "wss": True, "https": True}
 LARGEST_MESSAGE = 128 * 1024 * 1024
 PING_SECONDS = 20.0
 GOODBYE_SECONDS = 1.0
+START_ADVICE = "Is a gateway running there? `agent-gate serve` starts one and prints its address"
+PLAIN_ADVICE = "A gateway with TLS is reached with wss:// or https://"
+SECURE_ADVICE = "A gateway without TLS (--insecure, make run) is reached with ws:// or http://"
 TRUST_ADVICE = "Trust its certificate with --ca FILE (AGENT_GATE_CA) or --fingerprint sha256:HEX"
 
 quiet = logging.getLogger("agent_gate.client.frames")
@@ -73,7 +76,7 @@ class Link(asyncio.Protocol):
 
     def __init__(self, place: Place, heard: Heard, lost: Lost) -> None:
         self._frames = ClientProtocol(place.uri(), max_size=LARGEST_MESSAGE, logger=quiet)
-        self._heard, self._lost = heard, lost
+        self._heard, self._lost, self._secure = heard, lost, place.secure
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes] = []
         self._silent = 0
@@ -134,7 +137,7 @@ class Link(asyncio.Protocol):
         close = self._frames.close_rcvd
         why = (close.reason if close is not None else "") or str(error or "") or "the connection was closed"
         if not self.opened.done():
-            self.opened.set_exception(Unreachable(why))
+            self.opened.set_exception(Unreachable(why if self._secure else f"{why}\n{PLAIN_ADVICE}"))
         self._lost(self, why)
 
     def _answered(self, response: Response) -> None:
@@ -193,6 +196,11 @@ def check_pin(transport: asyncio.Transport | None, fingerprint: str) -> None:
         raise Unreachable("the gateway's certificate is not the one with this fingerprint")
 
 
+def reason(error: OSError) -> str:
+    """The system's words for it, without a number."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+
+
 async def dial(place: Place, headers: Mapping[str, str], heard: Heard, lost: Lost, seconds: float) -> Link:
     """An open link, or `Unreachable`, `Unauthorized` or `RateLimited`."""
     context = client_context(place.ca, place.fingerprint) if place.secure else None
@@ -211,9 +219,13 @@ async def dial(place: Place, headers: Mapping[str, str], heard: Heard, lost: Los
         raise Unreachable(f"{place.shown} did not answer within {seconds:g} s") from None
     except ssl.SSLCertVerificationError as error:
         raise Unreachable(f"{error.verify_message or error}\n{TRUST_ADVICE}") from None
+    except ssl.SSLError as error:
+        why = (error.reason or str(error)).lower().replace("_", " ")
+        raise Unreachable(f"{place.shown}: TLS failed ({why})\n{SECURE_ADVICE}") from None
+    except ConnectionRefusedError as error:
+        raise Unreachable(f"{place.shown}: {reason(error)}\n{START_ADVICE}") from None
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise Unreachable(f"{place.shown}: {why}") from None
+        raise Unreachable(f"{place.shown}: {reason(error)}") from None
     finally:
         if link is not None and not (link.opened.done() and link.opened.exception() is None):
             link.opened.cancel()

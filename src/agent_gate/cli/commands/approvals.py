@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import card_of, lines, visible
-from agent_gate.cli.operator import AdminClient, admin_options, client_of, reporting, segment
+from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting, segment
 from agent_gate.cli.output import paint, print_json, span, table
 from agent_gate.errors import InvalidArgs
 
@@ -86,7 +86,7 @@ def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[s
             click.echo(f"{resolved['state']}: {visible(resolved['signature'])}")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=OperatorGroup, invoke_without_command=True)
 @admin_options
 @click.option("--watch", is_flag=True, help="Stay and show questions as they come and go.")
 @click.option("--passphrase", is_flag=True, help="Ask for the approver's passphrase before answering.")

@@ -13,9 +13,9 @@ from agent_gate.cli.output import paint, print_json
 from agent_gate.config.load import Loaded
 from agent_gate.config.settings import AgentSettings
 from agent_gate.core.call import Caller
-from agent_gate.errors import ToolNotFound, Unreachable
+from agent_gate.errors import Unreachable
 from agent_gate.surfaces.admin import shown
-from agent_gate.surfaces.admin.policy import check_sees, meant
+from agent_gate.surfaces.admin.policy import check_sees, meant, unknown
 
 
 def offline(
@@ -26,9 +26,7 @@ def offline(
     caller = agent_of(loaded, name)
     tool = catalog.find(tool_name)
     if tool is None:
-        raise ToolNotFound(
-            f"Unknown tool: {tool_name[:120]}\nWithout a running gateway only tools declared in YAML are known"
-        )
+        raise unknown(tool_name, catalog, "Without a running gateway only tools declared in YAML are known")
     check_sees(caller, tool)
     arguments = {**tool.defaults, **parse_arguments(pairs, tool.input_schema)}
     tool.validate(arguments)

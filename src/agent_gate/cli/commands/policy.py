@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import AdminClient, admin_options, client_of, reporting
+from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting
 from agent_gate.cli.output import paint, print_json
 from agent_gate.config.edit import flow
 from agent_gate.config.yamlfile import read_text
@@ -26,7 +26,7 @@ def seconds_of(text: str) -> float:
     return int(found[1]) * UNITS[found[2]]
 
 
-@click.group()
+@click.group(cls=OperatorGroup)
 @admin_options
 @click.pass_context
 def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible, visible_lines
-from agent_gate.cli.operator import admin_options, client_of, reporting, segment
+from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment
 from agent_gate.cli.output import ago, print_json, table
 
 
@@ -38,7 +38,7 @@ def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=OperatorGroup, invoke_without_command=True)
 @admin_options
 @click.pass_context
 def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from agent_gate.core.call import Caller
+from agent_gate.core.catalog import Catalog
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Tool
 from agent_gate.errors import InvalidArgs, ToolNotFound
@@ -43,6 +45,13 @@ def meant(callers: Sequence[Caller], name: object = None) -> Caller:
     if name is None:
         raise InvalidArgs(f"Rules may tell agents apart, so say which one would call (--as): {known}")
     raise InvalidArgs(f"There is no agent named {str(name)[:64]}. There are: {known}")
+
+
+def unknown(name: str, catalog: Catalog, advice: str = "") -> ToolNotFound:
+    """No such tool; the nearest name is the advice, since an operator may see them all."""
+    near = get_close_matches(name[:120], [tool.wire for tool in catalog.tools], n=1)
+    said = f"Did you mean {near[0]}?" if near else advice
+    return ToolNotFound("\n".join(filter(None, [f"Unknown tool: {name[:120]}", said])))
 
 
 def check_sees(caller: Caller, tool: Tool) -> None:
@@ -98,7 +107,7 @@ class PolicyRoutes:
         caller = meant(self._admin.callers(), body.get("caller"))
         tool = self._admin.shelf.catalog.find(name)
         if tool is None:
-            raise ToolNotFound(f"Unknown tool: {name[:120]}")
+            raise unknown(name, self._admin.shelf.catalog)
         if not isinstance(arguments, dict):
             raise InvalidArgs("arguments must be an object")
         check_sees(caller, tool)

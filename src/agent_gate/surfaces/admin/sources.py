@@ -35,8 +35,11 @@ class Sources:
         return json_response(200, [asdict(state) for state in self._sources.states()])
 
     async def _connect(self, ask: Ask) -> Reply:
-        self._sources.reconnect(ask.values["key"])
-        return json_response(202, {"connecting": ask.values["key"]})
+        key = ask.values["key"]
+        if key not in {state.key for state in self._sources.states()}:
+            raise InvalidArgs(f"There is no source {key[:120]}. See `agent-gate sources`")
+        self._sources.reconnect(key)
+        return json_response(202, {"connecting": key})
 
     async def _changes(self, _ask: Ask) -> Reply:
         return json_response(200, [asdict(change) for change in self._sources.changes()])
