@@ -162,6 +162,72 @@ def test_check_runs_the_files_own_policy_tests(gateway):
     )
 
 
+SERVED = """
+agents: {me: {token: 0123456789abcdef}}
+servers: {git: {command: /bin/true, traits: {read_only: true}}, old: {command: /bin/true, enabled: false}}
+people: {anna: {login: anna}}
+"""
+
+
+def checked(folder, rules, config=SERVED):
+    (folder / "config.yaml").write_text(config)
+    (folder / "permissions.yaml").write_text(rules)
+    done = subprocess.run([COMMAND, "check", "--json"], cwd=folder, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    return [f"{fault['where']} {fault['message']}" for fault in found["faults"]], found["warnings"]
+
+
+def test_check_finds_mistyped_servers_in_rules_though_it_does_not_know_their_tools(tmp_path):
+    faults, _ = checked(
+        tmp_path,
+        "rules:\n"
+        "  - {pattern: 'git__log*', action: allow}\n"
+        "  - {pattern: 'gti__push*', action: deny}\n"
+        "  - {namespace: gti, action: deny}\n"
+        "  - {namespace: old, action: ask}\n",
+    )
+    assert [fault.split(" ")[0] for fault in faults] == ["permissions.yaml:3:5", "permissions.yaml:4:5"]
+
+
+def test_check_finds_questions_that_nobody_could_answer_and_agents_that_are_not_there(tmp_path):
+    faults, warnings = checked(
+        tmp_path,
+        "rules:\n"
+        "  - {pattern: 'git__push*', action: ask, approvers: [ana]}\n"
+        "  - {pattern: 'git__log*', action: ask, approvers: [ana, anna]}\n"
+        "  - {pattern: 'git__tag*', action: allow, callers: [you]}\n",
+    )
+    [fault] = faults
+    assert fault.startswith("permissions.yaml:2:5")
+    assert "there is no ana under `people:`" in fault
+    [warning] = warnings
+    assert warning.startswith("permissions.yaml:4:5")
+    assert "it has me" in warning
+
+
+def test_policy_tests_may_name_the_tools_of_servers(tmp_path):
+    faults, _ = checked(
+        tmp_path,
+        "rules:\n"
+        "  - {pattern: 'git__push(branch=main*)', action: deny}\n"
+        "  - {namespace: git, read_only: true, action: allow}\n"
+        "policy_tests:\n"
+        "  - {tool: git__push, args: {branch: main}, caller: me, expect: deny}\n"
+        "  - {tool: 'git:push', args: {branch: topic}, caller: me, expect: allow}\n"
+        "  - {tool: git__log, caller: me, expect: deny}\n"
+        "  - {tool: gti__log, caller: me, expect: deny}\n",
+    )
+    assert [fault.split(" ")[0] for fault in faults] == ["permissions.yaml:7:5", "permissions.yaml:8:5"]
+    assert "git__log is allow, expected deny" in faults[0]
+
+
+def test_the_doctor_tells_each_rule_that_matches_nothing_once(gateway):
+    found = json.loads(agent_gate(gateway, "doctor", "--json", code=1).partition("\nError")[0])
+    assert [one["fix"] for one in found if "matches no tool" in one["what"]] == [
+        "Edit permissions.yaml:4:5"
+    ]
+
+
 def test_status_and_sources_say_what_is_there_and_what_to_do(gateway):
     assert "Next: " in agent_gate(gateway, "status")
     assert "home" in agent_gate(gateway, "sources")

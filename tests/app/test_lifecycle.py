@@ -367,6 +367,29 @@ def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothin
         assert gateway.admin.get("/api/status")["reload_fault"] is None
 
 
+def test_the_doctor_tells_rules_on_tools_that_a_running_server_does_not_have(tmp_path, files):
+    server = {"command": sys.executable, "args": ["server.py"]}
+    files["config.yaml"] += f"servers: {{other: {json.dumps(server)}}}\n"
+    files["server.py"] = (
+        "from mcp.server.mcpserver import MCPServer\n"
+        "server = MCPServer('other')\n"
+        "server.tool(name='look')(lambda: 'seen')\n"
+        "server.run()\n"
+    )
+    files["permissions.yaml"] = (
+        'rules: [{pattern: "other__look", action: allow},\n        {pattern: "other__lok", action: allow}]'
+    )
+    with running(tmp_path, files, "--insecure") as gateway:
+        eventually(lambda: gateway.admin.get("/api/status")["tools"] == 3)
+        check = subprocess.run([COMMAND, "check"], cwd=tmp_path, capture_output=True, text=True)
+        assert check.returncode == 0, check.stdout
+        doctor = subprocess.run([COMMAND, "doctor"], cwd=tmp_path, capture_output=True, text=True)
+        assert doctor.returncode == 1
+        assert "'allow other__lok' matches no tool; tools are named like other__look" in doctor.stdout
+        assert "fix: Edit permissions.yaml:2:9" in doctor.stdout
+        assert doctor.stdout.count("matches no tool") == 1
+
+
 def test_reloads_that_meet_are_done_one_after_the_other(tmp_path, files):
     slow_to_stop = """servers: {{slow: {{command: sh, args: ["-c", "exec sleep {seconds}"]}}}}\n"""
     config = files["config.yaml"]

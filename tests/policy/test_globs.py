@@ -11,7 +11,7 @@ from agent_gate.core.catalog import Shelf
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.policy import Policy
-from agent_gate.policy.lint import lint
+from agent_gate.policy.lint import Unlisted, lint
 
 HOME = catalog(*HOME_TOOLS)
 OPEN = {"type": "object", "properties": {"q": {}}}
@@ -113,7 +113,9 @@ def test_what_is_hidden_is_denied_whatever_it_is_called_with(patterns, values):
 
 def faults(*patterns, tools=(), all_known=False):
     rules = [Rule(pattern=p, action="deny", where=f"p.yaml:{n}") for n, p in enumerate(patterns, 1)]
-    return {found.where: found.message for found in lint(rules, [], tools, all_known=all_known)}
+    return {
+        found.where: found.message for found in lint(rules, [], tools, () if all_known else (Unlisted(),))
+    }
 
 
 @pytest.mark.parametrize(
@@ -179,3 +181,37 @@ def test_what_lint_calls_impossible_never_matches(pattern, arguments):
     tool = vault("a", {"type": "object"})
     decided = denies(pattern).decide(tool, arguments, tool.sign(arguments), "x")
     assert not (faults(pattern) and decided.effect == "deny")
+
+
+SERVERS = (Unlisted("git", ("git__", "git:")), Unlisted("my_files", ("my_files__", "my_files:")))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        ("git__push(*)", True),
+        ("git:push(*)", True),
+        ("*__push*", True),
+        ("g[ij]t__log", True),
+        ("my_files__resources/read(*)", True),
+        ("gti__push(*)", False),
+        ("git_push(*)", False),
+        ("git__", False),
+        ("files:read*", False),
+    ],
+)
+def test_a_rule_must_be_named_like_the_tools_of_some_server(pattern, fits):
+    rule = Rule(pattern=pattern, action="deny", where="p.yaml:1")
+    assert [found.where for found in lint([rule], [], (), SERVERS)] == ([] if fits else ["p.yaml:1"])
+
+
+def test_a_rule_on_a_namespace_that_nothing_has_is_told_those_there_are():
+    rule = Rule(namespace="gti", action="deny", where="p.yaml:1")
+    [found] = lint([rule], [], HOME.tools, SERVERS)
+    assert found.message.endswith("matches no tool; the namespaces are git, home, my_files")
+    assert lint([rule], [], HOME.tools, (*SERVERS, Unlisted())) == []
+
+
+def test_a_rule_with_a_mistyped_name_is_told_the_nearest_one():
+    [found] = lint([Rule(pattern="my_fils__read*", action="deny", where="p.yaml:1")], [], (), SERVERS)
+    assert "tools are named like my_files__…" in found.message

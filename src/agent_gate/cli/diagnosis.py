@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,8 @@ class Finding:
 
 def diagnose(config: Path | None, client: AdminClient) -> Iterator[Finding]:
     """Everything that can be found from the files, the machine and the running gateway."""
-    yield from of_files(config)
+    told = list(of_files(config))
+    yield from told
     loaded = readable(config)
     if loaded is not None:
         store = loaded.settings.storage.path.absolute()
@@ -60,7 +61,7 @@ def diagnose(config: Path | None, client: AdminClient) -> Iterator[Finding]:
             )
         yield from of_disk(folder)
         yield from of_agents(loaded)
-    yield from of_running(client)
+    yield from of_running(client, {finding.fix for finding in told})
 
 
 def readable(config: Path | None) -> Loaded | None:
@@ -161,7 +162,7 @@ def of_agents(loaded: Loaded) -> Iterable[Finding]:
             )
 
 
-def of_running(client: AdminClient) -> Iterable[Finding]:
+def of_running(client: AdminClient, told: Container[str] = ()) -> Iterable[Finding]:
     try:
         status = client.get("/api/status")
         rows = client.get("/api/calls?limit=1")["rows"]
@@ -198,7 +199,21 @@ def of_running(client: AdminClient) -> Iterable[Finding]:
             why="The clock went back; approvals may expire late",
             fix="Set the clock",
         )
+    yield from (finding for finding in of_rules(client, status) if finding.fix not in told)
     yield from of_same_user(status)
+
+
+def of_rules(client: AdminClient, status: dict[str, Any]) -> Iterable[Finding]:
+    """Rules that fit no tool, now that the servers' tools are known; while one is away, nothing can be said."""
+    if any(source["state"] not in ("ready", "disabled", "idle") for source in status["sources"]):
+        return
+    for rule in client.get("/api/policy")["rules"]:
+        for fault in rule["faults"]:
+            yield Finding(
+                what=fault,
+                why="The rule does not do what it says",
+                fix=f"Edit {rule['where']}",
+            )
 
 
 def of_same_user(status: dict[str, Any]) -> Iterable[Finding]:

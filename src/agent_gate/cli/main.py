@@ -88,11 +88,12 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
-        except click.UsageError as error:
+        except click.UsageError:
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            if near:
-                error.message = f"No such command {args[0]!r}. Did you mean {near[0]!r}?"
-            raise
+            if not near:
+                raise
+            said = f"No such command {args[0]!r}. Did you mean {near[0]!r}?"
+            raise click.UsageError(said, ctx=ctx) from None
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, group in GROUPS.items():

@@ -1,13 +1,18 @@
 """A configuration looked at without running it: its tools, as far as the files alone tell."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from agent_gate.app import policy_of
 from agent_gate.config.definition import to_definition
 from agent_gate.config.load import Loaded, load
-from agent_gate.core.catalog import Catalog, Listing, build
+from agent_gate.config.servers import ServerSettings
+from agent_gate.core.catalog import LONGEST_WIRE, Catalog, Listing, build, wire_part
 from agent_gate.core.ids import fold_namespace
+from agent_gate.core.tool import Definition, Tool
 from agent_gate.policy import Policy
+from agent_gate.policy.lint import Unlisted
+from agent_gate.sources.mcp.listing import traits_of
 
 
 def declared_tools(loaded: Loaded) -> Catalog:
@@ -22,6 +27,37 @@ def declared_tools(loaded: Loaded) -> Catalog:
         for service in loaded.settings.services.values()
     ]
     return build(listings)
+
+
+def unlisted(loaded: Loaded) -> list[Unlisted]:
+    """The sources whose tools only a running gateway knows; of tool hosts not even the namespace is known."""
+    settings = loaded.settings
+    found = [Unlisted(fold_namespace(key), starts(server)) for key, server in settings.servers.items()]
+    return [*found, Unlisted()] if settings.hosts or settings.peers is not None else found
+
+
+def starts(server: ServerSettings) -> tuple[str, ...]:
+    """How the names of a server's tools begin in rules."""
+    wire = f"{wire_part(server.key)}__"[: LONGEST_WIRE - 9]
+    return (wire, f"{fold_namespace(server.key)}:") if server.prefix else ("",)
+
+
+def supposed_tool(loaded: Loaded, name: str, arguments: Iterable[str]) -> Tool | None:
+    """A tool of an MCP server as far as its name tells: it takes what it is given, and claims nothing of itself."""
+    for server in loaded.settings.servers.values():
+        start = next((start for start in starts(server) if start and name.startswith(start)), None)
+        if start is not None:
+            return build([supposed_listing(server, name[len(start) :], arguments)]).find(name)
+    return None
+
+
+def supposed_listing(server: ServerSettings, name: str, arguments: Iterable[str]) -> Listing:
+    definition = Definition(
+        name=name,
+        input_schema={"type": "object", "properties": {argument: {} for argument in arguments}},
+        traits=traits_of({}, server),
+    )
+    return Listing(key=server.key, namespace=fold_namespace(server.key), definitions=[definition])
 
 
 def look_at(config: Path | None, permissions: Path | None) -> tuple[Loaded, Catalog, Policy]:

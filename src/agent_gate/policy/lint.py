@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.tool import Tool
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.globs import compile_glob
-from agent_gate.policy.match import may_match
+from agent_gate.policy.match import head, may_match
 from agent_gate.policy.possible import fits_pairs, fits_tool
 
 FORM = (
@@ -23,6 +24,14 @@ class Finding:
 
     where: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """A source whose tools are not known here: its namespace (None: any), and how their names begin."""
+
+    namespace: str | None = None
+    starts: tuple[str, ...] = ("",)
 
 
 def wider(outer: str, inner: str) -> bool:
@@ -64,35 +73,49 @@ def shadowed_defaults(defaults: Sequence[Rule]) -> Iterable[Finding]:
                 break
 
 
-def dead(rules: Sequence[Rule], tools: Sequence[Tool], *, all_known: bool) -> Iterable[Finding]:
-    """Rules that fit no tool there is, or no signature that a call can have. With no tools, nothing can be said.
-
-    Where other tools than `tools` may turn up, only what no signature can look like is dead.
-    """
-    for rule in rules if tools or not all_known else ():
-        allows = rule.action == "allow"
+def dead(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted]) -> Iterable[Finding]:
+    """Rules that fit no tool there is, or no signature that a call can have. With no tools, nothing can be said."""
+    for rule in rules if tools or others else ():
+        allows, namespace = rule.action == "allow", rule.namespace or "*"
         named = [
             tool
             for tool in tools
-            if fnmatchcase(tool.namespace, rule.namespace or "*")
-            and may_match(rule.pattern, tool, allows=allows)
+            if fnmatchcase(tool.namespace, namespace) and may_match(rule.pattern, tool, allows=allows)
         ]
-        if all_known and not named:
-            yield Finding(
-                rule.where, f"{rule.label()!r} matches no tool; tools are named like {tools[0].wire}"
-            )
-        elif not any(fits_tool(rule.pattern, tool, allows=allows) for tool in named) and (
-            all_known or not fits_pairs(rule.pattern)
+        starts = [
+            start
+            for one in others
+            if one.namespace is None or fnmatchcase(one.namespace, namespace)
+            for start in one.starts
+        ]
+        if any(fits_tool(rule.pattern, tool, allows=allows) for tool in named) or any(
+            fits_pairs(rule.pattern, start) for start in starts
         ):
+            continue
+        if not named and (not others or fits_pairs(rule.pattern)):
+            yield Finding(
+                rule.where, f"{rule.label()!r} matches no tool; {what_there_is(rule, tools, others)}"
+            )
+        else:
             yield Finding(rule.where, f"{rule.label()!r} can never match. {FORM}")
 
 
+def what_there_is(rule: Rule, tools: Sequence[Tool], others: Sequence[Unlisted]) -> str:
+    """What a rule could have named instead: a namespace where it names none there is, else a tool."""
+    spaces = sorted({tool.namespace for tool in tools} | {one.namespace or "*" for one in others})
+    if rule.namespace and "*" not in spaces and not any(fnmatchcase(one, rule.namespace) for one in spaces):
+        return f"the namespaces are {', '.join(spaces)}"
+    names = [tool.wire for tool in tools] + [f"{start}…" for one in others for start in one.starts if start]
+    near = get_close_matches(head(rule.pattern).partition("(")[0], names, n=1) or names[:1]
+    return f"tools are named like {near[0]}" if near else "no name begins so"
+
+
 def lint(
-    rules: Sequence[Rule], defaults: Sequence[Rule], tools: Sequence[Tool], *, all_known: bool = True
+    rules: Sequence[Rule], defaults: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted] = ()
 ) -> list[Finding]:
-    """Faults in the rules. `all_known` says that there are no tools but these."""
+    """Faults in the rules. There are no tools but `tools` and those of `others`."""
     return [
-        *dead([*rules, *defaults], tools, all_known=all_known),
+        *dead([*rules, *defaults], tools, others),
         *shadowed(rules),
         *shadowed_defaults(defaults),
     ]

@@ -1,14 +1,14 @@
 """Can a pattern match any signature at all? Signatures have a form, and some patterns ask for what no form has."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from string import printable
 
 from agent_gate.core.signature import PLACEHOLDER, RESERVED
 from agent_gate.core.tool import Tool
 from agent_gate.policy.globs import Moves, glob, meets
-from agent_gate.policy.match import names
+from agent_gate.policy.match import head, names
 
 LITERAL_KEY = re.compile(r"(?:\(|, )([A-Za-z0-9_.-]+)=")
 NAME_ALSO = frozenset("_:.-#@/")
@@ -36,8 +36,8 @@ def pairs_moves(state: int, character: str) -> Iterable[int]:
     return (VALUE if state == VALUE else KEY,) if written else ()
 
 
-def named_moves(name: str) -> Moves:
-    """The same for one name, spelled out by the states from `SPELLED` on."""
+def named_moves(name: str, after: Sequence[int] = (NAMED, END)) -> Moves:
+    """The same for one name, or one beginning, spelled out by the states from `SPELLED` on."""
 
     def moves(state: int, character: str) -> Iterable[int]:
         if state < SPELLED:
@@ -45,7 +45,7 @@ def named_moves(name: str) -> Moves:
         place = state - SPELLED
         if name[place] != character:
             return ()
-        return (state + 1,) if place + 1 < len(name) else (NAMED, END)
+        return (state + 1,) if place + 1 < len(name) else after
 
     return moves
 
@@ -82,9 +82,13 @@ def fits_tool(pattern: str, tool: Tool, *, allows: bool = False) -> bool:
     return False
 
 
-def fits_pairs(pattern: str) -> bool:
-    """Whether some call of some tool without a template has a signature that the pattern matches."""
-    return in_order(pattern) and meets(glob(pattern), pairs_moves, NAME, END, CHARACTERS)
+def fits_pairs(pattern: str, start: str = "") -> bool:
+    """Whether some call of some tool without a template, whose name begins so, has a signature that matches."""
+    literal = head(pattern)
+    if not in_order(pattern) or not (literal.startswith(start) or start.startswith(literal)):
+        return False
+    first = SPELLED if start else NAME
+    return meets(glob(pattern), named_moves(start, (NAME,)), first, END, CHARACTERS)
 
 
 def in_order(pattern: str) -> bool:

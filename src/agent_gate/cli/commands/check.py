@@ -1,14 +1,18 @@
 """`agent-gate check`: find every fault in the files without running anything."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
 
-from agent_gate.cli.offline import look_at
+from agent_gate.app import OPERATOR
+from agent_gate.cli.offline import look_at, supposed_tool, unlisted
 from agent_gate.cli.output import print_json
 from agent_gate.config.load import Loaded
+from agent_gate.config.settings import TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy
@@ -25,17 +29,48 @@ class Finding:
 
 def rule_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
     """Dead and shadowed rules. The tools of MCP servers are not known from the files, but how calls of them look is."""
-    found = lint(policy.rules, policy.defaults, catalog.tools, all_known=not loaded.settings.servers)
+    found = lint(policy.rules, policy.defaults, catalog.tools, unlisted(loaded))
     return [Finding(one.where, one.message) for one in found]
+
+
+def approver_findings(loaded: Loaded, policy: Policy) -> Iterator[Finding]:
+    """Rules whose questions nobody could answer."""
+    channels = loaded.settings.channels
+    persons = {channel.person for channel in channels if isinstance(channel, WebhookSettings)}
+    users = {f"telegram:{u}" for c in channels if isinstance(c, TelegramSettings) for u in c.allowed_users}
+    known = {OPERATOR, *persons, *users, *loaded.settings.people}
+    for rule in (*policy.rules, *policy.defaults):
+        if rule.approvers and known.isdisjoint(rule.approvers):
+            names = " or ".join(rule.approvers)
+            yield Finding(
+                rule.where,
+                f"{rule.label()!r} can be answered by nobody: there is no {names} under `people:`",
+            )
+
+
+def caller_warnings(loaded: Loaded, policy: Policy) -> Iterator[str]:
+    """Rules for agents that the file does not have; one made at the gateway may still get the name."""
+    agents = tuple(loaded.settings.agents) or ("default",)
+    for rule in (*policy.rules, *policy.defaults):
+        if rule.callers and not any(fnmatchcase(name, glob) for name in agents for glob in rule.callers):
+            yield (
+                f"{rule.where}: {rule.label()!r} is for {', '.join(rule.callers)}, "
+                f"and the configuration has no such agent; it has {', '.join(agents)}"
+            )
 
 
 def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
     """The file's own expectations (`policy_tests`) that do not hold."""
     found = []
     for test in loaded.policy_tests:
-        tool = catalog.find(test.tool)
+        tool = catalog.find(test.tool) or supposed_tool(loaded, test.tool, test.args)
         if tool is None:
-            found.append(Finding(test.where, f"policy test: {test.tool} is not a tool declared in YAML"))
+            found.append(
+                Finding(
+                    test.where,
+                    f"policy test: {test.tool} is neither declared in YAML nor named like a tool of a server",
+                )
+            )
             continue
         arguments = {**tool.defaults, **test.args}
         try:
@@ -65,8 +100,9 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     return [
         *left_out,
         *rule_findings(loaded, catalog, policy),
+        *approver_findings(loaded, policy),
         *test_findings(loaded, catalog, policy),
-    ], list(loaded.warnings)
+    ], [*loaded.warnings, *caller_warnings(loaded, policy)]
 
 
 @click.command()
