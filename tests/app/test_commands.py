@@ -223,9 +223,7 @@ def test_policy_tests_may_name_the_tools_of_servers(tmp_path):
 
 def test_the_doctor_tells_each_rule_that_matches_nothing_once(gateway):
     found = json.loads(agent_gate(gateway, "doctor", "--json", code=1).partition("\nError")[0])
-    assert [one["fix"] for one in found if "matches no tool" in one["what"]] == [
-        "Edit permissions.yaml:4:5"
-    ]
+    assert [one["fix"] for one in found if "matches no tool" in one["what"]] == ["Edit permissions.yaml:4:5"]
 
 
 def test_status_and_sources_say_what_is_there_and_what_to_do(gateway):
@@ -281,6 +279,17 @@ def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
     assert gateway.call("read", token=token).status == 401
 
 
+def test_connect_writes_the_address_of_the_gateway_that_runs(gateway, tmp_path):
+    done = subprocess.run(
+        [COMMAND, "connect", "--json", "--config", str(gateway.folder / "config.yaml")],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(done.stdout)["cursor"]["entry"]["url"] == f"{gateway.url}/mcp"
+
+
 def test_a_command_without_a_gateway_says_how_to_start_one(gateway, tmp_path):
     done = subprocess.run(
         [COMMAND, "approvals"], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True
@@ -324,6 +333,19 @@ def init(folder, *arguments, code=0, **env):
     )
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("folder", "named"), [("gate", " --config gate/config.yaml"), (".", "")])
+def test_what_init_says_comes_next_can_be_typed_as_it_is(tmp_path, folder, named):
+    done = subprocess.run(
+        [COMMAND, "init", "--behind", "nothing", "--folder", folder],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    steps = [line.partition("#")[0].strip() for line in done.stdout.partition("Next:\n")[2].splitlines()]
+    serve = named or " --config config.yaml"
+    assert steps == [f"agent-gate serve{serve}", f"agent-gate connect{named}", f"agent-gate approvals{named}"]
 
 
 @pytest.mark.parametrize("behind", ["nothing", "home"])

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from agent_gate.cli.commands.connect import command as connect
 from agent_gate.cli.commands.disconnect import command as disconnect
 from agent_gate.cli.commands.import_ import command as import_
+from agent_gate.cli.commands.init import NOTHING, Wanted, write
 from agent_gate.config.clients.model import Place
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.load import load
@@ -140,6 +141,14 @@ def test_named_servers_are_picked_and_comments_of_our_file_stay(home):
         "# mine\nservers:\n  time: {command: mcp-server-time}  # the clock\n"
         '  linear: {url: "https://mcp.linear.app/sse"}\n'
     )
+
+
+def test_servers_taken_into_what_init_wrote_stand_one_per_line(home):
+    write(Path(), Wanted(NOTHING, "me"))
+    run(import_, "--all")
+    lines = Path("config.yaml").read_text().partition("mcpServers:\n")[2].splitlines()
+    assert len(lines) == 25
+    assert all(line.startswith("  ") for line in lines)
 
 
 def test_two_servers_of_one_name_are_kept_apart(home):
@@ -289,6 +298,39 @@ def test_the_gateways_own_certificate_and_token_are_used_where_they_are(home):
         "--ca",
         str(Path("data/tls/gateway.crt").absolute()),
     ]
+
+
+@pytest.mark.parametrize(
+    ("gateway", "url"),
+    [
+        ("gateway: {port: 9999}", "https://127.0.0.1:9999/mcp"),
+        ("gateway: {host: 0.0.0.0, port: '${PORT:-9998}'}", "https://127.0.0.1:9998/mcp"),
+        ("agent: {token: '${NOT_SET}'}", "https://127.0.0.1:8443/mcp"),
+    ],
+)
+def test_the_gateways_address_is_that_of_its_file(home, gateway, url):
+    Path("gate").mkdir()
+    Path("gate/config.yaml").write_text(gateway)
+    found = json.loads(run(connect, "--config", "gate/config.yaml", "--json").output)
+    assert found["claude-code"]["entry"]["url"] == url
+
+
+def test_a_gateway_on_any_free_port_must_run_or_be_named(home):
+    Path("config.yaml").write_text("gateway: {port: 0}")
+    assert "pass --url" in run(connect, "cursor", code=8).output
+    assert run(connect, "cursor", "--url", "http://127.0.0.1:5").exit_code == 0
+
+
+def test_what_a_client_needs_for_its_token_is_said_and_found_beside_the_configuration(home):
+    Path("gate").mkdir()
+    Path("gate/config.yaml").write_text("{}")
+    Path("gate/.env").write_text("AGENT_TOKEN=token-of-an-agent\n")
+    said = run(connect, "cursor", "--config", "gate/config.yaml").output
+    assert "Cursor finds its token in AGENT_TOKEN" in said
+    assert "set -a; . gate/.env" in said
+    assert "AGENT_TOKEN" not in run(connect, "claude-desktop", "--config", "gate/config.yaml").output
+    kept = home / ".local" / "state" / "agent-gate" / "tokens" / "claude-desktop"
+    assert kept.read_text() == "token-of-an-agent"
 
 
 def test_a_dry_run_of_connect_prints_the_file_and_leaves_it(home):

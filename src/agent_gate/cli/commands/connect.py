@@ -17,15 +17,19 @@ from agent_gate.cli.importing import (
     this_place,
     where_here,
 )
-from agent_gate.cli.operator import reporting
+from agent_gate.cli.operator import DEFAULT_SOCKET, client_of, reporting
 from agent_gate.cli.output import print_json
 from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
 from agent_gate.config.clients.model import Client, ClientFile, Gateway, Place
 from agent_gate.config.clients.registry import CLIENTS, client, read, servers, target
-from agent_gate.config.dotenv import known_variables
+from agent_gate.config.decode import Reading, decode
+from agent_gate.config.dotenv import environment, known_variables
 from agent_gate.config.replace import replace_bytes
-from agent_gate.errors import ConfigError
+from agent_gate.config.settings import GatewaySettings
+from agent_gate.config.variables import Variables
+from agent_gate.config.yamlfile import read_yaml
+from agent_gate.errors import ConfigError, Unreachable
 
 MADE_TOKEN = Path("data/agent.token")
 MADE_CERTIFICATE = Path("data/tls/gateway.crt")
@@ -44,22 +48,23 @@ def program() -> str:
     return shutil.which("agent-gate") or str(Path(sys.argv[0]).absolute())
 
 
-def described(program_: Client, gateway: Gateway, place: Place) -> Gateway:
+def described(program_: Client, gateway: Gateway, place: Place, config: Path) -> Gateway:
     """The gateway as this client can use it: with a token file where it expands no variables."""
     if gateway.token_file or (program_.expands and not gateway.needs_bridge):
         return gateway
-    if MADE_TOKEN.is_file():
-        file = str(MADE_TOKEN.absolute())
+    made = config.parent / MADE_TOKEN
+    if made.is_file():
+        file = str(made.absolute())
     elif program_.expands:
         return gateway
     else:
-        file = kept_token(program_, place)
+        file = kept_token(program_, place, config)
     return Gateway(gateway.url, gateway.command, file, gateway.ca, gateway.fingerprint, gateway.stdio)
 
 
-def kept_token(program_: Client, place: Place) -> str:
-    """A file with the token of the environment, because this client passes no environment on."""
-    token = place.env.get("AGENT_TOKEN")
+def kept_token(program_: Client, place: Place, config: Path) -> str:
+    """A file with the token of the environment or of `.env`, because this client passes no environment on."""
+    token = place.env.get("AGENT_TOKEN") or known_variables(config.parent / ".env").get("AGENT_TOKEN")
     if not token:
         raise ConfigError(
             f"{program_.title} passes no environment on, so the token must stand in a file: "
@@ -85,16 +90,17 @@ def card(program_: Client, gateway: Gateway, place: Place) -> str:
     return "\n".join([*lines, *([f"   {program_.note}"] if program_.note else [])])
 
 
-def cards(gateway: Gateway, place: Place) -> str:
-    shown = [card(one, with_placeholder(one, gateway), place) for one in CLIENTS.values()]
+def cards(gateway: Gateway, place: Place, config: Path) -> str:
+    shown = [card(one, with_placeholder(one, gateway, config), place) for one in CLIENTS.values()]
     return "\n\n".join(shown)
 
 
-def with_placeholder(program_: Client, gateway: Gateway) -> Gateway:
+def with_placeholder(program_: Client, gateway: Gateway, config: Path) -> Gateway:
     """Showing makes no files: a client that needs a token file is shown where one would stand."""
     if program_.expands or gateway.token_file:
         return gateway
-    file = str(MADE_TOKEN.absolute()) if MADE_TOKEN.is_file() else "/path/to/token"
+    made = config.parent / MADE_TOKEN
+    file = str(made.absolute()) if made.is_file() else "/path/to/token"
     return Gateway(gateway.url, gateway.command, file, gateway.ca, gateway.fingerprint, gateway.stdio)
 
 
@@ -117,14 +123,46 @@ def replaced_note(names: Sequence[str], config: Path) -> str:
     return f" and took over {', '.join(names)} into {config}" if names else ""
 
 
+def address(config: Path) -> str:
+    """Where the gateway of this configuration is: as it says itself while it runs, else as the file says."""
+    there = config.is_file()
+    client_ = client_of(None, config) if there else client_of(config.parent / DEFAULT_SOCKET, None)
+    try:
+        return str(client_.get("/api/status")["url"])
+    except Unreachable:
+        host, port = written_address(config) if there else (GatewaySettings().host, GatewaySettings().port)
+    if port == 0:
+        raise ConfigError(f"{config} takes any free port; start the gateway first, or pass --url")
+    name = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+    return f"https://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def written_address(config: Path) -> tuple[str, int]:
+    """`gateway.host` and `gateway.port` alone, so that unset variables elsewhere do not stand in the way."""
+    found = read_yaml(config).get("gateway")
+    if found is None:
+        return GatewaySettings().host, GatewaySettings().port
+    variables = Variables(environment(config, os.environ, [])[0])
+    filled = variables.fill(found, "gateway")
+    settings = decode(filled, GatewaySettings, "gateway", Reading(variables))
+    return settings.host, settings.port
+
+
+def where_the_token_is(program_: Client, told: Gateway, config: Path) -> str:
+    """What a client without a token file needs, which no file of ours can give it."""
+    if told.token_file:
+        return ""
+    file = config.parent / ".env"
+    held = "AGENT_TOKEN" in known_variables(file)
+    return f"{program_.title} finds its token in AGENT_TOKEN: start it with that set{f', as after `set -a; . {file}`' if held else ''}, or pass --token-file FILE."
+
+
 @click.command()
 @click.argument("client_name", metavar="[CLIENT]", required=False, type=click.Choice(list(CLIENTS)))
 @click.option(
     "--url",
     envvar="AGENT_GATE_URL",
-    default="https://127.0.0.1:8443",
-    show_default=True,
-    help="The gateway's address.",
+    help="The gateway's address; by default that of --config, as it runs or as the file says.",
 )
 @click.option("--project", is_flag=True, help="Write the current project's file instead of the user's.")
 @click.option(
@@ -135,7 +173,7 @@ def replaced_note(names: Sequence[str], config: Path) -> str:
     type=click.Path(path_type=Path),
     default=Path("config.yaml"),
     show_default=True,
-    help="Our configuration file, for --replace.",
+    help="Our configuration file.",
 )
 @click.option(
     "--stdio", is_flag=True, help="Let the client start the bridge even where it could connect itself."
@@ -147,7 +185,7 @@ def replaced_note(names: Sequence[str], config: Path) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     client_name: str | None,
-    url: str,
+    url: str | None,
     project: bool,
     replace: bool,
     config: Path,
@@ -162,42 +200,45 @@ def command(
 
     Without a CLIENT, print for each one what to run or paste. `agent-gate disconnect CLIENT` puts the file back.
     """
-    if ca is None and fingerprint is None and url.startswith("https") and MADE_CERTIFICATE.is_file():
-        ca = MADE_CERTIFICATE
-    gateway = Gateway(
-        url,
-        program(),
-        str(token_file.absolute()) if token_file else None,
-        str(ca.absolute()) if ca else None,
-        fingerprint,
-        stdio,
-    )
     with reporting():
+        url = url or address(config)
+        made = config.parent / MADE_CERTIFICATE
+        if ca is None and fingerprint is None and url.startswith("https") and made.is_file():
+            ca = made
+        gateway = Gateway(
+            url,
+            program(),
+            str(token_file.absolute()) if token_file else None,
+            str(ca.absolute()) if ca else None,
+            fingerprint,
+            stdio,
+        )
         place = this_place()
         if client_name is None:
-            show_all(gateway, place, as_json)
+            show_all(gateway, place, config, as_json)
             return
         write_one(
             client_name,
             gateway,
             place,
             project=project,
-            config=config if replace else None,
+            config=config,
+            replace=replace,
             dry_run=dry_run,
             as_json=as_json,
         )
 
 
-def show_all(gateway: Gateway, place: Place, as_json: bool) -> None:
+def show_all(gateway: Gateway, place: Place, config: Path, as_json: bool) -> None:
     if not as_json:
-        click.echo(cards(gateway, place))
+        click.echo(cards(gateway, place, config))
         return
     print_json(
         {
             one.name: {
                 "title": one.title,
                 "file": str(one.files(place)[0].path),
-                "entry": one.write(with_placeholder(one, gateway)),
+                "entry": one.write(with_placeholder(one, gateway, config)),
             }
             for one in CLIENTS.values()
         }
@@ -210,15 +251,20 @@ def write_one(
     place: Place,
     *,
     project: bool,
-    config: Path | None,
+    config: Path,
+    replace: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     program_ = client(name)
     file = target(name, place, project=project)
-    told = with_placeholder(program_, gateway) if dry_run else described(program_, gateway, place)
+    told = (
+        with_placeholder(program_, gateway, config)
+        if dry_run
+        else described(program_, gateway, place, config)
+    )
     entry = program_.write(told)
-    names = take_over(file, place, config, dry_run) if config else []
+    names = take_over(file, place, config, dry_run) if replace else []
     if dry_run:
         text = connect(file, read(file.path) if file.path.is_file() else "", entry, names)
         click.echo(text, nl=False)
@@ -227,5 +273,7 @@ def write_one(
     if as_json:
         print_json({"client": name, "file": str(file.path), "entry": entry, "replaced": names})
         return
-    click.echo(f"Wrote the gateway into {file.path}{replaced_note(names, config) if config else ''}.")
+    click.echo(f"Wrote the gateway into {file.path}{replaced_note(names, config)}.")
+    if needed := where_the_token_is(program_, told, config):
+        click.echo(needed)
     click.echo(f"`agent-gate disconnect {name}` puts the file back. {program_.note}".rstrip())

@@ -30,7 +30,7 @@ storage: {type: sqlite, path: ./data/agent-gate.db}
 permissions: permissions.yaml
 
 # MCP servers, as they stand in your client's file, or taken over with `agent-gate import`:
-mcpServers: {}
+mcpServers:
 """
 RULES = """\
 defaults:
@@ -155,6 +155,22 @@ def told(states: Sequence[Mapping[str, Any]]) -> str:
     return f"A first call went through: {len(states)} entities{example}."
 
 
+def next_steps(folder: Path, wanted: Wanted) -> str:
+    """The commands as they can be typed where the person is."""
+    config = folder / "config.yaml"
+    start = f"demo --folder {folder}" if wanted.behind == HOME else f"serve --config {config}"
+    where = "" if folder == Path() else f" --config {config}"
+    steps = {
+        start: "",
+        f"connect{where}": "put it into Claude, Cursor, VS Code, …",
+        f"approvals{where}": "answer what waits for you",
+    }
+    width = max(map(len, steps))
+    return "\n".join(
+        f"  agent-gate {step:{width}}  {f'# {why}' if why else ''}".rstrip() for step, why in steps.items()
+    )
+
+
 @click.command()
 @click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Where to write the files.")
 @click.option(
@@ -177,11 +193,4 @@ def command(folder: Path, behind: str | None) -> None:
                     f"The files are written, but the first call failed: {error.message}"
                 ) from None
             click.echo(told(states))
-        start = (
-            f"agent-gate demo --folder {folder}"
-            if wanted.behind == HOME
-            else f"agent-gate serve --config {folder / 'config.yaml'}"
-        )
-        click.echo(
-            f"\nNext:\n  {start}\n  agent-gate connect        # put it into Claude, Cursor, VS Code, …\n  agent-gate approvals      # answer what waits for you"
-        )
+        click.echo(f"\nNext:\n{next_steps(folder, wanted)}")
