@@ -279,6 +279,30 @@ def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
     assert gateway.call("read", token=token).status == 401
 
 
+def test_a_backup_of_a_running_gateway_can_be_put_in_its_place(gateway, tmp_path):
+    assert gateway.call("read").status == 200
+    token = agent_gate(gateway, "agents", "make", "saved").strip()
+    copy = tmp_path / "data"
+    assert "To restore it" in agent_gate(gateway, "backup", str(copy))
+    assert {path.name for path in copy.iterdir()} >= {"agent-gate.db", "audit.key", "channels.key"}
+    assert [path for path in [copy, *copy.rglob("*")] if path.stat().st_mode & 0o077] == []
+    assert "is not empty" in agent_gate(gateway, "backup", str(copy), code=8)
+    files = {name: (gateway.folder / name).read_text() for name in ("config.yaml", "tools.yaml")}
+    with running(tmp_path, files | {"permissions.yaml": PERMISSIONS}, "--insecure") as restored:
+        report = json.loads(agent_gate(restored, "audit", "verify", "--json"))
+        assert report["ok"]
+        assert report["rows"] > 0
+        assert restored.call("read", token=token).status == 200
+
+
+def test_a_backup_of_what_is_not_there_says_so(tmp_path):
+    (tmp_path / "config.yaml").write_text("{}")
+    done = subprocess.run([COMMAND, "backup", "copy"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 8
+    assert "There is no store at" in done.stderr
+    assert not (tmp_path / "copy").exists()
+
+
 def test_connect_writes_the_address_of_the_gateway_that_runs(gateway, tmp_path):
     done = subprocess.run(
         [COMMAND, "connect", "--json", "--config", str(gateway.folder / "config.yaml")],

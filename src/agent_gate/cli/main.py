@@ -37,6 +37,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "approvals": "See and answer what waits for a person.",
         "grants": "See and revoke remembered answers.",
         "audit": "Read, verify and export the record.",
+        "backup": "Copy the store and its keys, also while the gateway runs.",
         "sources": "Where the tools come from, and how they are.",
         "agents": "Who may call, and their tokens.",
         "operators": "Who may use the admin API from programs.",

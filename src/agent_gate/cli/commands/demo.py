@@ -30,7 +30,8 @@ Try this in another terminal:
   agent-gate request ha_call_service domain=light service=turn_on entity_id=light.bedroom   # asked
 
 The last one waits for you. Answer it in a third terminal, or on the page:
-  agent-gate approvals --config {folder}/config.yaml approve
+  PATH=$PWD/.venv/bin:$PATH
+  agent-gate approvals approve --config {folder}/config.yaml
 
 Ctrl-C stops everything.
 """
