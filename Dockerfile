@@ -11,9 +11,9 @@ RUN useradd --uid 10001 --create-home --home-dir /data gate && mkdir /config && 
 COPY --from=build /opt/agent-gate /opt/agent-gate
 ENV PATH=/opt/agent-gate/bin:$PATH
 USER gate
-WORKDIR /data
+WORKDIR /
 VOLUME ["/config", "/data"]
 EXPOSE 8443 3100
 HEALTHCHECK --interval=30s --timeout=3s CMD ["python", "-c", "import ssl,urllib.request as u; u.urlopen('https://127.0.0.1:8443/health', context=ssl._create_unverified_context(), timeout=2)"]
 ENTRYPOINT ["agent-gate"]
-CMD ["serve", "--config", "/config/config.yaml", "--host", "0.0.0.0"]
+CMD ["serve", "--config", "/config/config.yaml", "--host", "0.0.0.0", "--data", "/data", "--admin-host", "0.0.0.0", "--admin-port", "3100"]

@@ -279,6 +279,16 @@ def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
     assert gateway.call("read", token=token).status == 401
 
 
+def test_a_gateway_keeps_its_data_and_page_where_the_command_line_says(tmp_path):
+    config = tmp_path / "config"
+    config.mkdir()
+    text = f"gateway: {{port: 0}}\nadmin: {{host: nowhere.invalid}}\nagent: {{token: {TOKEN}}}\n"
+    elsewhere = ["--data", str(tmp_path / "data"), "--admin-host", "127.0.0.1", "--admin-port", "0"]
+    with running(config, {"config.yaml": text}, *elsewhere, "--insecure"):
+        assert (tmp_path / "data" / "agent-gate.db").is_file()
+        assert not (config / "data").exists()
+
+
 def test_a_backup_of_a_running_gateway_can_be_put_in_its_place(gateway, tmp_path):
     assert gateway.call("read").status == 200
     token = agent_gate(gateway, "agents", "make", "saved").strip()

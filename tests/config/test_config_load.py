@@ -217,6 +217,27 @@ class TestVariables:
         )
         assert load_text(text).secrets == {env["AGENT_TOKEN"], "open-sesame", "s3cret", "k3y9"}
 
+    def test_every_unset_variable_of_a_file_is_named_at_once(self, refused):
+        text = "agents:\n  a: {token: '${ONE}'}\n  b: {token: '${TWO}'}\n  c: {token: '${ONE}'}\n"
+        assert refused(text) == (
+            "config.yaml:2:14: agents.a.token: the environment variable ONE is not set, nor is TWO (config.yaml:3:14)"
+        )
+
+    @pytest.mark.parametrize(
+        ("value", "secret"),
+        [
+            ("http://10.0.0.5:8123", False),
+            ("https://ha.example/", False),
+            ("http://[::1]:8123", False),
+            ("https://ada:pass@ha.example", True),
+            ("https://hooks.example/T0/B0/x", True),
+            ("https://ha.example?key=x", True),
+        ],
+    )
+    def test_a_bare_address_from_the_environment_is_no_secret(self, load_text, value, secret):
+        found = load_text("gateway: {id: '${WHERE}'}", {"WHERE": value})
+        assert (value in found.secrets) is secret
+
     def test_no_representation_shows_a_secret(self, load_text):
         text = "agent: {token: '${AGENT_TOKEN}'}\nmessenger: {type: telegram, token: '${BOT_TOKEN}', chat_id: 1, allowed_users: [1]}"
         assert TOKEN not in repr(load_text(text))

@@ -39,6 +39,16 @@ def test_a_file_that_others_can_read_is_warned_about(tmp_path):
     assert any("chmod 600" in warning for warning in load(config, env={}).warnings)
 
 
+def test_a_file_that_this_user_cannot_read_leaves_the_environment(tmp_path, monkeypatch):
+    config = write(tmp_path, "AGENT_TOKEN=from-the-file-beside-it\n")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    loaded = load(config, env={"AGENT_TOKEN": "from-the-environment"})
+    assert loaded.settings.agents["default"].token == "from-the-environment"
+    assert any("cannot be read by this user" in warning for warning in loaded.warnings)
+    with pytest.raises(ConfigError, match="AGENT_TOKEN is not set"):
+        load(config, env={})
+
+
 def test_a_line_that_is_no_assignment_is_named(tmp_path):
     config = write(tmp_path, "AGENT_TOKEN=x\nnonsense\n")
     with pytest.raises(ConfigError, match=r"\.env:2:1: not NAME=value"):

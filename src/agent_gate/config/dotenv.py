@@ -1,5 +1,6 @@
 """The `.env` file beside the configuration: `NAME=value` lines as a shell reads them, overruled by the environment."""
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,6 +73,9 @@ def environment(
     """The environment with what `.env` adds to it, and the file that was read."""
     path = config.parent / ".env" if config is not None else None
     if path is None or not path.is_file():
+        return env, []
+    if not os.access(path, os.R_OK):
+        warnings.append(f"{path} cannot be read by this user; only the environment counts")
         return env, []
     if path.stat().st_mode & OTHERS_MAY_READ:
         warnings.append(f"{path} can be read by others on this machine; run: chmod 600 {path}")

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from agent_gate.config.settings import Settings
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +19,8 @@ class Options:
     port: int | None = None
     insecure: bool = False
     data: Path | None = None
+    admin_host: str | None = None
+    admin_port: int | None = None
 
 
 def in_folder(settings: Settings, data: Path) -> Settings:
@@ -30,7 +35,17 @@ def in_folder(settings: Settings, data: Path) -> Settings:
 def with_options(settings: Settings, options: Options) -> Settings:
     if options.data is not None:
         settings = in_folder(settings, options.data)
-    gateway = settings.gateway
-    host = options.host if options.host is not None else gateway.host
-    port = options.port if options.port is not None else gateway.port
-    return replace(settings, gateway=replace(gateway, host=host, port=port))
+    gateway, admin = settings.gateway, settings.admin
+    return replace(
+        settings,
+        gateway=replace(
+            gateway, host=given(options.host, gateway.host), port=given(options.port, gateway.port)
+        ),
+        admin=replace(
+            admin, host=given(options.admin_host, admin.host), port=given(options.admin_port, admin.port)
+        ),
+    )
+
+
+def given(option: T | None, setting: T) -> T:
+    return setting if option is None else option

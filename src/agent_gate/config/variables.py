@@ -10,6 +10,7 @@ from agent_gate.config.nodes import Mark, Node, fail, join
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 SHORTEST_SECRET = 4
+ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?/?")
 FORM = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
@@ -19,15 +20,25 @@ class Variables:
     def __init__(self, env: Mapping[str, str]) -> None:
         self.env = env
         self.secrets: set[str] = set()
+        self._unset: dict[str, tuple[Mark, str]] = {}
 
-    def fill(self, node: Node, path: str = "", *, off: bool = False) -> Node:
+    def fill(self, node: Node, path: str = "") -> Node:
         """`node` with its variables filled. In a block that is switched off an unset one is empty instead."""
+        self._unset.clear()
+        filled = self._fill(node, path, off=False)
+        if self._unset:
+            (name, (mark, where)), *more = self._unset.items()
+            also = "".join(f", nor is {other} ({at})" for other, (at, _) in more)
+            fail(mark, where, f"the environment variable {name} is not set{also}")
+        return filled
+
+    def _fill(self, node: Node, path: str, *, off: bool) -> Node:
         if isinstance(node.value, dict):
             off = off or is_off(node)
-            value = {key: self.fill(item, join(path, key), off=off) for key, item in node.value.items()}
+            value = {key: self._fill(item, join(path, key), off=off) for key, item in node.value.items()}
             return Node(value, node.mark, node.keys)
         if isinstance(node.value, list):
-            found = [self.fill(item, join(path, i), off=off) for i, item in enumerate(node.value)]
+            found = [self._fill(item, join(path, i), off=off) for i, item in enumerate(node.value)]
             return Node(found, node.mark)
         if isinstance(node.value, str) and "${" in node.value:
             return Node(self.text(node.value, node.mark, path, off), node.mark, filled=True)
@@ -45,15 +56,15 @@ class Variables:
         if default is not None and not value:
             return str(default)
         if value is None:
-            if off:
-                return ""
-            fail(mark, path, f"the environment variable {name} is not set")
+            if not off:
+                self._unset.setdefault(name, (mark, path))
+            return ""
         self.remember(value)
         return value
 
     def remember(self, value: str) -> None:
-        """Values too short to be a secret are left out: redacting them would only garble the logs."""
-        if len(value) >= SHORTEST_SECRET:
+        """Values that are no secret are left out: redacting a short one or a bare address would only garble the logs."""
+        if len(value) >= SHORTEST_SECRET and not ORIGIN.fullmatch(value):
             self.secrets.add(value)
 
 

@@ -157,6 +157,8 @@ async def run(
     type=click.Path(path_type=Path),
     help="Folder for the store and the admin socket, whatever the configuration says; the admin page takes any free port.",
 )
+@click.option("--admin-host", help="Address of the operator's page.")
+@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the operator's page.")
 @click.option("--stdio", is_flag=True, help="Also serve one MCP client on stdin and stdout, and end with it.")
 @click.option(
     "--agent", default="default", show_default=True, help="With --stdio: the agent that the client is."
@@ -168,6 +170,8 @@ def command(
     port: int | None,
     insecure: bool,
     data: Path | None,
+    admin_host: str | None,
+    admin_port: int | None,
     stdio: bool,
     agent: str,
 ) -> None:
@@ -175,7 +179,14 @@ def command(
     if stdio:
         port, insecure = port or 0, True
     options = Options(
-        config=config, permissions=permissions, host=host, port=port, insecure=insecure, data=data
+        config=config,
+        permissions=permissions,
+        host=host,
+        port=port,
+        insecure=insecure,
+        data=data,
+        admin_host=admin_host,
+        admin_port=admin_port,
     )
     try:
         uvloop.run(run(options, stdio_agent=agent if stdio else None))
