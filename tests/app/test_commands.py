@@ -205,6 +205,23 @@ def test_check_finds_questions_that_nobody_could_answer_and_agents_that_are_not_
     assert "it has me" in warning
 
 
+def test_check_warns_of_a_bare_name_that_calls_with_arguments_go_past(tmp_path):
+    faults, warnings = checked(
+        tmp_path,
+        "rules:\n"
+        "  - {pattern: git__push, action: deny}\n"
+        "  - {pattern: 'git:tag', action: deny}\n"
+        "  - {pattern: git__status(), action: allow}\n"
+        "  - {pattern: git__log*, action: allow}\n",
+    )
+    assert faults == []
+    assert [warning.split(": ")[0] for warning in warnings] == [
+        "permissions.yaml:2:5",
+        "permissions.yaml:3:5",
+    ]
+    assert "write git__push* for every call" in warnings[0]
+
+
 def test_policy_tests_may_name_the_tools_of_servers(tmp_path):
     faults, _ = checked(
         tmp_path,

@@ -215,3 +215,10 @@ def test_a_rule_on_a_namespace_that_nothing_has_is_told_those_there_are():
 def test_a_rule_with_a_mistyped_name_is_told_the_nearest_one():
     [found] = lint([Rule(pattern="my_fils__read*", action="deny", where="p.yaml:1")], [], (), SERVERS)
     assert "tools are named like my_files__…" in found.message
+
+
+def test_a_bare_name_can_never_match_a_tool_that_needs_arguments():
+    needs = vault("a", {"type": "object", "properties": {"q": {}}, "required": ["q"]})
+    assert "can never match" in faults(needs.wire, tools=[needs], all_known=True)["p.yaml:1"]
+    assert faults(f"{needs.wire}*", tools=[needs], all_known=True) == {}
+    assert faults(vault("a", OPEN).wire, tools=[vault("a", OPEN)], all_known=True) == {}

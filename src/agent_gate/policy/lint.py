@@ -100,6 +100,18 @@ def dead(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted
             yield Finding(rule.where, f"{rule.label()!r} can never match. {FORM}")
 
 
+def bare(rules: Sequence[Rule], tools: Sequence[Tool]) -> Iterable[Finding]:
+    """Rules that spell a name that is none of `tools` and nothing more: most calls have arguments, and go past them."""
+    known = {tool.wire for tool in tools} | {tool.alias for tool in tools}
+    for rule in rules:
+        if head(rule.pattern) == rule.pattern and "(" not in rule.pattern and rule.pattern not in known:
+            yield Finding(
+                rule.where,
+                f"{rule.label()!r} matches only calls without arguments; "
+                f"write {rule.pattern}* for every call, or {rule.pattern}() for those",
+            )
+
+
 def what_there_is(rule: Rule, tools: Sequence[Tool], others: Sequence[Unlisted]) -> str:
     """What a rule could have named instead: a namespace where it names none there is, else a tool."""
     spaces = sorted({tool.namespace for tool in tools} | {one.namespace or "*" for one in others})

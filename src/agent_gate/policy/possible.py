@@ -8,7 +8,7 @@ from string import printable
 from agent_gate.core.signature import PLACEHOLDER, RESERVED
 from agent_gate.core.tool import Tool
 from agent_gate.policy.globs import Moves, glob, meets
-from agent_gate.policy.match import head, names
+from agent_gate.policy.match import bare_possible, head, names
 
 LITERAL_KEY = re.compile(r"(?:\(|, )([A-Za-z0-9_.-]+)=")
 NAME_ALSO = frozenset("_:.-#@/")
@@ -36,7 +36,7 @@ def pairs_moves(state: int, character: str) -> Iterable[int]:
     return (VALUE if state == VALUE else KEY,) if written else ()
 
 
-def named_moves(name: str, after: Sequence[int] = (NAMED, END)) -> Moves:
+def named_moves(name: str, after: Sequence[int]) -> Moves:
     """The same for one name, or one beginning, spelled out by the states from `SPELLED` on."""
 
     def moves(state: int, character: str) -> Iterable[int]:
@@ -73,7 +73,8 @@ def fits_tool(pattern: str, tool: Tool, *, allows: bool = False) -> bool:
     template, one = tool.definition.template, glob(pattern)
     for name in names(pattern, tool, allows=allows):
         if template is None:
-            if in_order(pattern) and meets(one, named_moves(name), SPELLED, END, CHARACTERS):
+            after = (NAMED, END) if bare_possible(tool) else (NAMED,)
+            if in_order(pattern) and meets(one, named_moves(name, after), SPELLED, END, CHARACTERS):
                 return True
         else:
             moves, last = template_moves(f"{name}({template})" if template else name)

@@ -1,7 +1,7 @@
 """`agent-gate check`: find every fault in the files without running anything."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,7 +16,7 @@ from agent_gate.config.settings import TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy
-from agent_gate.policy.lint import lint
+from agent_gate.policy.lint import bare, lint
 
 INVALID = ConfigError.exit
 
@@ -46,6 +46,13 @@ def approver_findings(loaded: Loaded, policy: Policy) -> Iterator[Finding]:
                 rule.where,
                 f"{rule.label()!r} can be answered by nobody: there is no {names} under `people:`",
             )
+
+
+def bare_warnings(catalog: Catalog, policy: Policy, faults: Iterable[Finding]) -> Iterator[str]:
+    told = {fault.where for fault in faults}
+    for finding in bare((*policy.rules, *policy.defaults), catalog.tools):
+        if finding.where not in told:
+            yield f"{finding.where}: {finding.message}"
 
 
 def caller_warnings(loaded: Loaded, policy: Policy) -> Iterator[str]:
@@ -97,12 +104,18 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     except GatewayError as error:
         return [Finding(getattr(error, "where", None) or str(config), error.message)], []
     left_out = [Finding(item.source, f"{item.name}: {item.reason}") for item in catalog.excluded]
-    return [
+    faults = [
         *left_out,
         *rule_findings(loaded, catalog, policy),
         *approver_findings(loaded, policy),
         *test_findings(loaded, catalog, policy),
-    ], [*loaded.warnings, *caller_warnings(loaded, policy)]
+    ]
+    warnings = [
+        *loaded.warnings,
+        *bare_warnings(catalog, policy, faults),
+        *caller_warnings(loaded, policy),
+    ]
+    return faults, warnings
 
 
 @click.command()
