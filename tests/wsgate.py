@@ -97,7 +97,7 @@ class Home:
 
     @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self.gateway.public.port}"
+        return f"ws://127.0.0.1:{self.gateway.listeners.public.port}"
 
     @property
     def open(self) -> list[Approval]:
@@ -131,7 +131,7 @@ class Home:
             keep=Undelivered(gateway.store, gateway.shelf, gateway.clock).keep,
             limits=AgentLimits(**limits),
         )
-        gateway.websocket, gateway.public.upgrade = surface, surface.upgrade
+        gateway.websocket, gateway.listeners.public.upgrade = surface, surface.upgrade
 
     @asynccontextmanager
     async def agent(self, token: str = TOKEN, **auth: Any) -> AsyncIterator["Wire"]:

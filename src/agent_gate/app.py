@@ -7,7 +7,6 @@ from collections.abc import Awaitable
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from ssl import SSLContext
 from typing import Any
 
 from agent_gate import __version__
@@ -39,7 +38,7 @@ from agent_gate.config.decode import Reading
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.options import Options, with_options
 from agent_gate.config.permissions import read_permissions
-from agent_gate.config.settings import AdminSettings, AgentSettings, Settings
+from agent_gate.config.settings import AgentSettings, Settings
 from agent_gate.config.variables import Variables
 from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.core.call import Call, Case, Mode, State
@@ -49,19 +48,9 @@ from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
 from agent_gate.errors import ConfigError, GatewayError
-from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Answer as Answered
 from agent_gate.net.http import Request, Response, StreamResponse, error_response, refusal
-from agent_gate.net.limits import Limits
 from agent_gate.net.pool import Pool
-from agent_gate.net.server import Server
-from agent_gate.net.tls import (
-    CertificateFiles,
-    ensure_certificate,
-    named_certificate,
-    renew,
-    server_context,
-)
 from agent_gate.observe.metrics import Gauge, Metrics, Tally
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
@@ -81,6 +70,7 @@ from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.page import Page, folder
 from agent_gate.surfaces.admin.passphrase import Passphrases
 from agent_gate.surfaces.admin.trends import EVERY, Trends
+from agent_gate.surfaces.listeners import Listeners
 from agent_gate.surfaces.mcp import McpSurface
 from agent_gate.surfaces.mcp.meta_mode import MetaMode
 from agent_gate.surfaces.rest import RestSurface
@@ -95,7 +85,6 @@ OPERATOR = "operator"
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
 MCP_PATHS = (b"/mcp", b"/.well-known/")
 REST_PATHS = (b"/api/", b"/openapi.json")
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 AT_START = (
     "gateway.id",
     "gateway.host",
@@ -136,12 +125,6 @@ def credentials(settings: Settings, folder: Path) -> list[Credential]:
     ]
 
 
-def address_of(host: str, server: Server) -> str:
-    """The address of a listener as people open it on this machine."""
-    name = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-    return f"{'https' if server.secure else 'http'}://{f'[{name}]' if ':' in name else name}:{server.port}"
-
-
 def same_file(one: Path, other: Path) -> bool:
     """Whether both are one file; a file that was taken away since it was read is none."""
     try:
@@ -161,10 +144,7 @@ class Gateway:
         self.clock = SystemClock()
         self.redactor = Redactor(self.loaded.secrets)
         self.metrics = Metrics()
-        self.certificate: CertificateFiles | None = None
-        self.context: SSLContext | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._servers: list[Server] = []
         self._reload_fault = ""
         self._tried: tuple[Path, ...] = ()
         self._reloading = asyncio.Lock()
@@ -178,6 +158,7 @@ class Gateway:
         self.sealer = Sealer(self.store, self.audit_key, clock=self.clock, heads=self.heads)
         await self.sealer.__aenter__()
         self.pool = Pool()
+        self.listeners = Listeners(settings, self.folder, insecure=self.options.insecure)
         self.shelf = Shelf()
         self.pins = Pins(self.store)
         await self.pins.load()
@@ -208,10 +189,13 @@ class Gateway:
         await recover(self.calls, self.store, self.inbox, self.clock)
         self._spawn(self.sweeper.run())
         try:
-            await self._listen()
+            await self.listeners.start(
+                self.handle, self.websocket.upgrade, self.operators.handle, self._handle_socket
+            )
         except Exception:
             await self._give_up()
             raise
+        self.logins.cookie = f"agent_gate_{self.listeners.page.port}"
         await self.dispatcher.start(places)
 
     def _make_calls(self) -> Calls:
@@ -295,7 +279,7 @@ class Gateway:
             buttons=self.buttons,
             answer=self.calls.answer,
         )
-        return make_places(settings.channels, settings.people, desk, self.admin_url)
+        return make_places(settings.channels, settings.people, desk, self.listeners.page_url)
 
     def _credentials(self, settings: Settings) -> list[Credential]:
         """The agents of the files, and those made by people; the files win where both name one."""
@@ -377,7 +361,7 @@ class Gateway:
                 logins_of_people=self._logins_of_people,
                 reload=self.reload,
                 status=self.status,
-                page_url=self.admin_url,
+                page_url=self.listeners.page_url,
                 to_connect=self._to_connect,
                 check_passphrase=self.passphrases.check,
             )
@@ -431,7 +415,7 @@ class Gateway:
             return {(key,): float(count) for key, count in self.supervisor.restarts().items()}
 
         def heads() -> dict[tuple[str, ...], float]:
-            listener, pool = self.public.known, self.pool
+            listener, pool = self.listeners.public.known, self.pool
             return {
                 ("requests", "repeated"): listener.repeated,
                 ("requests", "parsed"): listener.parsed,
@@ -455,55 +439,6 @@ class Gateway:
 
     def _spawn(self, work: Any) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
-
-    async def _listen(self) -> None:
-        gateway, admin, limits = self.settings.gateway, self.settings.admin, self.settings.limits
-        self.certificate = self._certificate(self.settings)
-        if self.certificate is not None:
-            self.context = server_context(self.certificate.cert, self.certificate.key)
-        bounds = Limits(body_bytes=limits.max_request_bytes, connections=limits.max_connections)
-        nobody = HostGuard((), 0)
-        self.public = Server(
-            self.handle, upgrade=self.websocket.upgrade, guard=nobody, limits=bounds, ssl=self.context
-        )
-        # Plain on loopback, where browsers distrust private certificates; TLS elsewhere.
-        secure = None if admin.host in LOOPBACK else self.context
-        self.page = Server(self.operators.handle, guard=nobody, ssl=secure)
-        self.socket = Server(self._handle_socket)
-        await self.public.start(gateway.host, gateway.port)
-        self._servers.append(self.public)
-        self.public.guard = self._guard(self.public, gateway.host, self.settings, self.certificate)
-        await self.socket.start_unix(admin.socket)
-        self._servers.append(self.socket)
-        await self._listen_for_operators(admin)
-        self.page.guard = self._guard(self.page, admin.host, self.settings, self.certificate)
-
-    async def _listen_for_operators(self, admin: AdminSettings) -> None:
-        """The page and its API."""
-        try:
-            await self.page.start(admin.host, admin.port)
-        except ConfigError as error:
-            if admin.port != AdminSettings().port:
-                raise
-            log.warning("The page's usual port is taken; it gets another", extra={"why": error.message})
-            await self.page.start(admin.host, 0)
-        self.logins.cookie = f"agent_gate_{self.page.port}"
-
-    def _guard(
-        self, server: Server, host: str, settings: Settings, certificate: CertificateFiles | None
-    ) -> HostGuard:
-        """A listener answers to loopback, its own address, the certificate's names, and those allowed."""
-        gateway = settings.gateway
-        names = [host, server.address, *gateway.tls.names, *(certificate.names if certificate else ())]
-        return HostGuard(names, server.port, gateway.allowed_hosts)
-
-    def _certificate(self, settings: Settings) -> CertificateFiles | None:
-        if self.options.insecure:
-            return None
-        tls = settings.gateway.tls
-        if tls.cert is not None and tls.key is not None:
-            return named_certificate(tls.cert, tls.key)
-        return ensure_certificate(self.folder / "tls", [settings.gateway.host, *tls.names])
 
     def warnings(self) -> list[str]:
         """What the configuration says that may not be meant, and what of it does not count yet."""
@@ -567,31 +502,24 @@ class Gateway:
         return next((file for file in self.loaded.files if wanted and same_file(file, wanted)), None)
 
     def _to_connect(self) -> ToConnect:
-        certificate = self.certificate
-        return ToConnect(url=self.url(), fingerprint=certificate.fingerprint if certificate else None)
+        return ToConnect(url=self.listeners.url(), fingerprint=self.listeners.fingerprint)
 
     def _passphrase(self, person: str) -> str | None:
         named = self.settings.people.get(person)
         return (named.passphrase if named else None) or self.settings.approvers.passphrase
 
-    def url(self) -> str:
-        return address_of(self.started.gateway.host, self.public)
-
-    def admin_url(self) -> str:
-        return address_of(self.started.admin.host, self.page)
-
     def login_url(self) -> str:
         """A fresh one-time link to the operator's page."""
-        return f"{self.admin_url()}/login#{self.logins.link(OPERATOR)}"
+        return f"{self.listeners.page_url()}/login#{self.logins.link(OPERATOR)}"
 
     def announcement(self) -> dict[str, Any]:
         """The one line `serve` prints once it is up."""
         return {
-            "url": self.url(),
-            "admin": self.admin_url(),
+            "url": self.listeners.url(),
+            "admin": self.listeners.page_url(),
             "socket": str(self.started.admin.socket),
             "pid": os.getpid(),
-            "fingerprint": self.certificate.fingerprint if self.certificate else None,
+            "fingerprint": self.listeners.fingerprint,
         }
 
     def status(self) -> dict[str, Any]:
@@ -633,10 +561,7 @@ class Gateway:
             self.supervisor.check_fit(wanted)
             places = self._places(settings)
             policy, agents = policy_of(loaded), self._credentials(settings)
-            certificate = self._certificate(settings)
-            public = self._guard(self.public, self.started.gateway.host, settings, certificate)
-            page = self._guard(self.page, self.started.admin.host, settings, certificate)
-            self._secure(certificate)
+            self.listeners.take_over(settings)
         except ConfigError as error:
             self._reload_fault, self._tried = error.message, error.files or tried
             log.error(
@@ -649,7 +574,6 @@ class Gateway:
         self.redactor.learn(loaded.secrets)
         self.policy = self.decide.policy = policy
         self.view.hides = self.policy.hides
-        self.public.guard, self.page.guard = public, page
         self._admit_agents(agents)
         self.calls.asking.timeout = settings.approval_timeout
         self.answering.timeout = settings.limits.timeout
@@ -662,12 +586,6 @@ class Gateway:
         log.info("The configuration was reloaded")
         return self.warnings()
 
-    def _secure(self, certificate: CertificateFiles | None) -> None:
-        """Have the next handshakes use this certificate, once it has shown that it can be used."""
-        if certificate is not None and self.context is not None:
-            renew(self.context, certificate.cert, certificate.key)
-            self.certificate = certificate
-
     async def stop(self) -> None:
         """Answer what is under way, all of it by one deadline, then close everything."""
         deadline = self.clock.monotonic() + self.settings.limits.drain
@@ -678,16 +596,14 @@ class Gateway:
         self.health.draining = True
         await asyncio.gather(self.websocket.drain(left()), self.calls.drain(left()))
         await self.mcp.close(left())
-        await self.public.drain(left())
-        await asyncio.gather(self.socket.drain(0.5), self.page.drain(0.5))
+        await self.listeners.drain(left())
         await self.dispatcher.stop()
         await self._close()
 
     async def _give_up(self) -> None:
         """Nobody can be served: let what recovery took up end, as it would at a stop, and close everything."""
         await self.calls.drain(self.settings.limits.drain)
-        for server in self._servers:
-            await server.drain(0)
+        await self.listeners.drop()
         await self._close()
 
     async def _close(self) -> None:

@@ -124,11 +124,11 @@ def test_a_result_that_came_while_the_client_was_away_has_its_data(tmp_path: Pat
         async with started(tmp_path, api) as home, gate(home) as client:
             call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
             await home.asked()
-            home.gateway.public.upgrade = None
+            home.gateway.listeners.public.upgrade = None
             await drop(home)
             await home.answer()
             await home.settled("/turn_on")
-            home.gateway.public.upgrade = home.gateway.websocket.upgrade
+            home.gateway.listeners.public.upgrade = home.gateway.websocket.upgrade
             assert (await call)["path"] == "/turn_on"
             await eventually(lambda: not client._received)
             assert await client.pending() == []
@@ -140,12 +140,12 @@ def test_a_result_that_came_while_the_client_was_away_has_its_data(tmp_path: Pat
 def test_a_call_made_while_the_gateway_is_away_waits_for_it(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home, gate(home) as client:
-            home.gateway.public.upgrade = None
+            home.gateway.listeners.public.upgrade = None
             await drop(home)
             await eventually(lambda: client._link is None)
             call = asyncio.create_task(client.call("get_state", ALLOWED))
             await asyncio.sleep(0)
-            home.gateway.public.upgrade = home.gateway.websocket.upgrade
+            home.gateway.listeners.public.upgrade = home.gateway.websocket.upgrade
             assert (await call)["path"] == "/states/sensor.temp"
 
     run(main())

@@ -81,7 +81,7 @@ async def running(
         async with asyncio.timeout(20):
             while gateway.supervisor.unready():
                 await asyncio.sleep(0.01)
-        yield gateway, upstream, gateway.public.port
+        yield gateway, upstream, gateway.listeners.public.port
     finally:
         upstream.release.set()
         if gateway is not None:

@@ -41,7 +41,7 @@ def test_a_request_that_breaks_off_anywhere_never_runs(tmp_path: Path, era: str)
 
 
 async def idle(gateway: Gateway) -> bool:
-    return not gateway.public.connections and not gateway.calls.running()
+    return not gateway.listeners.public.connections and not gateway.calls.running()
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -102,7 +102,7 @@ def test_requests_behind_the_one_that_runs_are_dropped_with_their_client(tmp_pat
 
 
 async def left(gateway: Gateway) -> bool:
-    return not gateway.public.connections
+    return not gateway.listeners.public.connections
 
 
 @pytest.mark.parametrize("era", ERAS)

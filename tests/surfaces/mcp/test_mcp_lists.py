@@ -365,7 +365,7 @@ def test_what_a_revoked_token_has_open_ends_and_nothing_of_others(
     async def main() -> None:
         config = config_text({})
         async with running_gate(tmp_path, config) as gate:
-            front: Any = Front(gate.gateway.public)
+            front: Any = Front(gate.gateway.listeners.public)
             async with (
                 client_of(front, token=OTHER_TOKEN) as revoked,
                 client_of(front, token=TOKEN) as client,

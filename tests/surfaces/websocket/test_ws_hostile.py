@@ -264,7 +264,7 @@ def test_compression_is_never_agreed_to(tmp_path: Path, api: Api) -> None:
 def test_a_message_over_the_size_limit_closes_only_its_own_connection(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home, home.agent() as large, home.agent() as small:
-            await large.socket.send("x" * (home.gateway.public.limits.message_bytes + 1))
+            await large.socket.send("x" * (home.gateway.listeners.public.limits.message_bytes + 1))
             assert await large.closed() == 1009
             assert (await small.call("get_state", ALLOWED))["result"]["status"] == "executed"
 
@@ -372,7 +372,9 @@ def test_an_agent_that_does_not_read_is_closed_and_the_others_are_served(tmp_pat
 
     async def never_reading(home: Home) -> None:
         async with home.agent(OTHER_TOKEN) as good:
-            reader, writer = await asyncio.open_connection("127.0.0.1", home.gateway.public.port, limit=1024)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", home.gateway.listeners.public.port, limit=1024
+            )
             head = (
                 "GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                 f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {'A' * 22}==\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"

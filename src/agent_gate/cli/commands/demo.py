@@ -54,7 +54,9 @@ async def play(folder: Path, port: int | None) -> None:
     os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
     options = Options(config=folder / "config.yaml", port=port, insecure=True)
     try:
-        await run(options, ready=lambda gateway: click.echo(introduction(folder, gateway.url()), err=True))
+        await run(
+            options, ready=lambda gateway: click.echo(introduction(folder, gateway.listeners.url()), err=True)
+        )
     finally:
         await home.drain(1.0)
 

@@ -1,0 +1,120 @@
+"""Where everybody comes in: the public listener, the operator's, the admin socket, and the certificate they show."""
+
+import asyncio
+import logging
+from pathlib import Path
+from ssl import SSLContext
+
+from agent_gate.config.settings import AdminSettings, Settings
+from agent_gate.errors import ConfigError
+from agent_gate.net.guard import HostGuard
+from agent_gate.net.http import Handler
+from agent_gate.net.limits import Limits
+from agent_gate.net.server import Server, Upgrade
+from agent_gate.net.tls import (
+    CertificateFiles,
+    ensure_certificate,
+    named_certificate,
+    renew,
+    server_context,
+)
+
+log = logging.getLogger("agent_gate.app")
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def address_of(host: str, server: Server) -> str:
+    """The address of a listener as people open it on this machine."""
+    name = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+    return f"{'https' if server.secure else 'http'}://{f'[{name}]' if ':' in name else name}:{server.port}"
+
+
+class Listeners:
+    """They stay where the settings of the start put them; names and certificate follow a reload."""
+
+    def __init__(self, settings: Settings, folder: Path, *, insecure: bool) -> None:
+        self._at_start, self._folder, self._insecure = settings, folder, insecure
+        self._context: SSLContext | None = None
+        self._up: list[Server] = []
+        self.certificate: CertificateFiles | None = None
+
+    async def start(self, public: Handler, upgrade: Upgrade, page: Handler, socket: Handler) -> None:
+        settings, admin, limits = self._at_start, self._at_start.admin, self._at_start.limits
+        certificate = self.certificate = self._certificate(settings)
+        if certificate is not None:
+            self._context = server_context(certificate.cert, certificate.key)
+        bounds = Limits(body_bytes=limits.max_request_bytes, connections=limits.max_connections)
+        nobody = HostGuard((), 0)
+        self.public = Server(public, upgrade=upgrade, guard=nobody, limits=bounds, ssl=self._context)
+        # Plain on loopback, where browsers distrust private certificates; TLS elsewhere.
+        secure = None if admin.host in LOOPBACK else self._context
+        self.page = Server(page, guard=nobody, ssl=secure)
+        self.socket = Server(socket)
+        await self.public.start(settings.gateway.host, settings.gateway.port)
+        self._up.append(self.public)
+        self.public.guard = self._public_guard(settings, certificate)
+        await self.socket.start_unix(admin.socket)
+        self._up.append(self.socket)
+        await self._start_page(admin)
+        self.page.guard = self._page_guard(settings, certificate)
+
+    async def _start_page(self, admin: AdminSettings) -> None:
+        try:
+            await self.page.start(admin.host, admin.port)
+        except ConfigError as error:
+            if admin.port != AdminSettings().port:
+                raise
+            log.warning("The page's usual port is taken; it gets another", extra={"why": error.message})
+            await self.page.start(admin.host, 0)
+
+    def take_over(self, settings: Settings) -> None:
+        """Show the certificate of these settings and answer to their names; a `ConfigError` changes nothing."""
+        certificate = self._certificate(settings)
+        public = self._public_guard(settings, certificate)
+        page = self._page_guard(settings, certificate)
+        if certificate is not None and self._context is not None:
+            renew(self._context, certificate.cert, certificate.key)
+            self.certificate = certificate
+        self.public.guard, self.page.guard = public, page
+
+    def _certificate(self, settings: Settings) -> CertificateFiles | None:
+        if self._insecure:
+            return None
+        tls = settings.gateway.tls
+        if tls.cert is not None and tls.key is not None:
+            return named_certificate(tls.cert, tls.key)
+        return ensure_certificate(self._folder / "tls", [settings.gateway.host, *tls.names])
+
+    def _public_guard(self, settings: Settings, certificate: CertificateFiles | None) -> HostGuard:
+        return self._guard(self.public, self._at_start.gateway.host, settings, certificate)
+
+    def _page_guard(self, settings: Settings, certificate: CertificateFiles | None) -> HostGuard:
+        return self._guard(self.page, self._at_start.admin.host, settings, certificate)
+
+    def _guard(
+        self, server: Server, host: str, settings: Settings, certificate: CertificateFiles | None
+    ) -> HostGuard:
+        """A listener answers to loopback, its own address, the certificate's names, and those allowed."""
+        gateway = settings.gateway
+        names = [host, server.address, *gateway.tls.names, *(certificate.names if certificate else ())]
+        return HostGuard(names, server.port, gateway.allowed_hosts)
+
+    def url(self) -> str:
+        return address_of(self._at_start.gateway.host, self.public)
+
+    def page_url(self) -> str:
+        return address_of(self._at_start.admin.host, self.page)
+
+    @property
+    def fingerprint(self) -> str | None:
+        return self.certificate.fingerprint if self.certificate else None
+
+    async def drain(self, seconds: float) -> None:
+        """Answer what is under way on the public listener for so long, then close them all."""
+        await self.public.drain(seconds)
+        await asyncio.gather(self.socket.drain(0.5), self.page.drain(0.5))
+
+    async def drop(self) -> None:
+        """Close at once those that a start which failed had brought up."""
+        for server in self._up:
+            await server.drain(0)
