@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -47,9 +46,8 @@ from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
 from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
-from agent_gate.errors import ConfigError, GatewayError
-from agent_gate.net.http import Answer as Answered
-from agent_gate.net.http import Request, Response, StreamResponse, error_response, refusal
+from agent_gate.errors import ConfigError
+from agent_gate.net.http import Request, Response, StreamResponse, refusal
 from agent_gate.net.pool import Pool
 from agent_gate.observe.metrics import Gauge, Metrics, Tally
 from agent_gate.observe.redact import Redactor
@@ -73,9 +71,9 @@ from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.listeners import Listeners
 from agent_gate.surfaces.mcp import McpSurface
 from agent_gate.surfaces.mcp.meta_mode import MetaMode
+from agent_gate.surfaces.paths import Paths
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
-from agent_gate.surfaces.typescript.surface import PATH as TYPESCRIPT_PATH
 from agent_gate.surfaces.typescript.surface import TypeScriptSurface
 from agent_gate.surfaces.websocket.surface import WebSocketSurface
 from agent_gate.surfaces.websocket.undelivered import Undelivered
@@ -83,8 +81,6 @@ from agent_gate.surfaces.websocket.undelivered import Undelivered
 log = logging.getLogger("agent_gate.app")
 OPERATOR = "operator"
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
-MCP_PATHS = (b"/mcp", b"/.well-known/")
-REST_PATHS = (b"/api/", b"/openapi.json")
 AT_START = (
     "gateway.id",
     "gateway.host",
@@ -190,7 +186,7 @@ class Gateway:
         self._spawn(self.sweeper.run())
         try:
             await self.listeners.start(
-                self.handle, self.websocket.upgrade, self.operators.handle, self._handle_socket
+                self.paths.handle, self.websocket.upgrade, self.operators.handle, self._handle_socket
             )
         except Exception:
             await self._give_up()
@@ -330,6 +326,7 @@ class Gateway:
             clock=self.clock,
             hold=hold,
         )
+        self.paths = Paths(self.mcp, self.rest, self.typescript, self.health, self.door)
         self._make_operators_side()
 
     def _make_operators_side(self) -> None:
@@ -444,30 +441,6 @@ class Gateway:
         """What the configuration says that may not be meant, and what of it does not count yet."""
         changed = (key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started))
         return [*self.loaded.warnings, *(f"{key} was changed; it counts after a restart" for key in changed)]
-
-    def handle(self, request: Request) -> Answered | Awaitable[Answered]:
-        """Where each public path goes. Everything but health asks for a token in its own surface."""
-        target = request.target
-        if target.startswith(MCP_PATHS):
-            return self.mcp.handle(request)
-        if target.startswith(REST_PATHS):
-            return self.rest.handle(request)
-        path = request.path
-        if path == "/health":
-            return self.health.health()
-        if path == "/ready":
-            return self.health.ready()
-        if path == "/status":
-            return self._status(request)
-        if path == TYPESCRIPT_PATH:
-            return self.typescript.handle(request)
-        return refusal(404, "INVALID_ARGS", "There is nothing here. MCP is at /mcp, tools are at /api/tools")
-
-    def _status(self, request: Request) -> Response:
-        try:
-            return self.health.status(self.door.enter(request))
-        except GatewayError as error:
-            return error_response(error)
 
     async def _handle_socket(self, request: Request) -> Response | StreamResponse:
         """The admin socket: its folder and mode let only this user in, and the peer's uid says who it is."""
