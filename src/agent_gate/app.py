@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,10 @@ from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.clients.model import Gateway as ToConnect
+from agent_gate.config.configuration import Configuration
 from agent_gate.config.decode import Reading
-from agent_gate.config.load import Loaded, load
-from agent_gate.config.options import Options, with_options
+from agent_gate.config.load import Loaded
+from agent_gate.config.options import Options
 from agent_gate.config.permissions import read_permissions
 from agent_gate.config.settings import AgentSettings, Settings
 from agent_gate.config.variables import Variables
@@ -81,19 +81,6 @@ from agent_gate.surfaces.websocket.undelivered import Undelivered
 log = logging.getLogger("agent_gate.app")
 OPERATOR = "operator"
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
-AT_START = (
-    "gateway.id",
-    "gateway.host",
-    "gateway.port",
-    "admin",
-    "storage",
-    "results.retention_days",
-    "limits.hold",
-    "limits.max_request_bytes",
-    "limits.max_connections",
-    "telemetry",
-    "log",
-)
 
 
 def policy_of(loaded: Loaded) -> Policy:
@@ -121,30 +108,23 @@ def credentials(settings: Settings, folder: Path) -> list[Credential]:
     ]
 
 
-def same_file(one: Path, other: Path) -> bool:
-    """Whether both are one file; a file that was taken away since it was read is none."""
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
-
-
 class Gateway:
     """One running gateway. `start` brings everything up in order, `stop` takes it down in the opposite one."""
 
     def __init__(self, options: Options) -> None:
-        self.options = options
-        self.loaded = load(options.config, options.permissions)
-        self.settings = self.started = with_options(self.loaded.settings, options)
+        self.configuration = Configuration(options)
         self.folder = self.settings.storage.path.absolute().parent
         self.clock = SystemClock()
-        self.redactor = Redactor(self.loaded.secrets)
+        self.redactor = Redactor(self.configuration.loaded.secrets)
         self.metrics = Metrics()
         self._tasks: list[asyncio.Task[None]] = []
-        self._reload_fault = ""
-        self._tried: tuple[Path, ...] = ()
         self._reloading = asyncio.Lock()
         self.exporter: Any = None
+
+    @property
+    def settings(self) -> Settings:
+        """What counts now."""
+        return self.configuration.settings
 
     async def start(self) -> None:
         settings = self.settings
@@ -154,7 +134,7 @@ class Gateway:
         self.sealer = Sealer(self.store, self.audit_key, clock=self.clock, heads=self.heads)
         await self.sealer.__aenter__()
         self.pool = Pool()
-        self.listeners = Listeners(settings, self.folder, insecure=self.options.insecure)
+        self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
         self.shelf = Shelf()
         self.pins = Pins(self.store)
         await self.pins.load()
@@ -162,7 +142,7 @@ class Gateway:
         self.inbox = Inbox(self.store, self.clock)
         self.grants = Grants(self.store, self.clock, self._still_answers)
         await self.grants.load()
-        self.policy = policy_of(self.loaded)
+        self.policy = policy_of(self.configuration.loaded)
         self.keys = Keys(self.store, self.clock)
         await self.keys.load()
         self.tokens = Tokens(self._credentials(settings))
@@ -351,7 +331,7 @@ class Gateway:
                 audit_key=self.audit_key,
                 heads=self.heads,
                 policy=lambda: self.policy,
-                permissions=self._permissions,
+                permissions=self.configuration.permissions,
                 parse_policy=parse_policy,
                 callers=self.tokens.callers,
                 refresh_agents=self._refresh_agents,
@@ -437,11 +417,6 @@ class Gateway:
     def _spawn(self, work: Any) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
-    def warnings(self) -> list[str]:
-        """What the configuration says that may not be meant, and what of it does not count yet."""
-        changed = (key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started))
-        return [*self.loaded.warnings, *(f"{key} was changed; it counts after a restart" for key in changed)]
-
     async def _handle_socket(self, request: Request) -> Response | StreamResponse:
         """The admin socket: its folder and mode let only this user in, and the peer's uid says who it is."""
         if request.uid not in (0, os.geteuid()) and not self._person(request.uid):
@@ -467,13 +442,6 @@ class Gateway:
     def _logins_of_people(self) -> dict[str, str]:
         return {person.login: person.name for person in self.settings.people.values() if person.login}
 
-    def _permissions(self) -> Path | None:
-        """The file that the rules came from."""
-        wanted = self.options.permissions or self.settings.permissions
-        if wanted is None and self.options.config is not None:
-            wanted = self.options.config.parent / "permissions.yaml"
-        return next((file for file in self.loaded.files if wanted and same_file(file, wanted)), None)
-
     def _to_connect(self) -> ToConnect:
         return ToConnect(url=self.listeners.url(), fingerprint=self.listeners.fingerprint)
 
@@ -490,7 +458,7 @@ class Gateway:
         return {
             "url": self.listeners.url(),
             "admin": self.listeners.page_url(),
-            "socket": str(self.started.admin.socket),
+            "socket": str(self.configuration.started.admin.socket),
             "pid": os.getpid(),
             "fingerprint": self.listeners.fingerprint,
         }
@@ -508,16 +476,9 @@ class Gateway:
             "pending_approvals": len(self.inbox.open()),
             "running_calls": len(self.calls.running()),
             "store_fault": self.store.fault,
-            "reload_fault": self._reload_fault or None,
-            "warnings": self.warnings(),
+            "reload_fault": self.configuration.fault,
+            "warnings": self.configuration.warnings(),
         }
-
-    @property
-    def watched(self) -> tuple[Path, ...]:
-        """The files whose change is a reason to reload: those in use, and those of a reload that failed."""
-        tls = self.settings.gateway.tls
-        certificate = (file for file in (tls.cert, tls.key) if file is not None)
-        return (*self.loaded.watched, *self._tried, *certificate)
 
     async def reload(self) -> list[str]:
         """Read the files again and take them over whole, or keep what runs and say why; one at a time."""
@@ -525,25 +486,15 @@ class Gateway:
             return await self._reload()
 
     async def _reload(self) -> list[str]:
-        tried: tuple[Path, ...] = ()
-        try:
-            loaded = load(self.options.config, self.options.permissions)
-            tried = loaded.watched
-            settings = with_options(loaded.settings, self.options)
+        before = self.settings
+        with self.configuration.trial() as loaded:
+            settings = loaded.settings
             wanted = plans(settings, self.toolbox(settings))
             self.supervisor.check_fit(wanted)
             places = self._places(settings)
             policy, agents = policy_of(loaded), self._credentials(settings)
             self.listeners.take_over(settings)
-        except ConfigError as error:
-            self._reload_fault, self._tried = error.message, error.files or tried
-            log.error(
-                "The new configuration is not used; the old one keeps serving", extra={"why": error.message}
-            )
-            raise
-        before, now = self.settings, settings
-        changed = (before.channels, before.people) != (now.channels, now.people)
-        self.loaded, self.settings, self._reload_fault, self._tried = loaded, settings, "", ()
+        changed = (before.channels, before.people) != (settings.channels, settings.people)
         self.redactor.learn(loaded.secrets)
         self.policy = self.decide.policy = policy
         self.view.hides = self.policy.hides
@@ -557,7 +508,7 @@ class Gateway:
             await self.dispatcher.stop()
             await self.dispatcher.start(places)
         log.info("The configuration was reloaded")
-        return self.warnings()
+        return self.configuration.warnings()
 
     async def stop(self) -> None:
         """Answer what is under way, all of it by one deadline, then close everything."""

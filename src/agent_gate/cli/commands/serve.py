@@ -40,7 +40,7 @@ async def watch_files(gateway: Gateway, seen: dict[Path, tuple[int, int]], chang
 
 def stamps(gateway: Gateway) -> dict[Path, tuple[int, int]]:
     found = {}
-    for path in gateway.watched:
+    for path in gateway.configuration.watched:
         with contextlib.suppress(OSError):
             info = path.stat()
             found[path] = (info.st_mtime_ns, info.st_size)
@@ -106,7 +106,7 @@ async def run(
     gateway = Gateway(options)
     seen = stamps(gateway)
     configure(os.environ.get("LOG_LEVEL", gateway.settings.log.level), gateway.redactor)
-    for warning in gateway.loaded.warnings:
+    for warning in gateway.configuration.loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     await gateway.start()
     try:

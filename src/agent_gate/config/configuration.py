@@ -1,0 +1,90 @@
+"""The configuration of a running gateway: as it was at the start, as it counts now, and what of it was refused."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+
+from agent_gate.config.load import Loaded, load
+from agent_gate.config.options import Options, with_options
+from agent_gate.config.settings import Settings
+from agent_gate.errors import ConfigError
+
+log = logging.getLogger("agent_gate.app")
+AT_START = (
+    "gateway.id",
+    "gateway.host",
+    "gateway.port",
+    "admin",
+    "storage",
+    "results.retention_days",
+    "limits.hold",
+    "limits.max_request_bytes",
+    "limits.max_connections",
+    "telemetry",
+    "log",
+)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether both are one file; a file that was taken away since it was read is none."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+class Configuration:
+    """What the files and the command line say together; options win over settings."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.loaded = self._read()
+        self.started = self.settings
+        self.fault: str | None = None
+        self._refused: tuple[Path, ...] = ()
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
+
+    def _read(self) -> Loaded:
+        loaded = load(self.options.config, self.options.permissions)
+        return replace(loaded, settings=with_options(loaded.settings, self.options))
+
+    @contextmanager
+    def trial(self) -> Iterator[Loaded]:
+        """What the files say now. It counts once the body has found it good; why it does not is kept and logged."""
+        files: tuple[Path, ...] = ()
+        try:
+            loaded = self._read()
+            files = loaded.watched
+            yield loaded
+        except ConfigError as error:
+            self.fault, self._refused = error.message, error.files or files
+            log.error(
+                "The new configuration is not used; the old one keeps serving", extra={"why": error.message}
+            )
+            raise
+        self.loaded, self.fault, self._refused = loaded, None, ()
+
+    @property
+    def watched(self) -> tuple[Path, ...]:
+        """The files whose change is a reason to reload: those in use, and those of a trial that failed."""
+        tls = self.settings.gateway.tls
+        certificate = (file for file in (tls.cert, tls.key) if file is not None)
+        return (*self.loaded.watched, *self._refused, *certificate)
+
+    def permissions(self) -> Path | None:
+        """The file that the rules came from."""
+        wanted = self.options.permissions or self.settings.permissions
+        if wanted is None and self.options.config is not None:
+            wanted = self.options.config.parent / "permissions.yaml"
+        return next((file for file in self.loaded.files if wanted and same_file(file, wanted)), None)
+
+    def warnings(self) -> list[str]:
+        """What the files say that may not be meant, and what of it does not count yet."""
+        changed = (key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started))
+        return [*self.loaded.warnings, *(f"{key} was changed; it counts after a restart" for key in changed)]
