@@ -15,7 +15,7 @@ from agent_gate.access.view import View
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.dispatcher import Dispatcher, Place
-from agent_gate.approval.channels.make import channel_people, link_people, make_places
+from agent_gate.approval.channels.make import link_people, make_places
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Heads, Sealer, ensure_key
@@ -47,7 +47,6 @@ from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
 from agent_gate.errors import ConfigError
-from agent_gate.net.http import Request, Response, StreamResponse, refusal
 from agent_gate.net.pool import Pool
 from agent_gate.observe.metrics import Gauge, Metrics, Tally
 from agent_gate.observe.redact import Redactor
@@ -59,6 +58,7 @@ from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
+from agent_gate.surfaces.admin.admin import OPERATOR
 from agent_gate.surfaces.admin.agents import caller_of as made_caller
 from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import Admin, AdminApi
@@ -67,6 +67,8 @@ from agent_gate.surfaces.admin.listener import AdminListener
 from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.page import Page, folder
 from agent_gate.surfaces.admin.passphrase import Passphrases
+from agent_gate.surfaces.admin.people import People
+from agent_gate.surfaces.admin.socket import AdminSocket
 from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.listeners import Listeners
 from agent_gate.surfaces.mcp import McpSurface
@@ -79,7 +81,6 @@ from agent_gate.surfaces.websocket.surface import WebSocketSurface
 from agent_gate.surfaces.websocket.undelivered import Undelivered
 
 log = logging.getLogger("agent_gate.app")
-OPERATOR = "operator"
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
 
 
@@ -113,6 +114,7 @@ class Gateway:
 
     def __init__(self, options: Options) -> None:
         self.configuration = Configuration(options)
+        self.people = People(self.configuration)
         self.folder = self.settings.storage.path.absolute().parent
         self.clock = SystemClock()
         self.redactor = Redactor(self.configuration.loaded.secrets)
@@ -140,7 +142,7 @@ class Gateway:
         await self.pins.load()
         self.supervisor = Supervisor(self.shelf, self.clock, self.pins, self.redactor.text)
         self.inbox = Inbox(self.store, self.clock)
-        self.grants = Grants(self.store, self.clock, self._still_answers)
+        self.grants = Grants(self.store, self.clock, self.people.answers)
         await self.grants.load()
         self.policy = policy_of(self.configuration.loaded)
         self.keys = Keys(self.store, self.clock)
@@ -166,7 +168,7 @@ class Gateway:
         self._spawn(self.sweeper.run())
         try:
             await self.listeners.start(
-                self.paths.handle, self.websocket.upgrade, self.operators.handle, self._handle_socket
+                self.paths.handle, self.websocket.upgrade, self.operators.handle, self.socket.handle
             )
         except Exception:
             await self._give_up()
@@ -310,8 +312,8 @@ class Gateway:
         self._make_operators_side()
 
     def _make_operators_side(self) -> None:
-        self.logins = Logins(self.keys, self.clock, self._is_person)
-        self.passphrases = Passphrases(self.clock, self._passphrase)
+        self.logins = Logins(self.keys, self.clock, self.people.known)
+        self.passphrases = Passphrases(self.clock, self.people.passphrase)
         self.trends = Trends(self.metrics, self.clock)
         self.sweeper.every(EVERY, self.trends.sample)
         self.sweeper.every(3600.0, self.keys.purge)
@@ -335,7 +337,7 @@ class Gateway:
                 parse_policy=parse_policy,
                 callers=self.tokens.callers,
                 refresh_agents=self._refresh_agents,
-                logins_of_people=self._logins_of_people,
+                logins_of_people=self.people.logins,
                 reload=self.reload,
                 status=self.status,
                 page_url=self.listeners.page_url,
@@ -352,6 +354,7 @@ class Gateway:
             answer=self.calls.answer,
             check_passphrase=self.passphrases.check,
         )
+        self.socket = AdminSocket(self.admin, self.people)
         self.operators = AdminListener(self.admin, self.logins, Page(folder()), answers)
 
     async def _meta_tool(self, name: str, call: Call) -> bytes:
@@ -417,37 +420,8 @@ class Gateway:
     def _spawn(self, work: Any) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
-    async def _handle_socket(self, request: Request) -> Response | StreamResponse:
-        """The admin socket: its folder and mode let only this user in, and the peer's uid says who it is."""
-        if request.uid not in (0, os.geteuid()) and not self._person(request.uid):
-            return refusal(403, "FORBIDDEN", "Only the gateway's own user may use the admin socket")
-        return await self.admin.handle(request, self._person(request.uid) or OPERATOR, "terminal")
-
-    def _person(self, uid: int | None) -> str | None:
-        return next(
-            (
-                person.name
-                for person in self.settings.people.values()
-                if person.uid is not None and person.uid == uid
-            ),
-            None,
-        )
-
-    def _is_person(self, name: str) -> bool:
-        return name == OPERATOR or name in self.settings.people
-
-    def _still_answers(self, name: str) -> bool:
-        return self._is_person(name) or name in channel_people(self.settings.channels)
-
-    def _logins_of_people(self) -> dict[str, str]:
-        return {person.login: person.name for person in self.settings.people.values() if person.login}
-
     def _to_connect(self) -> ToConnect:
         return ToConnect(url=self.listeners.url(), fingerprint=self.listeners.fingerprint)
-
-    def _passphrase(self, person: str) -> str | None:
-        named = self.settings.people.get(person)
-        return (named.passphrase if named else None) or self.settings.approvers.passphrase
 
     def login_url(self) -> str:
         """A fresh one-time link to the operator's page."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from agent_gate.app import OPERATOR
 from agent_gate.cli.offline import look_at, supposed_tool, unlisted
 from agent_gate.cli.output import print_json
 from agent_gate.config.load import Loaded
@@ -17,6 +16,7 @@ from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy
 from agent_gate.policy.lint import bare, lint
+from agent_gate.surfaces.admin.people import OPERATOR
 
 INVALID = ConfigError.exit
 
