@@ -33,13 +33,8 @@ from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.config.configuration import Configuration
-from agent_gate.config.decode import Reading
-from agent_gate.config.load import Loaded
 from agent_gate.config.options import Options
-from agent_gate.config.permissions import read_permissions
 from agent_gate.config.settings import AgentSettings, Settings
-from agent_gate.config.variables import Variables
-from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.core.call import Call, Case, Mode, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
@@ -51,7 +46,7 @@ from agent_gate.net.pool import Pool
 from agent_gate.observe.metrics import Gauge, Metrics, Tally
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
-from agent_gate.policy import Policy
+from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.pins import Pins
@@ -82,17 +77,6 @@ from agent_gate.surfaces.websocket.undelivered import Undelivered
 
 log = logging.getLogger("agent_gate.app")
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
-
-
-def policy_of(loaded: Loaded) -> Policy:
-    return Policy((rule.rule() for rule in loaded.rules), (rule.rule() for rule in loaded.defaults))
-
-
-def parse_policy(text: str, name: str) -> Policy:
-    """The rules in a text, as if it were the permissions file."""
-    reading = Reading(Variables(os.environ))
-    found = read_permissions(reading.variables.fill(parse_yaml(text, name)), reading)
-    return Policy((rule.rule() for rule in found.rules), (rule.rule() for rule in found.defaults))
 
 
 def credentials(settings: Settings, folder: Path) -> list[Credential]:
@@ -334,7 +318,6 @@ class Gateway:
                 heads=self.heads,
                 policy=lambda: self.policy,
                 permissions=self.configuration.permissions,
-                parse_policy=parse_policy,
                 callers=self.tokens.callers,
                 refresh_agents=self._refresh_agents,
                 logins_of_people=self.people.logins,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from agent_gate.app import policy_of
 from agent_gate.config.definition import to_definition
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.servers import ServerSettings
@@ -12,6 +11,7 @@ from agent_gate.core.ids import fold_namespace
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.policy import Policy
 from agent_gate.policy.lint import Unlisted
+from agent_gate.policy.written import policy_of
 from agent_gate.sources.mcp.listing import traits_of
 
 

@@ -52,7 +52,6 @@ class Admin:
     heads: Heads
     policy: Callable[[], Policy]
     permissions: Callable[[], Path | None]
-    parse_policy: Callable[[str, str], Policy]
     callers: Callable[[], Sequence[Caller]]
     refresh_agents: Callable[[], None]
     logins_of_people: Callable[[], Mapping[str, str]]

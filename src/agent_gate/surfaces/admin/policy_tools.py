@@ -9,12 +9,14 @@ from typing import Any
 
 from agent_gate.audit import Filters, search
 from agent_gate.config.edit import Edit, append_rule, save
+from agent_gate.config.permissions import parse_permissions
 from agent_gate.config.yamlfile import read_text
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
 from agent_gate.net.http import json_response
 from agent_gate.policy.simulate import recorded, simulate
 from agent_gate.policy.suggest import past_questions, rule_from, suggest
+from agent_gate.policy.written import policy_of
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, Ask, Reply, Route
 
@@ -90,7 +92,7 @@ class PolicyTools:
         if not isinstance(text, str) or not isinstance(since, int | float):
             raise InvalidArgs('Send {"text": the rules as YAML, "since": a time in seconds}')
         try:
-            policy = self._admin.parse_policy(text, name)
+            policy = policy_of(parse_permissions(text, name))
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
         decided = [call for row in await self._rows(since) if (call := recorded(row)) is not None]
@@ -133,7 +135,7 @@ class PolicyTools:
         """The file with the rule in it, which must still be a file of rules."""
         try:
             edit = append_rule(path, rule)
-            self._admin.parse_policy(edit.text, str(path))
+            policy_of(parse_permissions(edit.text, str(path)))
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
         return edit
