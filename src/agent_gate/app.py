@@ -4,13 +4,12 @@ import asyncio
 import logging
 import os
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from agent_gate import __version__
 from agent_gate.access.door import Door
 from agent_gate.access.quota import LOOKS, Quota
-from agent_gate.access.tokens import Credential, Tokens, digest, ensure_token
+from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.access.view import View
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.desk import Desk
@@ -34,7 +33,7 @@ from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
-from agent_gate.config.settings import AgentSettings, Settings
+from agent_gate.config.settings import Settings
 from agent_gate.core.call import Call, Case, Mode, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
@@ -54,9 +53,9 @@ from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
 from agent_gate.surfaces.admin.admin import OPERATOR
-from agent_gate.surfaces.admin.agents import caller_of as made_caller
 from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import Admin, AdminApi
+from agent_gate.surfaces.admin.credentials import credentials
 from agent_gate.surfaces.admin.keys import Keys
 from agent_gate.surfaces.admin.listener import AdminListener
 from agent_gate.surfaces.admin.login import Logins
@@ -77,20 +76,6 @@ from agent_gate.surfaces.websocket.undelivered import Undelivered
 
 log = logging.getLogger("agent_gate.app")
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
-
-
-def credentials(settings: Settings, folder: Path) -> list[Credential]:
-    """The agents of the files; where they name none, one whose token is made once and kept beside the store."""
-    agents = list(settings.agents.values())
-    if not agents:
-        token = ensure_token(folder / "agent.token")
-        agents = [AgentSettings(token=token, rate_limit=settings.rate_limit)]
-    return [
-        Credential(
-            bytes.fromhex(agent.token_hash) if agent.token_hash else digest(agent.token), agent.caller()
-        )
-        for agent in agents
-    ]
 
 
 class Gateway:
@@ -131,7 +116,7 @@ class Gateway:
         self.policy = policy_of(self.configuration.loaded)
         self.keys = Keys(self.store, self.clock)
         await self.keys.load()
-        self.tokens = Tokens(self._credentials(settings))
+        self.tokens = Tokens(credentials(settings, self.folder, self.keys))
         self.door = Door(self.tokens, self.clock)
         self.view = View(self.shelf, self.policy.hides)
         self.sweeper = Sweeper(self.clock)
@@ -243,15 +228,8 @@ class Gateway:
         )
         return make_places(settings.channels, settings.people, desk, self.listeners.page_url)
 
-    def _credentials(self, settings: Settings) -> list[Credential]:
-        """The agents of the files, and those made by people; the files win where both name one."""
-        configured = credentials(settings, self.folder)
-        names = {credential.caller.name for credential in configured}
-        made = [Credential(key.digest, made_caller(key)) for key in self.keys.list("agent")]
-        return [*configured, *(credential for credential in made if credential.caller.name not in names)]
-
     def _refresh_agents(self) -> None:
-        self._admit_agents(self._credentials(self.settings))
+        self._admit_agents(credentials(self.settings, self.folder, self.keys))
 
     def _admit_agents(self, agents: list[Credential]) -> None:
         """Let these in and nobody else; what was kept for those who are gone is forgotten."""
@@ -449,7 +427,7 @@ class Gateway:
             wanted = plans(settings, self.toolbox(settings))
             self.supervisor.check_fit(wanted)
             places = self._places(settings)
-            policy, agents = policy_of(loaded), self._credentials(settings)
+            policy, agents = policy_of(loaded), credentials(settings, self.folder, self.keys)
             self.listeners.take_over(settings)
         changed = (before.channels, before.people) != (settings.channels, settings.people)
         self.redactor.learn(loaded.secrets)
