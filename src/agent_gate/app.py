@@ -42,7 +42,8 @@ from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
 from agent_gate.errors import ConfigError
 from agent_gate.net.pool import Pool
-from agent_gate.observe.metrics import Gauge, Metrics, Tally
+from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.readings import read_heads, read_questions, read_sources
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
 from agent_gate.policy.written import policy_of
@@ -131,7 +132,9 @@ class Gateway:
         )
         places = self._places(settings)
         self._make_surfaces()
-        self._measure()
+        read_heads(self.metrics, lambda: self.listeners.public.known, self.pool)
+        read_sources(self.metrics, self.supervisor)
+        read_questions(self.metrics, self.inbox.open)
         await self.supervisor.start(plans(settings, self.toolbox(settings)))
         await recover(self.calls, self.store, self.inbox, self.clock)
         self._spawn(self.sweeper.run())
@@ -344,39 +347,6 @@ class Gateway:
         return StoreSettings(
             type=storage.type, path=storage.path, url=storage.url, chain=self.settings.gateway.id
         )
-
-    def _measure(self) -> None:
-        def waiting() -> dict[tuple[str, ...], float]:
-            return {(): len(self.inbox.open())}
-
-        def up() -> dict[tuple[str, ...], float]:
-            return {(state.key,): float(state.status == "ready") for state in self.supervisor.states()}
-
-        def restarts() -> dict[tuple[str, ...], float]:
-            return {(key,): float(count) for key, count in self.supervisor.restarts().items()}
-
-        def heads() -> dict[tuple[str, ...], float]:
-            listener, pool = self.listeners.public.known, self.pool
-            return {
-                ("requests", "repeated"): listener.repeated,
-                ("requests", "parsed"): listener.parsed,
-                ("replies", "repeated"): pool.repeated,
-                ("replies", "parsed"): pool.parsed,
-            }
-
-        self.metrics.add(
-            Tally(
-                "agent_gate_http_heads_total",
-                "Requests of agents and replies of sources, by whether their head had to be parsed.",
-                heads,
-                ("of", "path"),
-            )
-        )
-        self.metrics.add(
-            Tally("agent_gate_source_restarts_total", "Reconnections by source.", restarts, ("source",))
-        )
-        self.metrics.add(Gauge("agent_gate_approvals_pending", "Questions that wait for a person.", waiting))
-        self.metrics.add(Gauge("agent_gate_source_up", "Whether a source is connected.", up, ("source",)))
 
     def _spawn(self, work: Any) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
