@@ -34,18 +34,18 @@ from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
-from agent_gate.core.call import Call, Case, Mode, State
+from agent_gate.core.call import Call, Case, Mode
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
 from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
-from agent_gate.errors import ConfigError
 from agent_gate.net.pool import Pool
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.readings import read_heads, read_questions, read_sources
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
+from agent_gate.observe.tracing import tracer_to
 from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.sources.mcp import McpSource
@@ -91,7 +91,7 @@ class Gateway:
         self.metrics = Metrics()
         self._tasks: list[asyncio.Task[None]] = []
         self._reloading = asyncio.Lock()
-        self.exporter: Any = None
+        self.tracer: Tracer | None = None
 
     @property
     def settings(self) -> Settings:
@@ -162,8 +162,10 @@ class Gateway:
             shape(self.shaper, metrics),
             Settle(store, clock, self.ahead, metrics, self.redactor),
         ]
-        tracer = self._make_tracer()
+        endpoint, gateway = self.settings.telemetry.otlp_endpoint, self.settings.gateway.id
+        tracer = self.tracer = tracer_to(endpoint, gateway, self.redactor)
         if tracer is not None:
+            self.inbox.subscribe(tracer.answered)
             refusals.tracer = tracer
             perform.append(traced(tracer, clock))
         calls = Calls(
@@ -184,20 +186,6 @@ class Gateway:
         self.sweeper.every(3600.0, self.artifacts.sweep)
         self.sweeper.every(3600.0, self.dispatcher.purge)
         return calls
-
-    def _make_tracer(self) -> Tracer | None:
-        """Where spans go; nowhere, and nothing is even imported, unless an endpoint is configured."""
-        endpoint = self.settings.telemetry.otlp_endpoint
-        if endpoint is None:
-            return None
-        try:
-            from agent_gate.observe.otlp import Exporter
-        except ImportError:
-            raise ConfigError("telemetry.otlp_endpoint needs more: pip install 'agent-gate[otel]'") from None
-        self.exporter = Exporter(endpoint, self.settings.gateway.id, self.redactor)
-        tracer = Tracer(self.exporter.export)
-        self.inbox.subscribe(lambda a: tracer.answered(a) if a.state is not State.PENDING else None)
-        return tracer
 
     def _still_allowed(self, case: Case) -> bool:
         """Whether what a person approved may run: its agent still has access, and no deny rule came since."""
@@ -441,8 +429,8 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.supervisor.stop()
         await self.pool.aclose()
-        if self.exporter is not None:
-            await asyncio.to_thread(self.exporter.close)
+        if self.tracer is not None:
+            await asyncio.to_thread(self.tracer.close)
         self.ahead.catch_up()
         await self.refusals.flush()
         await self.sealer.__aexit__(None, None, None)

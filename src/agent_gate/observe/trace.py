@@ -111,16 +111,19 @@ def error_type(outcome: Outcome) -> str | None:
 
 
 class Tracer:
-    """Turns what happened to a call into spans and hands them on."""
+    """Turns what happened to a call into spans and hands them on; `close` sends those that are left."""
 
-    def __init__(self, export: Callable[[Span], None]) -> None:
-        self._export = export
+    def __init__(self, export: Callable[[Span], None], close: Callable[[], None] = lambda: None) -> None:
+        self._export, self.close = export, close
 
     def performed(self, case: Case, outcome: Outcome, marks: Mapping[str, float], ended: float) -> None:
         for span in performed(case, outcome, marks, ended):
             self._export(span)
 
     def answered(self, approval: Approval) -> None:
+        """Hear of an approval; one that still waits has no end to tell of."""
+        if approval.state is State.PENDING:
+            return
         for span in answered(approval):
             self._export(span)
 
