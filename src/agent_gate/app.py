@@ -6,7 +6,6 @@ import os
 from functools import partial
 from typing import Any
 
-from agent_gate import __version__
 from agent_gate.access.door import Door
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens
@@ -286,12 +285,12 @@ class Gateway:
                 audit_key=self.audit_key,
                 heads=self.heads,
                 policy=lambda: self.policy,
-                permissions=self.configuration.permissions,
+                configuration=self.configuration,
                 callers=self.tokens.callers,
                 refresh_agents=self._refresh_agents,
                 logins_of_people=self.people.logins,
                 reload=self.reload,
-                status=self.status,
+                announcement=self.announcement,
                 page_url=self.listeners.page_url,
                 to_connect=self._to_connect,
                 check_passphrase=self.passphrases.check,
@@ -354,23 +353,6 @@ class Gateway:
             "socket": str(self.configuration.started.admin.socket),
             "pid": os.getpid(),
             "fingerprint": self.listeners.fingerprint,
-        }
-
-    def status(self) -> dict[str, Any]:
-        return {
-            "version": __version__,
-            **self.announcement(),
-            "sources": [
-                {"key": s.key, "state": str(s.status), "reason": s.reason, "tools": s.tools}
-                for s in self.supervisor.states()
-            ],
-            "tools": len(self.shelf.catalog.tools),
-            "agents": [caller.name for caller in self.tokens.callers()],
-            "pending_approvals": len(self.inbox.open()),
-            "running_calls": len(self.calls.running()),
-            "store_fault": self.store.fault,
-            "reload_fault": self.configuration.fault,
-            "warnings": self.configuration.warnings(),
         }
 
     async def reload(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from agent_gate.access.view import View
@@ -10,6 +9,7 @@ from agent_gate.approval.grants import Grants
 from agent_gate.audit import Heads
 from agent_gate.calls import Calls
 from agent_gate.config.clients.model import Gateway as ToConnect
+from agent_gate.config.configuration import Configuration
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
@@ -50,13 +50,13 @@ class Admin:
     logins: Logins
     audit_key: bytes
     heads: Heads
+    configuration: Configuration
     policy: Callable[[], Policy]
-    permissions: Callable[[], Path | None]
     callers: Callable[[], Sequence[Caller]]
     refresh_agents: Callable[[], None]
     logins_of_people: Callable[[], Mapping[str, str]]
     reload: Callable[[], Awaitable[list[str]]]
-    status: Callable[[], dict[str, Any]]
+    announcement: Callable[[], dict[str, Any]]
     page_url: Callable[[], str | None]
     to_connect: Callable[[], ToConnect]
     check_passphrase: Callable[[str, str | None], bool]

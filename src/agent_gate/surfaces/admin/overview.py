@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from agent_gate import __version__
 from agent_gate.calls.perform import Performance
 from agent_gate.net.http import Response, json_response
 from agent_gate.surfaces.admin.admin import Admin
@@ -36,6 +37,24 @@ def running(performance: Performance) -> dict[str, Any]:
     }
 
 
+def status(admin: Admin) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        **admin.announcement(),
+        "sources": [
+            {"key": s.key, "state": str(s.status), "reason": s.reason, "tools": s.tools}
+            for s in admin.sources.states()
+        ],
+        "tools": len(admin.shelf.catalog.tools),
+        "agents": [caller.name for caller in admin.callers()],
+        "pending_approvals": len(admin.calls.inbox.open()),
+        "running_calls": len(admin.calls.running()),
+        "store_fault": admin.store.fault,
+        "reload_fault": admin.configuration.fault,
+        "warnings": admin.configuration.warnings(),
+    }
+
+
 class Overview:
     """The routes that concern the gateway as a whole."""
 
@@ -53,7 +72,7 @@ class Overview:
         ]
 
     async def _status(self, _ask: Ask) -> Reply:
-        return json_response(200, self._admin.status())
+        return json_response(200, status(self._admin))
 
     async def _me(self, ask: Ask) -> Reply:
         wants = not self._admin.check_passphrase(ask.person, None)
@@ -72,12 +91,12 @@ class Overview:
         return json_response(200, now)
 
     def _needs(self) -> Iterator[Need]:
-        status = self._admin.status()
-        if status["store_fault"]:
-            yield need("Calls are refused: the store cannot be written", status["store_fault"], "health")
-        if status["reload_fault"]:
-            reason = status["reload_fault"]
-            yield need("The new configuration is not used", reason, "policy", act=("Reload", "/api/reload"))
+        store, configuration = self._admin.store, self._admin.configuration
+        if store.fault:
+            yield need("Calls are refused: the store cannot be written", store.fault, "health")
+        if configuration.fault:
+            act = "Reload", "/api/reload"
+            yield need("The new configuration is not used", configuration.fault, "policy", act=act)
         for state in self._admin.sources.states():
             if state.status in TROUBLED:
                 path = f"/api/sources/{quote(state.key, safe='')}/connect"
@@ -87,7 +106,7 @@ class Overview:
             problem = f"{change.tool} of {change.source} is not what you accepted"
             held = "What you accepted is served until you accept what it is now."
             yield need(problem, held if change.held else "The new definition is served already.", "sources")
-        for warning in status["warnings"]:
+        for warning in configuration.warnings():
             yield need("The configuration has a warning", warning, "policy")
 
     async def _trends(self, _ask: Ask) -> Reply:

@@ -85,7 +85,7 @@ class PolicyRoutes:
         ]
 
     async def _file(self, _ask: Ask) -> Reply:
-        policy, path = self._admin.policy(), self._admin.permissions()
+        policy, path = self._admin.policy(), self._admin.configuration.permissions()
         catalog = self._admin.shelf.catalog
         found = lint(policy.rules, policy.defaults, (*catalog.tools, *catalog.reads.values()))
         faults: dict[str, list[str]] = {}

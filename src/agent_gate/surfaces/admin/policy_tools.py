@@ -124,7 +124,7 @@ class PolicyTools:
         return json_response(200, shown | {"applied": bool(body.get("apply"))})
 
     def _path(self) -> Path:
-        path = self._admin.permissions()
+        path = self._admin.configuration.permissions()
         if path is None:
             raise InvalidArgs(
                 "There is no permissions file to write to. Start the gateway with --permissions FILE"
