@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from functools import partial
 from typing import Any
 
@@ -29,7 +28,6 @@ from agent_gate.calls.recovery import recover
 from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
-from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
@@ -290,9 +288,7 @@ class Gateway:
                 refresh_agents=self._refresh_agents,
                 logins_of_people=self.people.logins,
                 reload=self.reload,
-                announcement=self.announcement,
-                page_url=self.listeners.page_url,
-                to_connect=self._to_connect,
+                listeners=self.listeners,
                 check_passphrase=self.passphrases.check,
             )
         )
@@ -338,22 +334,9 @@ class Gateway:
     def _spawn(self, work: Any) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
-    def _to_connect(self) -> ToConnect:
-        return ToConnect(url=self.listeners.url(), fingerprint=self.listeners.fingerprint)
-
     def login_url(self) -> str:
         """A fresh one-time link to the operator's page."""
         return f"{self.listeners.page_url()}/login#{self.logins.link(OPERATOR)}"
-
-    def announcement(self) -> dict[str, Any]:
-        """The one line `serve` prints once it is up."""
-        return {
-            "url": self.listeners.url(),
-            "admin": self.listeners.page_url(),
-            "socket": str(self.configuration.started.admin.socket),
-            "pid": os.getpid(),
-            "fingerprint": self.listeners.fingerprint,
-        }
 
     async def reload(self) -> list[str]:
         """Read the files again and take them over whole, or keep what runs and say why; one at a time."""

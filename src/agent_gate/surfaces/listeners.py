@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 from ssl import SSLContext
+from typing import Any
 
 from agent_gate.config.settings import AdminSettings, Settings
 from agent_gate.errors import ConfigError
@@ -108,6 +110,16 @@ class Listeners:
     @property
     def fingerprint(self) -> str | None:
         return self.certificate.fingerprint if self.certificate else None
+
+    def announcement(self) -> dict[str, Any]:
+        """The one line `serve` prints once they are up."""
+        return {
+            "url": self.url(),
+            "admin": self.page_url(),
+            "socket": str(self._at_start.admin.socket),
+            "pid": os.getpid(),
+            "fingerprint": self.fingerprint,
+        }
 
     async def drain(self, seconds: float) -> None:
         """Answer what is under way on the public listener for so long, then close them all."""

@@ -95,7 +95,7 @@ def announce(gateway: Gateway, out: TextIO) -> None:
             err=True,
         )
     click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
-    out.write(json.dumps(gateway.announcement()) + "\n")
+    out.write(json.dumps(gateway.listeners.announcement()) + "\n")
     out.flush()
 
 

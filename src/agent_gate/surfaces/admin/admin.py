@@ -8,7 +8,6 @@ from agent_gate.access.view import View
 from agent_gate.approval.grants import Grants
 from agent_gate.audit import Heads
 from agent_gate.calls import Calls
-from agent_gate.config.clients.model import Gateway as ToConnect
 from agent_gate.config.configuration import Configuration
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
@@ -20,6 +19,7 @@ from agent_gate.store.statement import Store
 from agent_gate.surfaces.admin.keys import Keys
 from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.trends import Trends
+from agent_gate.surfaces.listeners import Listeners
 
 OPERATOR = "operator"
 
@@ -51,14 +51,12 @@ class Admin:
     audit_key: bytes
     heads: Heads
     configuration: Configuration
+    listeners: Listeners
     policy: Callable[[], Policy]
     callers: Callable[[], Sequence[Caller]]
     refresh_agents: Callable[[], None]
     logins_of_people: Callable[[], Mapping[str, str]]
     reload: Callable[[], Awaitable[list[str]]]
-    announcement: Callable[[], dict[str, Any]]
-    page_url: Callable[[], str | None]
-    to_connect: Callable[[], ToConnect]
     check_passphrase: Callable[[str, str | None], bool]
 
     def caller(self, name: object) -> Caller:

@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from agent_gate.config.clients.model import Gateway
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.core.call import Caller, Mode
 from agent_gate.errors import Forbidden, InvalidArgs
@@ -155,14 +156,13 @@ class Agents:
         return person
 
     async def _link(self, ask: Ask) -> Reply:
-        person, page = self._standing_in(ask, ask.body().get("login")), self._admin.page_url()
-        if page is None:
-            raise InvalidArgs("The operator's page is not being served")
-        url = f"{page}/login#{self._admin.logins.link(person)}"
+        person = self._standing_in(ask, ask.body().get("login"))
+        url = f"{self._admin.listeners.page_url()}/login#{self._admin.logins.link(person)}"
         return json_response(201, {"url": url, "person": person, "seconds": LINK_SECONDS})
 
     async def _clients(self, _ask: Ask) -> Reply:
-        gateway = self._admin.to_connect()
+        listeners = self._admin.listeners
+        gateway = Gateway(url=listeners.url(), fingerprint=listeners.fingerprint)
         cards = [
             {
                 "name": client.name,

@@ -40,7 +40,7 @@ def running(performance: Performance) -> dict[str, Any]:
 def status(admin: Admin) -> dict[str, Any]:
     return {
         "version": __version__,
-        **admin.announcement(),
+        **admin.listeners.announcement(),
         "sources": [
             {"key": s.key, "state": str(s.status), "reason": s.reason, "tools": s.tools}
             for s in admin.sources.states()
