@@ -12,7 +12,7 @@ from agent_gate.access.view import View
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.dispatcher import Dispatcher, Place
-from agent_gate.approval.channels.make import link_people, make_places
+from agent_gate.approval.channels.make import make_places
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Heads, Sealer, ensure_key
@@ -50,17 +50,13 @@ from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
-from agent_gate.surfaces.admin.admin import OPERATOR
-from agent_gate.surfaces.admin.answers import Answers
-from agent_gate.surfaces.admin.api import Admin, AdminApi
+from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.credentials import credentials
 from agent_gate.surfaces.admin.keys import Keys
-from agent_gate.surfaces.admin.listener import AdminListener
 from agent_gate.surfaces.admin.login import Logins
-from agent_gate.surfaces.admin.page import Page, folder
 from agent_gate.surfaces.admin.passphrase import Passphrases
-from agent_gate.surfaces.admin.people import People
-from agent_gate.surfaces.admin.socket import AdminSocket
+from agent_gate.surfaces.admin.people import OPERATOR, People
+from agent_gate.surfaces.admin.surface import AdminSurface
 from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.listeners import Listeners
 from agent_gate.surfaces.mcp import McpSurface
@@ -137,7 +133,10 @@ class Gateway:
         self._spawn(self.sweeper.run())
         try:
             await self.listeners.start(
-                self.paths.handle, self.websocket.upgrade, self.operators.handle, self.socket.handle
+                self.paths.handle,
+                self.websocket.upgrade,
+                self.admin.listener.handle,
+                self.admin.socket.handle,
             )
         except Exception:
             await self._give_up()
@@ -259,50 +258,37 @@ class Gateway:
             hold=hold,
         )
         self.paths = Paths(self.mcp, self.rest, self.typescript, self.health, self.door)
-        self._make_operators_side()
+        self.admin = self._make_admin()
 
-    def _make_operators_side(self) -> None:
+    def _make_admin(self) -> AdminSurface:
         self.logins = Logins(self.keys, self.clock, self.people.known)
-        self.passphrases = Passphrases(self.clock, self.people.passphrase)
-        self.trends = Trends(self.metrics, self.clock)
-        self.sweeper.every(EVERY, self.trends.sample)
+        trends = Trends(self.metrics, self.clock)
+        self.sweeper.every(EVERY, trends.sample)
         self.sweeper.every(3600.0, self.keys.purge)
-        self.admin = AdminApi(
-            Admin(
-                calls=self.calls,
-                grants=self.grants,
-                store=self.store,
-                clock=self.clock,
-                shelf=self.shelf,
-                view=self.view,
-                sources=self.supervisor,
-                metrics=self.metrics,
-                trends=self.trends,
-                keys=self.keys,
-                logins=self.logins,
-                audit_key=self.audit_key,
-                heads=self.heads,
-                policy=lambda: self.policy,
-                configuration=self.configuration,
-                callers=self.tokens.callers,
-                refresh_agents=self._refresh_agents,
-                logins_of_people=self.people.logins,
-                reload=self.reload,
-                listeners=self.listeners,
-                check_passphrase=self.passphrases.check,
-            )
+        admin = Admin(
+            calls=self.calls,
+            grants=self.grants,
+            store=self.store,
+            clock=self.clock,
+            shelf=self.shelf,
+            view=self.view,
+            sources=self.supervisor,
+            metrics=self.metrics,
+            trends=trends,
+            keys=self.keys,
+            people=self.people,
+            logins=self.logins,
+            passphrases=Passphrases(self.clock, self.people.passphrase),
+            audit_key=self.audit_key,
+            heads=self.heads,
+            policy=lambda: self.policy,
+            configuration=self.configuration,
+            listeners=self.listeners,
+            callers=self.tokens.callers,
+            refresh_agents=self._refresh_agents,
+            reload=self.reload,
         )
-        answers = Answers(
-            self.buttons,
-            self.inbox,
-            self.clock,
-            self.metrics,
-            channels=lambda: link_people(self.settings.channels),
-            answer=self.calls.answer,
-            check_passphrase=self.passphrases.check,
-        )
-        self.socket = AdminSocket(self.admin, self.people)
-        self.operators = AdminListener(self.admin, self.logins, Page(folder()), answers)
+        return AdminSurface(admin, self.buttons)
 
     async def _meta_tool(self, name: str, call: Call) -> bytes:
         """A meta-tool over WebSocket; it waits for a person as long as it takes."""

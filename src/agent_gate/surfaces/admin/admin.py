@@ -1,6 +1,6 @@
 """`Admin`: everything the API works on, handed over by the composition root."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,10 +18,10 @@ from agent_gate.policy import Policy
 from agent_gate.store.statement import Store
 from agent_gate.surfaces.admin.keys import Keys
 from agent_gate.surfaces.admin.login import Logins
+from agent_gate.surfaces.admin.passphrase import Passphrases
+from agent_gate.surfaces.admin.people import OPERATOR, People
 from agent_gate.surfaces.admin.trends import Trends
 from agent_gate.surfaces.listeners import Listeners
-
-OPERATOR = "operator"
 
 
 class Operated(Protocol):
@@ -47,7 +47,9 @@ class Admin:
     metrics: Metrics
     trends: Trends
     keys: Keys
+    people: People
     logins: Logins
+    passphrases: Passphrases
     audit_key: bytes
     heads: Heads
     configuration: Configuration
@@ -55,9 +57,7 @@ class Admin:
     policy: Callable[[], Policy]
     callers: Callable[[], Sequence[Caller]]
     refresh_agents: Callable[[], None]
-    logins_of_people: Callable[[], Mapping[str, str]]
     reload: Callable[[], Awaitable[list[str]]]
-    check_passphrase: Callable[[str, str | None], bool]
 
     def caller(self, name: object) -> Caller:
         """The agent of that name, as it would call."""
@@ -70,7 +70,7 @@ class Admin:
         """The name of the person with that login; the operator has none to give."""
         if login in (None, "", OPERATOR):
             return OPERATOR
-        person = self.logins_of_people().get(str(login))
+        person = self.people.logins().get(str(login))
         if person is None:
             raise InvalidArgs(f"Nobody under `people:` has the login {str(login)[:64]}")
         return person

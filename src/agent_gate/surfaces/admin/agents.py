@@ -11,9 +11,10 @@ from agent_gate.core.call import Caller, Mode
 from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin import shown
-from agent_gate.surfaces.admin.admin import OPERATOR, Admin
+from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.keys import Key, checked_name
 from agent_gate.surfaces.admin.login import LINK_SECONDS
+from agent_gate.surfaces.admin.people import OPERATOR
 from agent_gate.surfaces.admin.routes import NUMBER, TEXT, TEXTS, Ask, Reply, Route
 
 log = logging.getLogger("agent_gate.admin")

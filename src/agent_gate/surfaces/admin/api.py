@@ -16,8 +16,6 @@ from agent_gate.surfaces.admin.routes import Ask, Reply, Route, Routes
 from agent_gate.surfaces.admin.sources import Sources
 from agent_gate.surfaces.admin.tools import Tools
 
-__all__ = ["Admin", "AdminApi"]
-
 PARTS = (Overview, Approvals, Live, Record, Tools, Economics, Sources, PolicyRoutes, PolicyTools, Agents)
 
 

@@ -84,7 +84,7 @@ class Approvals:
                 'Answer with {"verdict": "approve" or "deny", "lifetime": "once", "session", "hour" or "always"}'
             )
         passphrase = body.get("passphrase")
-        if not self._admin.check_passphrase(ask.person, passphrase if isinstance(passphrase, str) else None):
+        if not self._admin.passphrases.check(ask.person, passphrase if isinstance(passphrase, str) else None):
             raise Unauthorized("This gateway wants the approver's passphrase with every answer")
         reason = str(body.get("reason") or "")[:500]
         return Answer(

@@ -75,7 +75,7 @@ class Overview:
         return json_response(200, status(self._admin))
 
     async def _me(self, ask: Ask) -> Reply:
-        wants = not self._admin.check_passphrase(ask.person, None)
+        wants = not self._admin.passphrases.check(ask.person, None)
         return json_response(200, {"person": ask.person, "channel": ask.channel, "passphrase": wants})
 
     async def _reload(self, _ask: Ask) -> Reply:

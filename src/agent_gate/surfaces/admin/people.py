@@ -2,7 +2,8 @@
 
 from agent_gate.approval.channels.make import channel_people
 from agent_gate.config.configuration import Configuration
-from agent_gate.surfaces.admin.admin import OPERATOR
+
+OPERATOR = "operator"
 
 
 class People:

@@ -142,7 +142,7 @@ class PolicyTools:
 
     def _check(self, ask: Ask, body: Mapping[str, Json], edit: Edit) -> None:
         passphrase = body.get("passphrase")
-        if not self._admin.check_passphrase(ask.person, passphrase if isinstance(passphrase, str) else None):
+        if not self._admin.passphrases.check(ask.person, passphrase if isinstance(passphrase, str) else None):
             raise Unauthorized("This gateway wants the approver's passphrase before it changes rules")
         if body.get("digest") != digest(edit):
             raise InvalidArgs("The file or the rule is not what was shown. Look at the difference again")

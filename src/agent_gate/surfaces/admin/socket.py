@@ -3,9 +3,8 @@
 import os
 
 from agent_gate.net.http import Request, refusal
-from agent_gate.surfaces.admin.admin import OPERATOR
 from agent_gate.surfaces.admin.api import AdminApi
-from agent_gate.surfaces.admin.people import People
+from agent_gate.surfaces.admin.people import OPERATOR, People
 from agent_gate.surfaces.admin.routes import Reply
 
 

@@ -1,0 +1,28 @@
+"""The admin surface: one API, reached by people's browsers, by programs, and by operator commands on the socket."""
+
+from agent_gate.approval.channels.buttons import Buttons
+from agent_gate.approval.channels.make import link_people
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.answers import Answers
+from agent_gate.surfaces.admin.api import AdminApi
+from agent_gate.surfaces.admin.listener import AdminListener
+from agent_gate.surfaces.admin.page import Page, folder
+from agent_gate.surfaces.admin.socket import AdminSocket
+
+
+class AdminSurface:
+    """`listener` answers on TCP, `socket` on the admin socket."""
+
+    def __init__(self, admin: Admin, buttons: Buttons) -> None:
+        api = AdminApi(admin)
+        answers = Answers(
+            buttons,
+            admin.calls.inbox,
+            admin.clock,
+            admin.metrics,
+            channels=lambda: link_people(admin.configuration.settings.channels),
+            answer=admin.calls.answer,
+            check_passphrase=admin.passphrases.check,
+        )
+        self.listener = AdminListener(api, admin.logins, Page(folder()), answers)
+        self.socket = AdminSocket(api, admin.people)
