@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from functools import partial
 from typing import Any
 
 from agent_gate.access.door import Door
@@ -31,10 +30,9 @@ from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
-from agent_gate.core.call import Call, Case, Mode
+from agent_gate.core.call import Case, Mode
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
-from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
 from agent_gate.net.pool import Pool
@@ -65,6 +63,7 @@ from agent_gate.surfaces.paths import Paths
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
 from agent_gate.surfaces.typescript.surface import TypeScriptSurface
+from agent_gate.surfaces.websocket.meta_tools import meta_tools
 from agent_gate.surfaces.websocket.surface import WebSocketSurface
 from agent_gate.surfaces.websocket.undelivered import Undelivered
 
@@ -239,10 +238,7 @@ class Gateway:
             door=self.door,
             visible=self.view.tools,
             keep=Undelivered(self.store, self.shelf, self.clock).keep,
-            extra={
-                "browse": partial(self._meta_tool, "tool_browse"),
-                **{name: partial(self._meta_tool, name) for name in ARGUMENTS},
-            },
+            extra=meta_tools(self.meta),
         )
         hold = self.settings.limits.hold
         self.mcp = McpSurface(
@@ -289,12 +285,6 @@ class Gateway:
             reload=self.reload,
         )
         return AdminSurface(admin, self.buttons)
-
-    async def _meta_tool(self, name: str, call: Call) -> bytes:
-        """A meta-tool over WebSocket; it waits for a person as long as it takes."""
-        answer = await self.meta.answer(name, call.arguments, call, wait=None)
-        assert isinstance(answer, bytes)
-        return answer
 
     def _contexts(self) -> dict[str, ContextSource]:
         """The sources that have resources and prompts too."""
