@@ -92,23 +92,12 @@ class Gateway:
 
     async def start(self) -> None:
         settings = self.settings
-        self.store = await asyncio.to_thread(open_store, self._store_settings())
-        self.audit_key = ensure_key(self.folder / "audit.key")
-        self.heads = Heads(self.folder / "audit.head", self.audit_key)
-        self.sealer = Sealer(self.store, self.audit_key, clock=self.clock, heads=self.heads)
-        await self.sealer.__aenter__()
+        await self._load()
         self.pool = Pool()
         self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
         self.shelf = Shelf()
-        self.pins = Pins(self.store)
-        await self.pins.load()
         self.supervisor = Supervisor(self.shelf, self.clock, self.pins, self.redactor.text)
-        self.inbox = Inbox(self.store, self.clock)
-        self.grants = Grants(self.store, self.clock, self.people.answers)
-        await self.grants.load()
         self.policy = policy_of(self.configuration.loaded)
-        self.keys = Keys(self.store, self.clock)
-        await self.keys.load()
         self.tokens = Tokens(credentials(settings, self.folder, self.keys))
         self.door = Door(self.tokens, self.clock)
         self.view = View(self.shelf, self.policy.hides)
@@ -142,6 +131,23 @@ class Gateway:
             raise
         self.logins.cookie = f"agent_gate_{self.listeners.page.port}"
         await self.dispatcher.start(places)
+
+    async def _load(self) -> None:
+        """The store, and what of it is kept in memory."""
+        storage, gateway = self.settings.storage, self.settings.gateway
+        settings = StoreSettings(type=storage.type, path=storage.path, url=storage.url, chain=gateway.id)
+        self.store = await asyncio.to_thread(open_store, settings)
+        self.audit_key = ensure_key(self.folder / "audit.key")
+        self.heads = Heads(self.folder / "audit.head", self.audit_key)
+        self.sealer = Sealer(self.store, self.audit_key, clock=self.clock, heads=self.heads)
+        await self.sealer.__aenter__()
+        self.pins = Pins(self.store)
+        await self.pins.load()
+        self.inbox = Inbox(self.store, self.clock)
+        self.grants = Grants(self.store, self.clock, self.people.answers)
+        await self.grants.load()
+        self.keys = Keys(self.store, self.clock)
+        await self.keys.load()
 
     def _make_calls(self) -> Calls:
         """The two lists every call passes, joined by the record."""
@@ -299,12 +305,6 @@ class Gateway:
             memory=self.pins,
             clock=self.clock,
             max_bytes=settings.limits.max_result_bytes,
-        )
-
-    def _store_settings(self) -> StoreSettings:
-        storage = self.settings.storage
-        return StoreSettings(
-            type=storage.type, path=storage.path, url=storage.url, chain=self.settings.gateway.id
         )
 
     def _spawn(self, work: Any) -> None:
