@@ -14,6 +14,7 @@ from urllib.parse import quote
 import click
 
 from agent_gate.approval.render import visible_lines
+from agent_gate.cli.output import json_option, print_json
 from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
 
@@ -138,7 +139,7 @@ def configured_socket(config: Path) -> Path:
 
 def admin_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--admin-socket`, `--config` and `--json`, for every operator command."""
-    function = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)(function)
+    function = json_option(function)
     function = click.option("--config", type=click.Path(path_type=Path), help=CONFIG_HELP)(function)
     return click.option("--admin-socket", type=click.Path(path_type=Path), help=SOCKET_HELP)(function)
 
@@ -192,6 +193,11 @@ def reporting() -> Iterator[None]:
         sys.exit(error.exit)
     except BrokenPipeError:
         sys.exit(0)
+
+
+def tell(ctx: click.Context, found: Any, text: str, *, as_json: bool = False) -> None:
+    """What the gateway answered: as JSON where the command or its group was told so, else in words."""
+    print_json(found) if as_json or ctx.obj["json"] else click.echo(text)
 
 
 def admin_group(text: str, first: str = "list") -> click.Group:

@@ -12,6 +12,7 @@ import click
 
 from agent_gate.approval.render import visible
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 COLOURS = {
     "ready": "green",
     "completed": "green",
@@ -35,8 +36,13 @@ def paint(word: str) -> str:
     return click.style(word, fg=COLOURS[word]) if coloured() and word in COLOURS else word
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as they need to be; the last one is cut to the terminal's width, and says so."""
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]], nothing: str = "") -> str:
+    """Columns as wide as they need to be; the last one is cut to the terminal's width, and says so.
+
+    `nothing` is what to say instead where there are no rows.
+    """
+    if nothing and not rows:
+        return nothing
     cells = [[visible(str(cell)) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(headers), *cells]) for i in range(len(headers))]
     room = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 10_000

@@ -1,36 +1,38 @@
 """`agent-gate agents`: who may call, and the tokens that were made for them."""
 
+from typing import Any
+
 import click
 
-from agent_gate.cli.operator import admin_group, reporting, segment
-from agent_gate.cli.output import print_json, table
+from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.output import json_option, table
+
+
+def listing(agents: list[dict[str, Any]]) -> str:
+    rows = [
+        (
+            one["name"],
+            one["mode"],
+            "all" if one["namespaces"] is None else ", ".join(one["namespaces"]),
+            one["tools"],
+            "made here" if one["made_here"] else "configuration",
+        )
+        for one in agents
+    ]
+    return table(("name", "mode", "sees", "tools", "token"), rows, "There are no agents.")
+
 
 command = admin_group("See agents, make new ones, revoke those made here.")
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def list_command(ctx: click.Context, as_json: bool = False) -> None:
     """Every agent, what it sees and where its token is kept."""
     with reporting():
         found = ctx.obj["client"].get("/api/agents")
-        if as_json or ctx.obj["json"]:
-            print_json(found)
-            return
-        rows = [
-            (
-                one["name"],
-                one["mode"],
-                "all" if one["namespaces"] is None else ", ".join(one["namespaces"]),
-                one["tools"],
-                "made here" if one["made_here"] else "configuration",
-            )
-            for one in found
-        ]
-        click.echo(
-            table(("name", "mode", "sees", "tools", "token"), rows) if rows else "There are no agents."
-        )
+        tell(ctx, found, listing(found), as_json=as_json)
 
 
 @command.command("make")
@@ -43,7 +45,7 @@ def make_command(ctx: click.Context, name: str, mode: str, namespaces: tuple[str
     with reporting():
         wanted = {"name": name, "mode": mode, "namespaces": list(namespaces) or None}
         made = ctx.obj["client"].request("POST", "/api/agents", wanted)
-        print_json(made) if ctx.obj["json"] else click.echo(made["token"])
+        tell(ctx, made, made["token"])
 
 
 @command.command("revoke")
@@ -53,4 +55,4 @@ def revoke_command(ctx: click.Context, name: str) -> None:
     """Revoke the token of an agent made here; it is refused from now on."""
     with reporting():
         revoked = ctx.obj["client"].request("DELETE", f"/api/agents/{segment(name)}")
-        print_json(revoked) if ctx.obj["json"] else click.echo(f"Revoked {revoked['revoked']}.")
+        tell(ctx, revoked, f"Revoked {revoked['revoked']}.")

@@ -8,8 +8,16 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import card_of, lines, visible
-from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting, segment
-from agent_gate.cli.output import paint, print_json, span, table
+from agent_gate.cli.operator import (
+    AdminClient,
+    OperatorGroup,
+    admin_options,
+    client_of,
+    reporting,
+    segment,
+    tell,
+)
+from agent_gate.cli.output import json_option, paint, print_json, span, table
 from agent_gate.errors import InvalidArgs
 
 LIFETIMES = ("once", "session", "hour", "always")
@@ -27,7 +35,7 @@ def listing(found: list[dict[str, Any]]) -> str:
         )
         for a in found
     ]
-    return table(("id", "state", "agent", "left", "signature"), rows) if rows else "Nothing waits for you."
+    return table(("id", "state", "agent", "left", "signature"), rows, "Nothing waits for you.")
 
 
 def card(a: dict[str, Any]) -> str:
@@ -80,10 +88,7 @@ def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[s
         if ctx.obj["passphrase"]:
             body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
         resolved = client.request("POST", f"/api/approvals/{segment(chosen)}", body)
-        if ctx.obj["json"]:
-            print_json(resolved)
-        else:
-            click.echo(f"{resolved['state']}: {visible(resolved['signature'])}")
+        tell(ctx, resolved, f"{resolved['state']}: {visible(resolved['signature'])}")
 
 
 @click.group(cls=OperatorGroup, invoke_without_command=True)
@@ -110,24 +115,24 @@ def command(
 
 @command.command("list")
 @click.option("--all", "everything", is_flag=True, help="Past ones too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def list_command(ctx: click.Context, everything: bool = False, as_json: bool = False) -> None:
     """What is open now."""
     with reporting():
         found = ctx.obj["client"].get("/api/approvals" + ("?state=all" if everything else ""))
-        print_json(found) if as_json or ctx.obj["json"] else click.echo(listing(found))
+        tell(ctx, found, listing(found), as_json=as_json)
 
 
 @command.command("show")
 @click.argument("approval_id")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def show_command(ctx: click.Context, approval_id: str, as_json: bool) -> None:
     """One question, whole."""
     with reporting():
         found = ctx.obj["client"].get(f"/api/approvals/{segment(approval_id)}")
-        print_json(found) if as_json or ctx.obj["json"] else click.echo(card(found))
+        tell(ctx, found, card(found), as_json=as_json)
 
 
 @command.command("approve")

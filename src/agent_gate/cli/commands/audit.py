@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import admin_group, reporting, segment
-from agent_gate.cli.output import clock, paint, print_json, table
+from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.output import clock, json_option, paint, print_json, table
 
 
 def line(row: dict[str, Any]) -> tuple[object, ...]:
@@ -23,6 +23,12 @@ def line(row: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
+def whole(row: dict[str, Any]) -> str:
+    """A row and everything in it."""
+    head = f"{clock(row['at'])}  {paint(row['state'])}  (row {row['seq']} of {row['chain']})"
+    return "\n".join([head, *(f"    {name}: {visible(str(value))}" for name, value in row["body"].items())])
+
+
 command = admin_group("Read, verify and export the record.", "tail")
 
 
@@ -31,7 +37,7 @@ command = admin_group("Read, verify and export the record.", "tail")
 @click.option("--agent", help="Only this agent's calls.")
 @click.option("--state", help="Only rows with this state.")
 @click.option("--text", help="Only rows that hold this text.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def tail_command(
     ctx: click.Context,
@@ -46,35 +52,23 @@ def tail_command(
     query = "".join(f"&{name}={segment(value)}" for name, value in chosen.items() if value)
     with reporting():
         rows = ctx.obj["client"].get(f"/api/calls?limit={count}{query}")["rows"][::-1]
-        if as_json or ctx.obj["json"]:
-            print_json(rows)
-        else:
-            click.echo(
-                table(("time", "call", "agent", "state", "tool", "what"), [line(row) for row in rows])
-                if rows
-                else "The record is empty."
-            )
+        headers = ("time", "call", "agent", "state", "tool", "what")
+        tell(ctx, rows, table(headers, [line(row) for row in rows], "The record is empty."), as_json=as_json)
 
 
 @command.command("show")
 @click.argument("call_id")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def show_command(ctx: click.Context, call_id: str, as_json: bool) -> None:
     """Every row of one call (its id, or the last characters of it)."""
     with reporting():
         rows = ctx.obj["client"].get(f"/api/calls/{segment(call_id)}")
-        if as_json or ctx.obj["json"]:
-            print_json(rows)
-            return
-        for row in rows:
-            click.echo(f"{clock(row['at'])}  {paint(row['state'])}  (row {row['seq']} of {row['chain']})")
-            for name, value in row["body"].items():
-                click.echo(f"    {name}: {visible(str(value))}")
+        tell(ctx, rows, "\n".join(whole(row) for row in rows), as_json=as_json)
 
 
 @command.command("verify")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def verify_command(ctx: click.Context, as_json: bool) -> None:
     """Check that no row was changed, removed or reordered."""

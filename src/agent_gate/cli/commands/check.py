@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from agent_gate.cli.offline import look_at, supposed_tool, unlisted
-from agent_gate.cli.output import print_json
+from agent_gate.cli.output import json_option, print_json
 from agent_gate.config.load import Loaded
 from agent_gate.config.settings import TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
@@ -131,7 +131,7 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     type=click.Path(path_type=Path),
     help="Rules file, instead of the one the configuration names.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(config: Path, permissions: Path | None, as_json: bool) -> None:
     """Check configuration and rules; exit 8 on a fault."""
     findings, warnings = check(config, permissions)

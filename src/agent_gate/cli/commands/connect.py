@@ -18,7 +18,7 @@ from agent_gate.cli.importing import (
     where_here,
 )
 from agent_gate.cli.operator import DEFAULT_SOCKET, client_of, reporting
-from agent_gate.cli.output import print_json
+from agent_gate.cli.output import json_option, print_json
 from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
 from agent_gate.config.clients.model import Client, ClientFile, Gateway, Place
@@ -182,7 +182,7 @@ def where_the_token_is(program_: Client, told: Gateway, config: Path) -> str:
 @click.option("--ca", type=click.Path(path_type=Path), envvar="AGENT_GATE_CA", help="Certificate to trust.")
 @click.option("--fingerprint", help="The gateway's certificate, as sha256:HEX.")
 @click.option("--dry-run", is_flag=True, help="Print the new file and change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     client_name: str | None,
     url: str | None,

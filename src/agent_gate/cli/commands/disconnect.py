@@ -5,14 +5,14 @@ import click
 from agent_gate.cli.commands.connect import backups
 from agent_gate.cli.importing import this_place
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import print_json
+from agent_gate.cli.output import json_option, print_json
 from agent_gate.config.clients.backup import disconnect_file, require
 from agent_gate.config.clients.registry import CLIENTS
 
 
 @click.command()
 @click.argument("client_name", metavar="CLIENT", type=click.Choice(list(CLIENTS)))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(client_name: str, as_json: bool) -> None:
     """Put a client's file back as it was.
 

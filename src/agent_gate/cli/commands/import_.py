@@ -19,7 +19,7 @@ from agent_gate.cli.importing import (
     where_here,
 )
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import print_json, table
+from agent_gate.cli.output import json_option, print_json, table
 from agent_gate.config.clients.model import FoundServer
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.dotenv import known_variables
@@ -114,7 +114,7 @@ def report(plan: Import, env_file: Path, dry_run: bool) -> None:
 @click.option("--pick", "names", multiple=True, metavar="SERVER", help="Import this server; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="Import every server that is not here yet.")
 @click.option("--dry-run", is_flag=True, help="Show what would change and change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     clients: tuple[str, ...],
     config: Path,

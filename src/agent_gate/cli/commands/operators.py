@@ -1,25 +1,29 @@
 """`agent-gate operators`: tokens with which programs use the admin API."""
 
+from typing import Any
+
 import click
 
-from agent_gate.cli.operator import admin_group, reporting, segment
-from agent_gate.cli.output import ago, print_json, table
+from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.cli.output import ago, json_option, table
+
+
+def listing(tokens: list[dict[str, Any]]) -> str:
+    rows = [(one["name"], one["person"], ago(one["created_at"])) for one in tokens]
+    return table(("name", "answers as", "made"), rows, "There are no operator tokens.")
+
 
 command = admin_group("See, make and revoke the tokens of programs that operate this gateway.")
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def list_command(ctx: click.Context, as_json: bool = False) -> None:
     """Every operator token, by name."""
     with reporting():
         found = ctx.obj["client"].get("/api/operators")
-        if as_json or ctx.obj["json"]:
-            print_json(found)
-            return
-        rows = [(one["name"], one["person"], ago(one["created_at"])) for one in found]
-        click.echo(table(("name", "answers as", "made"), rows) if rows else "There are no operator tokens.")
+        tell(ctx, found, listing(found), as_json=as_json)
 
 
 @command.command("make")
@@ -30,7 +34,7 @@ def make_command(ctx: click.Context, name: str, login: str | None) -> None:
     """Make a token and print it; it is not shown again."""
     with reporting():
         made = ctx.obj["client"].request("POST", "/api/operators", {"name": name, "login": login})
-        print_json(made) if ctx.obj["json"] else click.echo(made["token"])
+        tell(ctx, made, made["token"])
 
 
 @command.command("revoke")
@@ -40,4 +44,4 @@ def revoke_command(ctx: click.Context, name: str) -> None:
     """Revoke a token; it is refused from now on."""
     with reporting():
         revoked = ctx.obj["client"].request("DELETE", f"/api/operators/{segment(name)}")
-        print_json(revoked) if ctx.obj["json"] else click.echo(f"Revoked {revoked['revoked']}.")
+        tell(ctx, revoked, f"Revoked {revoked['revoked']}.")

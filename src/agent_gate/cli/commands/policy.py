@@ -10,7 +10,7 @@ import click
 
 from agent_gate.approval.render import visible
 from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting
-from agent_gate.cli.output import paint, print_json
+from agent_gate.cli.output import json_option, paint, print_json
 from agent_gate.config.edit import flow
 from agent_gate.config.yamlfile import read_text
 from agent_gate.errors import InvalidArgs
@@ -47,7 +47,7 @@ def difference_lines(found: dict[str, Any]) -> list[str]:
 @command.command("simulate")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--last", default="7d", show_default=True, help="How far back: 30m, 12h, 7d, 2w.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def simulate_command(ctx: click.Context, file: Path, last: str, as_json: bool) -> None:
     """What would differ if the calls of the past met the rules in FILE. Exit code 1 when something would."""
@@ -70,7 +70,7 @@ def simulate_command(ctx: click.Context, file: Path, last: str, as_json: bool) -
 
 @command.command("suggest")
 @click.option("--last", default="4w", show_default=True, help="How far back: 30m, 12h, 7d, 2w.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def suggest_command(ctx: click.Context, last: str, as_json: bool) -> None:
     """Rules for what is asked often and answered alike. Nothing is changed."""
@@ -97,7 +97,7 @@ def suggest_command(ctx: click.Context, last: str, as_json: bool) -> None:
 )
 @click.option("--yes", is_flag=True, help="Do not ask before writing.")
 @click.option("--passphrase", is_flag=True, help="Ask for the approver's passphrase.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def add_rule_command(
     ctx: click.Context, approval: str, action: str, scope: str, yes: bool, passphrase: bool, as_json: bool

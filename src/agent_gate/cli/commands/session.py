@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import print_json, table
+from agent_gate.cli.output import json_option, print_json, table
 from agent_gate.cli.sessions import Session, Sessions, exports
 
 CONFIG = "agent-gate.yaml"
@@ -86,7 +86,7 @@ def command() -> None:
     help=f"Configuration; by default {CONFIG} of the project, if any.",
 )
 @click.option("--permissions", type=click.Path(path_type=Path), help="Rules file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def start(given: str | None, config: Path | None, permissions: Path | None, as_json: bool) -> None:
     """Start this session's gateway in the background, on a free loopback port.
 
@@ -101,7 +101,7 @@ def start(given: str | None, config: Path | None, permissions: Path | None, as_j
 @command.command()
 @click.option("--session", "given", help="The session's id; by default the hook's, else SESSION_ID.")
 @click.option("--all", "everything", is_flag=True, help="Stop every session's gateway.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def stop(given: str | None, everything: bool, as_json: bool) -> None:
     """Stop this session's gateway and remove what it left."""
     with reporting():
@@ -122,7 +122,7 @@ def stop(given: str | None, everything: bool, as_json: bool) -> None:
 
 
 @command.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def status(as_json: bool) -> None:
     """The sessions that have a gateway; files of gateways that are gone are removed."""
     with reporting():

@@ -7,17 +7,14 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible, visible_lines
-from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment
-from agent_gate.cli.output import ago, print_json, table
+from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment, tell
+from agent_gate.cli.output import ago, table
 
 
 def listing(states: list[dict[str, Any]], changes: list[dict[str, Any]]) -> str:
     rows = [(s["key"], s["kind"], s["status"], ago(s["since"]), s["tools"], s["reason"]) for s in states]
-    lines = [
-        table(("source", "kind", "state", "since", "tools", "reason"), rows)
-        if rows
-        else "No sources are configured."
-    ]
+    headers = ("source", "kind", "state", "since", "tools", "reason")
+    lines = [table(headers, rows, "No sources are configured.")]
     for change in changes:
         held = "held back until you accept it" if change["held"] else "served as it is now"
         lines += [
@@ -48,9 +45,7 @@ def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, 
         ctx.obj = {"client": client, "json": as_json}
         if ctx.invoked_subcommand is None:
             states, changes = client.get("/api/sources"), client.get("/api/changes")
-            print_json({"sources": states, "changes": changes}) if as_json else click.echo(
-                listing(states, changes)
-            )
+            tell(ctx, {"sources": states, "changes": changes}, listing(states, changes))
 
 
 @command.command("reconnect")
@@ -60,7 +55,7 @@ def reconnect_command(ctx: click.Context, source: str) -> None:
     """Try a source now instead of waiting for its next try."""
     with reporting():
         said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/connect")
-        print_json(said) if ctx.obj["json"] else click.echo(f"Connecting {source}. See `agent-gate sources`.")
+        tell(ctx, said, f"Connecting {source}. See `agent-gate sources`.")
 
 
 @command.command("accept")
@@ -73,4 +68,4 @@ def accept_command(ctx: click.Context, source: str, tool: str, pin: str) -> None
     with reporting():
         wanted = {"source": source, "tool": tool, "pin": pin}
         said = ctx.obj["client"].request("POST", "/api/changes/accept", wanted)
-        print_json(said) if ctx.obj["json"] else click.echo(f"Accepted {tool}.")
+        tell(ctx, said, f"Accepted {tool}.")
