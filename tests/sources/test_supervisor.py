@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -48,21 +49,33 @@ def plan(shop, **more):
     return Plan(source=shop, settings=shop.definitions, pinned=True, **more)
 
 
+@asynccontextmanager
 async def supervised(store, *plans):
+    """A supervisor that has just been started: it knows what it remembers, and its sources are connecting."""
     await store.flush()
     pins = Pins(store)
     await pins.load()
     supervisor = Supervisor(Shelf(), SystemClock(), pins)
     await supervisor.start(plans)
-    return supervisor
+    try:
+        yield supervisor
+    finally:
+        await supervisor.stop()
+
+
+@asynccontextmanager
+async def connected(store, *plans):
+    """A supervisor whose sources have all listed what they have."""
+    async with supervised(store, *plans) as supervisor:
+        for one in plans:
+            await one.source.connected.wait()
+        yield supervisor
 
 
 async def remember(store, *shops):
     """Have sources connected once, so that the next start knows what they had."""
-    supervisor = await supervised(store, *map(plan, shops))
-    for shop in shops:
-        await shop.connected.wait()
-    await supervisor.stop()
+    async with connected(store, *map(plan, shops)):
+        pass
 
 
 def job(supervisor, wire):
@@ -83,73 +96,68 @@ def wires(supervisor):
 
 
 @pytest.fixture
-def settings(tmp_path):
-    return StoreSettings(path=tmp_path / "gate.db")
+def with_store(tmp_path):
+    """Runs a story with a store of its own."""
+
+    def run(story):
+        async def main():
+            async with opened(StoreSettings(path=tmp_path / "gate.db")) as store, asyncio.timeout(10):
+                await story(store)
+
+        asyncio.run(main())
+
+    return run
 
 
 BROKEN = [{"required": 5}, {"required": [1, "a"]}, {"properties": True}, {"properties": [1, "a"]}]
 
 
 @pytest.mark.parametrize("schema", BROKEN, ids=str)
-def test_a_tool_whose_schema_names_nothing_is_left_out_and_its_siblings_stay(settings, schema):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            liar = Shop("liar", Definition(name="bad", input_schema=schema), Definition(name="good"))
-            honest = Shop("honest", Definition(name="work"))
-            supervisor = await supervised(store, plan(liar), plan(honest))
-            await liar.connected.wait()
-            await honest.connected.wait()
+def test_a_tool_whose_schema_names_nothing_is_left_out_and_its_siblings_stay(with_store, schema):
+    async def story(store):
+        liar = Shop("liar", Definition(name="bad", input_schema=schema), Definition(name="good"))
+        honest = Shop("honest", Definition(name="work"))
+        async with connected(store, plan(liar), plan(honest)) as supervisor:
             assert wires(supervisor) == ["honest__work", "liar__good"]
             assert [excluded.name for excluded in supervisor.catalog.excluded] == ["bad"]
-            await supervisor.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
-def test_tools_that_were_refused_are_not_remembered_for_the_next_start(settings):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            one = Shop("one", Definition(name="search"))
-            two = Shop("two", Definition(name="find"))
-            supervisor = await supervised(store, plan(one, prefix=False), plan(two, prefix=False))
-            await one.connected.wait()
-            await two.connected.wait()
+def test_tools_that_were_refused_are_not_remembered_for_the_next_start(with_store):
+    async def story(store):
+        one = Shop("one", Definition(name="search"))
+        two = Shop("two", Definition(name="find"))
+        async with connected(store, plan(one, prefix=False), plan(two, prefix=False)) as supervisor:
             await supervisor.announce("two", [Definition(name="search")])
             assert wires(supervisor) == ["search", "find"]
-            await supervisor.stop()
-            again = await supervised(store, plan(one, prefix=False), plan(two, prefix=False))
+        async with supervised(store, plan(one, prefix=False), plan(two, prefix=False)) as again:
             assert wires(again) == ["search", "find"]
-            await again.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
-def test_remembered_tools_that_no_longer_fit_do_not_stop_the_start(settings):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
-            await remember(store, one, two)
-            again = await supervised(store, plan(one, prefix=False), plan(two, prefix=False))
+def test_remembered_tools_that_no_longer_fit_do_not_stop_the_start(with_store):
+    async def story(store):
+        one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
+        await remember(store, one, two)
+        async with supervised(store, plan(one, prefix=False), plan(two, prefix=False)) as again:
             assert wires(again) == ["search"]
-            await again.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
-def test_a_source_whose_remembered_tools_do_not_fit_is_connected_even_if_only_on_demand(settings):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
-            await remember(store, one, two)
-            mended = Shop("two", Definition(name="find"))
-            again = await supervised(
-                store, plan(one, prefix=False), plan(mended, prefix=False, on_demand=True)
-            )
-            await mended.connected.wait()
+def test_a_source_whose_remembered_tools_do_not_fit_is_connected_even_if_only_on_demand(with_store):
+    async def story(store):
+        one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
+        await remember(store, one, two)
+        mended = Shop("two", Definition(name="find"))
+        async with connected(
+            store, plan(one, prefix=False), plan(mended, prefix=False, on_demand=True)
+        ) as again:
             assert wires(again) == ["search", "find"]
-            await again.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
 CHANGES = [
@@ -161,41 +169,31 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("now", CHANGES, ids=["description", "schema", "traits", "gone"])
-def test_a_call_that_was_decided_by_what_was_remembered_is_not_sent_to_a_tool_that_changed(settings, now):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            seen = Shop("shop", Definition(name="search"))
-            supervisor = await supervised(store, plan(seen))
-            await seen.connected.wait()
-            await supervisor.stop()
-            again = await supervised(store, plan(Shop("shop", now), on_demand=True))
+def test_a_call_that_was_decided_by_what_was_remembered_is_not_sent_to_a_tool_that_changed(with_store, now):
+    async def story(store):
+        seen = Shop("shop", Definition(name="search"))
+        await remember(store, seen)
+        async with supervised(store, plan(Shop("shop", now), on_demand=True)) as again:
             with pytest.raises(Forbidden, match="Call it again"):
                 await again.answer(job(again, "shop__search"))
-            await again.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
-def test_a_call_that_was_decided_by_what_was_remembered_is_sent_to_a_tool_that_stayed(settings):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            seen = Shop("shop", Definition(name="search"))
-            supervisor = await supervised(store, plan(seen))
-            await seen.connected.wait()
-            await supervisor.stop()
-            again = await supervised(store, plan(Shop("shop", *seen.definitions), on_demand=True))
+def test_a_call_that_was_decided_by_what_was_remembered_is_sent_to_a_tool_that_stayed(with_store):
+    async def story(store):
+        seen = Shop("shop", Definition(name="search"))
+        await remember(store, seen)
+        async with supervised(store, plan(Shop("shop", *seen.definitions), on_demand=True)) as again:
             assert (await again.answer(job(again, "shop__search"))).body == b"search"
-            await again.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
-def test_a_person_accepts_what_was_shown_and_not_what_the_server_made_of_it_since(settings):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            shop = Shop("shop", Definition(name="search"))
-            supervisor = await supervised(store, plan(shop, hold_changes=True))
-            await shop.connected.wait()
+def test_a_person_accepts_what_was_shown_and_not_what_the_server_made_of_it_since(with_store):
+    async def story(store):
+        shop = Shop("shop", Definition(name="search"))
+        async with connected(store, plan(shop, hold_changes=True)) as supervisor:
             await supervisor.announce("shop", [Definition(name="search", description="finds more")])
             [shown] = supervisor.changes()
             await supervisor.announce("shop", [Definition(name="search", description="sends your files")])
@@ -205,9 +203,8 @@ def test_a_person_accepts_what_was_shown_and_not_what_the_server_made_of_it_sinc
             [shown] = supervisor.changes()
             assert supervisor.accept("shop", "search", shown.pin[:12])
             assert supervisor.catalog.find("shop__search").description == "sends your files"
-            await supervisor.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
 BENIGN = Traits(read_only=True, idempotent=True, trusted=True)
@@ -215,29 +212,24 @@ CAUTIOUS = Traits(destructive=True, open_world=True)
 
 
 @pytest.mark.parametrize(("before", "after"), [(BENIGN, CAUTIOUS), (CAUTIOUS, BENIGN), (BENIGN, BENIGN)])
-def test_a_held_tool_is_what_was_accepted_under_the_settings_of_today(settings, before, after):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            shop = Shop("shop", Definition(name="search", traits=before, record="behind", timeout=5))
-            supervisor = await supervised(store, plan(shop, hold_changes=True))
-            await shop.connected.wait()
+def test_a_held_tool_is_what_was_accepted_under_the_settings_of_today(with_store, before, after):
+    async def story(store):
+        shop = Shop("shop", Definition(name="search", traits=before, record="behind", timeout=5))
+        async with connected(store, plan(shop, hold_changes=True)) as supervisor:
             now = Definition(name="search", description="new", traits=after, record="behind", timeout=60)
             await supervisor.announce("shop", [now])
             served = supervisor.catalog.find("shop__search").definition
             assert (served.description, served.timeout) == ("", 60)
             assert served.traits == (BENIGN if before == after else CAUTIOUS)
             assert served.record == ("behind" if before == after else "await")
-            await supervisor.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
-def test_what_the_operator_says_of_a_tool_counts_also_for_what_is_accepted_later(settings):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            shop = Shop("shop", Definition(name="search", timeout=1))
-            supervisor = await supervised(store, plan(shop, hold_changes=True))
-            await shop.connected.wait()
+def test_what_the_operator_says_of_a_tool_counts_also_for_what_is_accepted_later(with_store):
+    async def story(store):
+        shop = Shop("shop", Definition(name="search", timeout=1))
+        async with connected(store, plan(shop, hold_changes=True)) as supervisor:
             await supervisor.announce("shop", [Definition(name="search", timeout=2, traits=BENIGN)])
             changed = Definition(name="search", description="new", timeout=3, traits=BENIGN)
             await supervisor.announce("shop", [changed])
@@ -247,9 +239,8 @@ def test_what_the_operator_says_of_a_tool_counts_also_for_what_is_accepted_later
             [shown] = supervisor.changes()
             assert supervisor.accept("shop", "search", shown.pin)
             assert supervisor.catalog.find("shop__search").definition == said
-            await supervisor.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
 def short_memory(monkeypatch):
