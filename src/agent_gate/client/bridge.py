@@ -6,14 +6,12 @@ session of the handshake revisions, and a second try after the gateway was gone,
 
 import asyncio
 import json
-import queue
 import random
 import sys
-import threading
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from agent_gate.client.exchange import Answer, Broken, Distrusted, Events, Http, NotReached
 from agent_gate.client.messages import (
@@ -22,14 +20,15 @@ from agent_gate.client.messages import (
     error,
     mirrored,
     mirrors,
-    outline,
     read,
     routing,
     with_key,
 )
+from agent_gate.client.pipes import Output, lines
+from agent_gate.client.replies import answers, looks_like_rpc, reason, refused, result_in
 
 ACCEPT = "application/json, text/event-stream"
-INTERNAL, UNREACHABLE, PARSE_ERROR = -32603, -32000, -32700
+UNREACHABLE, PARSE_ERROR = -32000, -32700
 METHOD_NOT_FOUND = b"-32601"
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 LISTS = ("tools", "prompts", "resources")
@@ -51,45 +50,6 @@ class Running(NamedTuple):
 
     task: "asyncio.Task[None]"
     modern: bool
-
-
-class Output:
-    """Lines to the host, written by a thread of their own so that a slow host stops nothing else."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._stream = stream
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def write(self, message: bytes) -> None:
-        """One message as one line; line breaks can only stand between its tokens."""
-        self._lines.put(message.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
-
-    def _run(self) -> None:
-        while (line := self._lines.get()) is not None:
-            with suppress(BrokenPipeError, ValueError):
-                self._stream.write(line)
-                self._stream.flush()
-
-    def close(self) -> None:
-        self._lines.put(None)
-        self._thread.join(2.0)
-
-
-def lines(stream: BinaryIO, loop: asyncio.AbstractEventLoop) -> "asyncio.Queue[bytes | None]":
-    """The host's lines as they come, then None."""
-    found: asyncio.Queue[bytes | None] = asyncio.Queue()
-
-    def pump() -> None:
-        with suppress(OSError, ValueError, RuntimeError):
-            for line in stream:
-                loop.call_soon_threadsafe(found.put_nowait, line)
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(found.put_nowait, None)
-
-    threading.Thread(target=pump, daemon=True).start()
-    return found
 
 
 class Bridge:
@@ -413,37 +373,6 @@ class Bridge:
                 async with asyncio.timeout(0.5):
                     await self._finish(await self._http.send("DELETE", self._headers(None)))
         self._http.close()
-
-
-def looks_like_rpc(body: bytes) -> bool:
-    return b'"jsonrpc"' in body[:200] or b'"jsonrpc"' in body[-200:]
-
-
-def answers(data: bytes, wanted: str) -> bool:
-    """Whether a message of a stream is the answer to the request with that id."""
-    if b'"result"' not in data and b'"error"' not in data:
-        return False
-    said = outline(data)
-    return "method" not in said and json.dumps(said.get("id")) == wanted
-
-
-def result_in(body: bytes) -> Mapping[str, Any]:
-    result = outline(body).get("result")
-    return result if isinstance(result, dict) else {}
-
-
-def refused(message: Message, status: int, body: bytes) -> bytes:
-    """An HTTP error that is no JSON-RPC message, as one."""
-    return error(message.id, INTERNAL, f"The gateway refused the request: {reason(status, body)}")
-
-
-def reason(status: int, body: bytes) -> str:
-    """Why a request was refused, and what to do about it."""
-    try:
-        text = json.loads(body)["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        text = f"HTTP status {status}"
-    return f"{text}. Set AGENT_TOKEN to the agent's token" if status == 401 else str(text)
 
 
 async def bridge(http: Http, token: str | None, patience: float) -> None:
