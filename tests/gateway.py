@@ -71,6 +71,12 @@ class Api:
         self.requests.clear()
         self.replies.clear()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def close(self):
         self.server.shutdown()
         self.server.server_close()
@@ -161,3 +167,15 @@ def running(folder, files, *options, env=None):
         yield gateway
     finally:
         gateway.stop()
+
+
+@contextmanager
+def in_front_of(api, folder, config, tools, permissions, **values):
+    """A gateway for that API; its configuration says {url}, {token} and the names in `values` where they belong."""
+    files = {
+        "config.yaml": config.format(url=api.url, token=TOKEN, **values),
+        "tools.yaml": tools,
+        "permissions.yaml": permissions,
+    }
+    with running(folder, files, "--insecure") as gateway:
+        yield gateway

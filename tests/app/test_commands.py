@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from tests.gateway import COMMAND, TOKEN, Api, running
+from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
 
 from agent_gate.cli.commands.init import NOTHING, Wanted, write
 from agent_gate.config.load import load
@@ -33,15 +33,9 @@ policy_tests:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory):
-    api = Api()
-    files = {
-        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
-        "tools.yaml": TOOLS,
-        "permissions.yaml": PERMISSIONS,
-    }
-    with running(tmp_path_factory.mktemp("commands"), files, "--insecure") as started:
+    folder = tmp_path_factory.mktemp("commands")
+    with Api() as api, in_front_of(api, folder, CONFIG, TOOLS, PERMISSIONS) as started:
         yield started
-    api.close()
 
 
 def agent_gate(gateway, *arguments, code=0):

@@ -40,9 +40,8 @@ PERMISSIONS = 'rules: [{pattern: "read", action: allow}]'
 
 @pytest.fixture
 def api():
-    made = Api()
-    yield made
-    made.close()
+    with Api() as made:
+        yield made
 
 
 @pytest.fixture

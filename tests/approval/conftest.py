@@ -47,16 +47,14 @@ PERMISSIONS = 'defaults: [{pattern: "*", action: ask}]\n'
 
 @pytest.fixture(scope="session")
 def api():
-    server = Api()
-    yield server
-    server.close()
+    with Api() as server:
+        yield server
 
 
 @pytest.fixture
 def receiver():
-    server = Api()
-    yield server
-    server.close()
+    with Api() as server:
+        yield server
 
 
 @pytest.fixture

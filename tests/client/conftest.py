@@ -8,9 +8,8 @@ from tests.gateway import Api
 
 @pytest.fixture(scope="module")
 def shared_api() -> Iterator[Api]:
-    api = Api()
-    yield api
-    api.close()
+    with Api() as api:
+        yield api
 
 
 @pytest.fixture

@@ -13,6 +13,5 @@ def collector():
 
 @pytest.fixture
 def api():
-    server = Api()
-    yield server
-    server.close()
+    with Api() as server:
+        yield server

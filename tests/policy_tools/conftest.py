@@ -37,9 +37,8 @@ rules:
 
 @pytest.fixture(scope="module")
 def api():
-    server = Api()
-    yield server
-    server.close()
+    with Api() as server:
+        yield server
 
 
 @pytest.fixture

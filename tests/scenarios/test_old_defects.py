@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+from tests.gateway import COMMAND, TOKEN, Api, Gateway, in_front_of, running
 
 CONFIG = """
 gateway: {{id: t, port: 0}}
@@ -26,19 +26,13 @@ PERMISSIONS = 'rules: [{pattern: "get", action: allow}, {pattern: "render", acti
 
 @pytest.fixture(scope="module")
 def api():
-    made = Api()
-    yield made
-    made.close()
+    with Api() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory, api):
-    files = {
-        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
-        "tools.yaml": TOOLS,
-        "permissions.yaml": PERMISSIONS,
-    }
-    with running(tmp_path_factory.mktemp("defects"), files, "--insecure") as started:
+    with in_front_of(api, tmp_path_factory.mktemp("defects"), CONFIG, TOOLS, PERMISSIONS) as started:
         yield started
 
 

@@ -7,9 +7,8 @@ from security.house import house
 @pytest.fixture(scope="session")
 def recorder():
     """An HTTP API that must never be asked for anything but calls."""
-    server = Api()
-    yield server
-    server.close()
+    with Api() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import re
 import threading
 from contextlib import contextmanager
 
-from gateway import TOKEN, Api, running
+from gateway import Api, in_front_of
 
 CONFIG = """\
 gateway: {{id: home, host: 127.0.0.1, port: 0}}
@@ -46,14 +46,8 @@ rules:
 @contextmanager
 def house(folder, more="", permissions=PERMISSIONS):
     """The running gateway and the API behind it."""
-    api = Api()
-    config = CONFIG.format(token=TOKEN, url=api.url, more=more)
-    files = {"config.yaml": config, "tools.yaml": TOOLS, "permissions.yaml": permissions}
-    try:
-        with running(folder, files, "--insecure") as gateway:
-            yield gateway, api
-    finally:
-        api.close()
+    with Api() as api, in_front_of(api, folder, CONFIG, TOOLS, permissions, more=more) as gateway:
+        yield gateway, api
 
 
 def printed_link(gateway):

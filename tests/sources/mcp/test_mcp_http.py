@@ -303,6 +303,17 @@ def test_a_question_in_a_stream_is_answered_by_a_post_of_its_own() -> None:
 WHO = {"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": {"message": "who?"}}
 
 
+async def asked(made: Bench) -> dict:
+    """What a modern caller is told whose call waits for an answer to the server's question."""
+    return msgspec.json.decode((await made.call("work", conversation=modern())).body)
+
+
+def accepting(first: Mapping, **content: object) -> dict:
+    """What that caller comes back with: yes to every question, and this to say."""
+    answers = {name: {"action": "accept", "content": content} for name in first["inputRequests"]}
+    return {"inputResponses": answers, "requestState": first["requestState"]}
+
+
 def test_a_server_without_a_stream_of_its_own_asks_a_modern_caller_round_by_round() -> None:
     answered: asyncio.Queue[object] = asyncio.Queue()
 
@@ -315,11 +326,10 @@ def test_a_server_without_a_stream_of_its_own_asks_a_modern_caller_round_by_roun
 
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
-            first = msgspec.json.decode((await made.call("work", conversation=modern())).body)
-            (name, question), *_ = first["inputRequests"].items()
+            first = await asked(made)
+            question, *_ = first["inputRequests"].values()
             assert question["params"]["message"] == "who?"
-            answers = {name: {"action": "accept", "content": {"name": "Bo"}}}
-            again = {"inputResponses": answers, "requestState": first["requestState"]}
+            again = accepting(first, name="Bo")
             assert await made.text("work", conversation=modern(), meta=again) == "hello Bo"
             assert len(upstream.sent("tools/call")) == 1
             assert made.source.bridge.parking.waiting == {}
@@ -379,11 +389,9 @@ def test_a_parked_call_whose_server_goes_away_ends_in_an_unknown_outcome() -> No
     async def story(upstream: Scripted) -> None:
         upstream_of.append(upstream)
         async with connected(url=upstream.url) as made:
-            first = msgspec.json.decode((await made.call("work", conversation=modern())).body)
-            answers = {key: {"action": "accept", "content": {}} for key in first["inputRequests"]}
-            again = {"inputResponses": answers, "requestState": first["requestState"]}
+            first = await asked(made)
             with pytest.raises(OutcomeUnknown):
-                await made.call("work", conversation=modern(), meta=again)
+                await made.call("work", conversation=modern(), meta=accepting(first))
 
     with_server(handler, story)
 
@@ -827,48 +835,44 @@ def test_a_resource_whose_subscription_failed_keeps_no_server_connected() -> Non
     with_server(handler, story)
 
 
+async def asking(request: Request) -> None:
+    """A server whose every call asks who is there, and waits."""
+    if not await handshake(request):
+        await request.events(WHO, end=False)
+
+
+async def ended_while_away(made: Bench) -> None:
+    """Wait until the one parked call has come to its end."""
+    [parked] = made.source.bridge.parking.waiting.values()
+    await until(lambda: parked.task is not None and parked.task.done())
+
+
 def test_a_caller_that_comes_back_to_a_call_that_failed_meanwhile_is_told_at_once() -> None:
-    streams: list[Request] = []
-
-    async def handler(request: Request) -> None:
-        if not await handshake(request):
-            streams.append(request)
-            await request.events(WHO, end=False)
-
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
-            first = msgspec.json.decode((await made.call("work", conversation=modern())).body)
-            [parked] = made.source.bridge.parking.waiting.values()
-            streams[-1].writer.transport.abort()
-            await until(lambda: parked.task is not None and parked.task.done())
-            answers = {key: {"action": "accept", "content": {}} for key in first["inputRequests"]}
-            again = {"inputResponses": answers, "requestState": first["requestState"]}
+            first = await asked(made)
+            [call] = upstream.sent("tools/call")
+            call.writer.transport.abort()
+            await ended_while_away(made)
             async with asyncio.timeout(5):
                 with pytest.raises(OutcomeUnknown):
-                    await made.call("work", conversation=modern(), meta=again)
+                    await made.call("work", conversation=modern(), meta=accepting(first))
 
-    with_server(handler, story)
+    with_server(asking, story)
 
 
 def test_a_caller_that_comes_back_to_a_call_that_was_answered_meanwhile_gets_the_answer() -> None:
-    streams: list[Request] = []
-
-    async def handler(request: Request) -> None:
-        if not await handshake(request):
-            streams.append(request)
-            await request.events(WHO, end=False)
-
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
-            first = msgspec.json.decode((await made.call("work", conversation=modern())).body)
-            [parked] = made.source.bridge.parking.waiting.values()
-            await streams[-1].more(reply(streams[-1], text("nobody answered, so I chose")))
-            await until(lambda: parked.task is not None and parked.task.done())
+            first = await asked(made)
+            [call] = upstream.sent("tools/call")
+            await call.more(reply(call, text("nobody answered, so I chose")))
+            await ended_while_away(made)
             again = {"inputResponses": {}, "requestState": first["requestState"]}
             async with asyncio.timeout(5):
                 assert "I chose" in await made.text("work", conversation=modern(), meta=again)
 
-    with_server(handler, story)
+    with_server(asking, story)
 
 
 def test_a_notice_that_an_sse_server_refuses_is_no_error_of_the_loop() -> None:
@@ -982,10 +986,6 @@ def test_heads_are_kept_for_short_names_only_so_that_long_uris_fill_no_memory() 
 def test_a_caller_that_leaves_the_moment_its_server_speaks_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def handler(request: Request) -> None:
-        if not await handshake(request):
-            await request.events(WHO, end=False)
-
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
             call = asyncio.create_task(made.call("work", conversation=modern()))
@@ -996,7 +996,7 @@ def test_a_caller_that_leaves_the_moment_its_server_speaks_leaves_nothing_behind
             assert in_flight(made) == 0
             assert len(upstream.sent("notifications/cancelled")) == 1
 
-    with_server(handler, story)
+    with_server(asking, story)
 
 
 def test_a_modern_server_that_no_longer_answers_is_noticed_while_it_is_listened_to(

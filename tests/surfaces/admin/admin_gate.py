@@ -4,7 +4,7 @@ import http.client
 import json
 from contextlib import contextmanager
 
-from gateway import TOKEN, Api, Reply, running
+from gateway import Api, Reply, in_front_of
 
 CONFIG = """\
 gateway: {{id: home, host: 127.0.0.1, port: 0}}
@@ -100,15 +100,9 @@ class Browser:
 
 @contextmanager
 def gate(folder, more="", permissions=PERMISSIONS):
-    api = Api()
-    config = CONFIG.format(token=TOKEN, url=api.url, more=more)
-    files = {"config.yaml": config, "tools.yaml": TOOLS, "permissions.yaml": permissions}
-    try:
-        with running(folder, files, "--insecure") as gateway:
-            gateway.api = api
-            yield gateway
-    finally:
-        api.close()
+    with Api() as api, in_front_of(api, folder, CONFIG, TOOLS, permissions, more=more) as gateway:
+        gateway.api = api
+        yield gateway
 
 
 def link(gateway, login=None):

@@ -4,9 +4,9 @@ import re
 from contextlib import closing
 
 import pytest
-from admin_gate import PEOPLE, TOKEN, Browser, browser, gate, link
+from admin_gate import PEOPLE, Browser, browser, gate, link
 
-from gateway import Gateway
+from gateway import TOKEN, Gateway
 
 APPROVE = {"verdict": "approve"}
 

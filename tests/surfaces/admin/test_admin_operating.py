@@ -3,9 +3,9 @@ import json
 import re
 
 import pytest
-from admin_gate import TOKEN, browser, gate
+from admin_gate import browser, gate
 
-from gateway import Gateway
+from gateway import TOKEN, Gateway
 
 
 @pytest.fixture(scope="module")

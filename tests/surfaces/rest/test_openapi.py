@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.gateway import TOKEN, Api, running
+from tests.gateway import TOKEN, Api, in_front_of
 
 CONFIG = """
 gateway: {{id: t, port: 0}}
@@ -28,15 +28,9 @@ PERMISSIONS = 'rules: [{pattern: "get_state(*)", action: allow}, {pattern: "many
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory):
-    api = Api()
-    files = {
-        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
-        "tools.yaml": TOOLS,
-        "permissions.yaml": PERMISSIONS,
-    }
-    with running(tmp_path_factory.mktemp("openapi"), files, "--insecure") as started:
+    folder = tmp_path_factory.mktemp("openapi")
+    with Api() as api, in_front_of(api, folder, CONFIG, TOOLS, PERMISSIONS) as started:
         yield started
-    api.close()
 
 
 def test_every_operation_answers_as_described_whatever_is_sent(gateway):
@@ -78,15 +72,9 @@ def test_a_tools_schema_stands_in_the_document_as_it_is(gateway):
 
 
 def test_a_tool_with_the_name_of_another_operation_keeps_it_and_all_names_differ(tmp_path):
-    api = Api()
-    files = {
-        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
-        "tools.yaml": "tools: {list_tools: {request: {method: GET, path: /a}}, get_call: {request: {method: GET, path: /b}}}",
-        "permissions.yaml": "rules: []",
-    }
-    with running(tmp_path, files, "--insecure") as gateway:
+    tools = "tools: {list_tools: {request: {method: GET, path: /a}}, get_call: {request: {method: GET, path: /b}}}"
+    with Api() as api, in_front_of(api, tmp_path, CONFIG, tools, "rules: []") as gateway:
         paths = gateway.request("GET", "/openapi.json").json["paths"]
-    api.close()
     operations = [
         one["operationId"] for path in paths.values() for one in path.values() if "operationId" in one
     ]

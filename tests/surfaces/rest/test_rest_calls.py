@@ -7,7 +7,7 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-from tests.gateway import OTHER_TOKEN, TOKEN, Api, running
+from tests.gateway import OTHER_TOKEN, TOKEN, Api, in_front_of
 
 from agent_gate.errors import GatewayError, InvalidArgs
 
@@ -51,19 +51,14 @@ rules:
 
 @pytest.fixture(scope="module")
 def api():
-    made = Api()
-    yield made
-    made.close()
+    with Api() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory, api):
-    files = {
-        "config.yaml": CONFIG.format(url=api.url, token=TOKEN, other=OTHER_TOKEN),
-        "tools.yaml": TOOLS,
-        "permissions.yaml": PERMISSIONS,
-    }
-    with running(tmp_path_factory.mktemp("rest"), files, "--insecure") as started:
+    folder = tmp_path_factory.mktemp("rest")
+    with in_front_of(api, folder, CONFIG, TOOLS, PERMISSIONS, other=OTHER_TOKEN) as started:
         yield started
 
 
