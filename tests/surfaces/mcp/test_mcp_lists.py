@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp_client import MODERN, Run, client_of, decode, encode, text_of
 from mcp_gate import OTHER_TOKEN, TOKEN, config_text, running_gate
-from mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, caller, small_gate
+from mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, SmallGate, caller, small_gate
 from msgspec.structs import replace
 
 from agent_gate.access.tokens import Credential, digest
@@ -204,6 +204,21 @@ def test_a_session_hears_of_changed_lists_once_and_of_its_own_resources(tmp_path
     run(main())
 
 
+def come_back(gate: SmallGate, source: Cupboard) -> None:
+    """Have a source be away for a moment."""
+    for available in False, True:
+        source.available = available
+        gate.publish()
+
+
+async def told(source: Cupboard, *expected: tuple[str, str]) -> None:
+    """Wait until a source was told exactly this of its resources."""
+    wanted = [(f"resources/{what}", {"uri": uri}) for what, uri in expected]
+    async with asyncio.timeout(2):
+        while source.forwarded != wanted:
+            await asyncio.sleep(0.005)
+
+
 def test_a_source_that_comes_back_is_asked_again_to_watch_what_clients_subscribed_to(
     tmp_path: Path, run: Run
 ) -> None:
@@ -213,23 +228,11 @@ def test_a_source_that_comes_back_is_asked_again_to_watch_what_clients_subscribe
             await client.initialize()
             await client.ask("resources/subscribe", uri="attic://b")
             attic.forwarded.clear()
-            for available in False, True:
-                attic.available = available
-                gate.publish()
-            while not attic.forwarded:
-                await asyncio.sleep(0.005)
-            assert attic.forwarded == [("resources/subscribe", {"uri": "attic://b"})]
+            come_back(gate, attic)
+            await told(attic, ("subscribe", "attic://b"))
             assert lab.forwarded == []
 
     run(main())
-
-
-async def told(source: Cupboard, *expected: tuple[str, str]) -> None:
-    """Wait until a source was told exactly this of its resources."""
-    wanted = [(f"resources/{what}", {"uri": uri}) for what, uri in expected]
-    async with asyncio.timeout(2):
-        while source.forwarded != wanted:
-            await asyncio.sleep(0.005)
 
 
 def test_a_caller_who_does_not_see_a_resource_cannot_end_the_subscription_of_another(
@@ -295,9 +298,7 @@ def test_a_source_that_a_reload_replaced_is_asked_to_watch_in_the_place_of_the_o
             await client.ask("resources/subscribe", uri="attic://b")
             _, fresh = contexts()
             gate.sources.by_key["attic"] = fresh
-            for available in False, True:
-                fresh.available = available
-                gate.publish()
+            come_back(gate, fresh)
             await told(fresh, ("subscribe", "attic://b"))
 
     run(main())
