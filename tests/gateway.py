@@ -83,6 +83,17 @@ class Api:
         self.thread.join()
 
 
+class HeldReply:
+    """A reply of the API that comes only when the test says so."""
+
+    def __init__(self):
+        self.arrived, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, _handler, _body):
+        self.arrived.set()
+        self.go_on.wait(10)
+
+
 class Reply:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body

@@ -349,19 +349,22 @@ def test_an_answer_is_remembered_with_how_long_it_counts(tmp_path, lifetime):
     asyncio.run(main())
 
 
+async def ask_and_withdraw(inbox, clock, channel):
+    """A question comes and goes again, and the channel hears of both."""
+    question = asked_now(clock)
+    await inbox.put(question)
+    await heard(channel, 1)
+    await inbox.resolve(question, State.WITHDRAWN, Answer(verdict="deny", person="pi", channel="rest"), [])
+    await heard(channel, 2)
+    assert channel.seen == [("asked", question.id), ("withdrawn", "m1")]
+
+
 def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)
         dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
         await dispatcher.start([Place(channel=channel)])
-        question = asked_now(clock)
-        await inbox.put(question)
-        await heard(channel, 1)
-        await inbox.resolve(
-            question, State.WITHDRAWN, Answer(verdict="deny", person="pi", channel="rest"), []
-        )
-        await heard(channel, 2)
-        assert channel.seen == [("asked", question.id), ("withdrawn", "m1")]
+        await ask_and_withdraw(inbox, clock, channel)
         await dispatcher.stop()
         await store.close()
 
@@ -413,14 +416,7 @@ def test_a_channel_that_breaks_on_a_question_is_told_again_and_more_and_more_sel
         setattr(channel, step, breaks)
         dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0)
         await dispatcher.start([Place(channel=channel)])
-        question = asked_now(clock)
-        await inbox.put(question)
-        await heard(channel, 1)
-        await inbox.resolve(
-            question, State.WITHDRAWN, Answer(verdict="deny", person="pi", channel="rest"), []
-        )
-        await heard(channel, 2)
-        assert channel.seen == [("asked", question.id), ("withdrawn", "m1")]
+        await ask_and_withdraw(inbox, clock, channel)
         assert pauses == [0, 1, 2]
         await dispatcher.stop()
         await store.close()

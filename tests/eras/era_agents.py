@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import httpx2
@@ -34,6 +34,14 @@ def run(scenario):
             await scenario()
 
     asyncio.run(bounded())
+
+
+async def cancel(gateway, call, key):
+    """Cancel a call that has begun at its server, which hears of it."""
+    call.cancel()
+    with suppress(asyncio.CancelledError):
+        await call
+    await until(lambda: noted(gateway, "cancelled", key), "the cancellation at the server")
 
 
 def new_key():

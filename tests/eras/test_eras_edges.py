@@ -1,12 +1,12 @@
 """Where the eras meet in unusual ways: answers that are no, calls that end after a question, many callers at once."""
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from itertools import product
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from tests.eras.era_agents import agent, new_key, noted, run, states, text, until
+from tests.eras.era_agents import agent, cancel, new_key, noted, run, states, text, until
 from tests.gateway import OTHER_TOKEN, TOKEN
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -29,10 +29,7 @@ def test_a_call_that_is_cancelled_after_it_asked_is_cancelled_at_the_server(
             call = asyncio.create_task(one.call(f"{server}_{transport}__ask_and_wait", key=key))
             await until(lambda: noted(gateway, "began", key), "the call's last round")
             assert one.asked == ["Who are you?"]
-            call.cancel()
-            with suppress(asyncio.CancelledError):
-                await call
-            await until(lambda: noted(gateway, "cancelled", key), "the cancellation at the server")
+            await cancel(gateway, call, key)
 
     run(scenario)
 

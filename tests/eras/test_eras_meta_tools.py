@@ -1,11 +1,10 @@
 """The eras behind `tool_execute`: a tool that is called by its id asks and tells as if it were called directly."""
 
 import asyncio
-from contextlib import suppress
 from itertools import product
 
 import pytest
-from tests.eras.era_agents import agent, new_key, noted, run, states, text, until
+from tests.eras.era_agents import agent, cancel, new_key, noted, run, states, text, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 ERAS = ("handshake", "modern")
@@ -44,10 +43,7 @@ def test_a_cancelled_call_is_cancelled_at_the_server(gateway, mode, client, serv
         async with agent(gateway, client, f"/{mode}") as one:
             call = asyncio.create_task(one.execute(f"{server}_http:wait", key=key))
             await until(lambda: noted(gateway, "began", key), "the call's start")
-            call.cancel()
-            with suppress(asyncio.CancelledError):
-                await call
-            await until(lambda: noted(gateway, "cancelled", key), "the cancellation at the server")
+            await cancel(gateway, call, key)
             await until(lambda: states(gateway, key)[-1] == "unknown", "the outcome in the record")
 
     run(scenario)

@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import threading
 from pathlib import Path
 
 import pytest
-from tests.gateway import OTHER_TOKEN, Api
+from tests.gateway import OTHER_TOKEN, Api, HeldReply
 from tests.wsgate import ALLOWED, Home, eventually, run, started
 
 from agent_gate.core.approval import Approval
@@ -188,25 +187,19 @@ def test_a_call_that_was_approved_while_its_source_is_away_is_neither_lost_nor_r
 
 
 def test_the_outcome_of_a_running_call_is_told_to_its_own_caller_only(tmp_path: Path, api: Api) -> None:
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def slowly(_handler: object, _body: bytes) -> None:
-        arrived.set()
-        go_on.wait(10)
-
-    api.replies["/states/sensor.temp"] = slowly
+    held = api.replies["/states/sensor.temp"] = HeldReply()
 
     async def main() -> None:
         async with started(tmp_path, api) as home, home.agent() as agent:
             await agent.request("get_state", ALLOWED)
-            await eventually(arrived.is_set)
+            await eventually(held.arrived.is_set)
             calls, tokens = home.gateway.calls, home.gateway.tokens
             [running] = calls.running()
             other = await calls.outcome(running.case.call.id, tokens.caller("other"), wait=0)
             assert other.error.message == "There is no such call"
             own = await calls.outcome(running.case.call.id, tokens.caller("first"), wait=0)
             assert isinstance(own, Pending)
-            go_on.set()
+            held.go_on.set()
             assert (await agent.reply())["result"]["status"] == "executed"
 
     run(main())

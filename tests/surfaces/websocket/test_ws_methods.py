@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import threading
 from pathlib import Path
 
 import pytest
-from tests.gateway import OTHER_TOKEN, TOKEN, Api
+from tests.gateway import OTHER_TOKEN, TOKEN, Api, HeldReply
 from tests.wsgate import ALLOWED, LIMITED_TOKEN, NARROW_TOKEN, eventually, run, started
 
 from agent_gate.results import kept
@@ -168,21 +167,15 @@ def test_a_kept_denial_says_denied_and_why(tmp_path: Path, api: Api) -> None:
 
 
 def test_an_allowed_calls_result_is_kept_when_its_agent_left(tmp_path: Path, api: Api) -> None:
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def slowly(_handler: object, _body: bytes) -> None:
-        arrived.set()
-        go_on.wait(10)
-
-    api.replies["/states/sensor.temp"] = slowly
+    held = api.replies["/states/sensor.temp"] = HeldReply()
 
     async def main() -> None:
         async with started(tmp_path, api) as home:
             async with home.agent() as agent:
                 await agent.request("get_state", ALLOWED, ident="gone")
-                await eventually(arrived.is_set)
+                await eventually(held.arrived.is_set)
             await eventually(lambda: home.gateway.websocket.connected == 0)
-            go_on.set()
+            held.go_on.set()
             async with home.agent() as agent:
                 await eventually(lambda: not home.gateway.calls.running())
                 [row] = (await agent.ask("get_pending_results"))["result"]["results"]
@@ -265,26 +258,20 @@ def test_a_result_of_five_megabytes_reaches_a_good_reader(tmp_path: Path, api: A
 
 
 def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path: Path, api: Api) -> None:
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def slowly(_handler: object, _body: bytes) -> None:
-        arrived.set()
-        go_on.wait(10)
-
-    api.replies["/states/sensor.temp"] = slowly
+    held = api.replies["/states/sensor.temp"] = HeldReply()
 
     async def main() -> None:
         async with started(tmp_path, api) as home, home.agent() as agent:
             await agent.request("turn_on", {"entity_id": "light.a"}, ident="asked")
             await home.asked()
             await agent.request("get_state", ALLOWED, ident="running")
-            await eventually(arrived.is_set)
+            await eventually(held.arrived.is_set)
             stopping = asyncio.create_task(home.gateway.websocket.drain(10))
             await asyncio.sleep(0)
             assert (await agent.call("get_state", ALLOWED, ident="late"))["error"]["data"][
                 "retryable"
             ] is True
-            go_on.set()
+            held.go_on.set()
             assert (await agent.reply())["id"] == "running"
             await stopping
             assert len(home.open) == 1
