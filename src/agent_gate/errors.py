@@ -60,6 +60,25 @@ class GatewayError(Exception):
         return out
 
 
+ERROR_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "retryable"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "retryable": {"type": "boolean"},
+                "details": {"type": "object"},
+            },
+        }
+    },
+}
+"""An answer over HTTP that is an error, as both OpenAPI documents describe it."""
+
+
 class InvalidArgs(GatewayError):
     code, rpc, status, exit = "INVALID_ARGS", -32600, 400, 4
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from agent_gate.core.strict import parse
-from agent_gate.errors import InvalidArgs
+from agent_gate.errors import ERROR_SCHEMA, InvalidArgs
 from agent_gate.net.http import Request, Response, StreamResponse, refusal
 
 Reply = Response | StreamResponse
@@ -117,22 +117,11 @@ class Routes:
             "openapi": "3.1.0",
             "info": {"title": "agent-gate admin API", "version": version},
             "paths": paths,
-            "components": {"securitySchemes": SCHEMES, "schemas": {"Error": ERROR}},
+            "components": {"securitySchemes": SCHEMES, "schemas": {"Error": ERROR_SCHEMA}},
             "security": [{"operator": []}, {"session": [], "key": []}],
         }
 
 
-ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message", "retryable"],
-            "properties": {"code": TEXT, "message": TEXT, "retryable": FLAG, "details": OBJECT},
-        }
-    },
-}
 RESPONSES = {
     "2XX": {"description": "Done."},
     "default": {

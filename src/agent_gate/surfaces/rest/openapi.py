@@ -6,26 +6,10 @@ from typing import Any
 
 from agent_gate import __version__
 from agent_gate.core.tool import Tool
-from agent_gate.errors import GatewayError, leaves
+from agent_gate.errors import ERROR_SCHEMA, GatewayError, leaves
 
 JSON = "application/json"
 LONGEST_WAIT = 300.0
-ERROR_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message", "retryable"],
-            "properties": {
-                "code": {"type": "string"},
-                "message": {"type": "string"},
-                "retryable": {"type": "boolean"},
-                "details": {"type": "object"},
-            },
-        }
-    },
-}
 PENDING_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["call", "status", "expires_at"],
