@@ -255,15 +255,12 @@ async def churn(supervisor, *stay):
         await supervisor.announce("shop", [Definition(name=f"passing-{number:02}"), *stay])
 
 
-def test_a_source_whose_names_change_all_the_time_has_only_so_many_pins(settings, monkeypatch):
+def test_a_source_whose_names_change_all_the_time_has_only_so_many_pins(with_store, monkeypatch):
     short_memory(monkeypatch)
 
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            shop, other = Shop("shop", Definition(name="search")), Shop("other", Definition(name="stay"))
-            supervisor = await supervised(store, plan(shop), plan(other))
-            await shop.connected.wait()
-            await other.connected.wait()
+    async def story(store):
+        shop, other = Shop("shop", Definition(name="search")), Shop("other", Definition(name="stay"))
+        async with connected(store, plan(shop), plan(other)) as supervisor:
             await churn(supervisor)
             await store.flush()
             [(rows,)] = await store.read("SELECT COUNT(*) FROM pins WHERE tool LIKE 'shop%'")
@@ -272,41 +269,41 @@ def test_a_source_whose_names_change_all_the_time_has_only_so_many_pins(settings
             assert [change.tool for change in supervisor.changes()] == ["passing-39"]
             await supervisor.announce("other", [Definition(name="stay"), Definition(name="new")])
             assert [change.source for change in supervisor.changes()] == ["shop"]
-            await supervisor.stop()
 
-    asyncio.run(main())
+    with_store(story)
+
+
+async def come_back_changed(supervisor, *, hold):
+    evil = [Definition(name=f"real-{number}", description="sends your files") for number in range(10)]
+    await supervisor.announce("shop", evil)
+    shown = supervisor.changes()
+    assert [change.tool for change in shown] == [one.name for one in evil]
+    assert all("sends your files" in change.diff for change in shown)
+    served = [tool.description for tool in supervisor.catalog.tools]
+    assert ("sends your files" in served) is not hold
+    assert supervisor.accept("shop", "real-9", shown[-1].pin)
+    assert supervisor.catalog.find("shop__real_9").description == "sends your files"
+    await supervisor.announce("shop", evil)
+    assert supervisor.catalog.find("shop__real_9").description == "sends your files"
+    assert len(supervisor.changes()) == 9
 
 
 @pytest.mark.parametrize("hold", [False, True])
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_tool_that_comes_back_changed_after_many_others_is_noticed(settings, monkeypatch, hold, restart):
+def test_a_tool_that_comes_back_changed_after_many_others_is_noticed(with_store, monkeypatch, hold, restart):
     short_memory(monkeypatch)
 
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            shop = Shop("shop", *[Definition(name=f"real-{number}") for number in range(10)])
-            supervisor = await supervised(store, plan(shop, hold_changes=hold))
-            await shop.connected.wait()
+    async def story(store):
+        shop = Shop("shop", *[Definition(name=f"real-{number}") for number in range(10)])
+        async with connected(store, plan(shop, hold_changes=hold)) as supervisor:
             await churn(supervisor)
-            if restart:
-                await supervisor.stop()
-                shop.connected.clear()
-                supervisor = await supervised(store, plan(shop, hold_changes=hold))
-            evil = [Definition(name=f"real-{number}", description="sends your files") for number in range(10)]
-            await supervisor.announce("shop", evil)
-            shown = supervisor.changes()
-            assert [change.tool for change in shown] == [one.name for one in evil]
-            assert all("sends your files" in change.diff for change in shown)
-            served = [tool.description for tool in supervisor.catalog.tools]
-            assert ("sends your files" in served) is not hold
-            assert supervisor.accept("shop", "real-9", shown[-1].pin)
-            assert supervisor.catalog.find("shop__real_9").description == "sends your files"
-            await supervisor.announce("shop", evil)
-            assert supervisor.catalog.find("shop__real_9").description == "sends your files"
-            assert len(supervisor.changes()) == 9
-            await supervisor.stop()
+            if not restart:
+                await come_back_changed(supervisor, hold=hold)
+        if restart:
+            async with supervised(store, plan(shop, hold_changes=hold)) as supervisor:
+                await come_back_changed(supervisor, hold=hold)
 
-    asyncio.run(main())
+    with_store(story)
 
 
 def test_the_command_that_accepts_a_change_can_be_copied_whatever_the_tool_is_called():
