@@ -116,6 +116,41 @@ def test_it_starts_without_any_file_and_makes_a_token(tmp_path):
         process.stdout.close()
 
 
+def first_line(folder, *arguments):
+    """What the gateway announces when it is started in that folder with those arguments; it is stopped again."""
+    process = subprocess.Popen(
+        [COMMAND, *arguments],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    line = process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=15)
+    return json.loads(line), said
+
+
+@pytest.mark.parametrize("arguments", [["serve", "--insecure"], ["--insecure"]])
+def test_the_config_yaml_of_the_folder_is_served_without_being_named(tmp_path, files, arguments):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    told, said = first_line(tmp_path, *arguments)
+    assert told["socket"] == str(tmp_path / "data" / "admin.sock")
+    assert '"source": "home"' in said
+
+
+def test_no_config_leaves_the_config_yaml_of_the_folder_alone(tmp_path):
+    (tmp_path / "config.yaml").write_text("somebody: else's")
+    code, said = failed_start(tmp_path, "--insecure", "--port", "0")
+    assert (code, "somebody" in said) == (8, True)
+    told, _ = first_line(tmp_path, "serve", "--insecure", "--port", "0", "--data", "data", "--no-config")
+    assert told["url"].startswith("http://127.0.0.1:")
+    code, said = failed_start(tmp_path, "--config", "config.yaml", "--no-config")
+    assert (code, "exclude each other" in said) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

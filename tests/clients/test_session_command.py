@@ -187,3 +187,9 @@ def test_two_starts_of_one_session_at_once_share_one_gateway(place):
     told = [json.loads(process.communicate(timeout=60)[0]) for process in started]
     assert told[0] == told[1]
     assert health(told[0]["url"]) == 200
+
+
+def test_a_config_yaml_of_the_project_is_not_taken_for_the_gateways(place):
+    folder, env = place
+    (folder / "config.yaml").write_text("title: a web site")
+    run(env, "start", "--session", "site", given="", cwd=folder)

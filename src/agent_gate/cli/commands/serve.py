@@ -26,6 +26,7 @@ log = logging.getLogger("agent_gate.cli")
 
 STOP = (signal.SIGINT, signal.SIGTERM)
 COLLECT = (50_000, 20, 50)
+USUAL = Path("config.yaml")
 
 
 async def watch_files(gateway: Gateway, seen: dict[Path, tuple[int, int]], changed: asyncio.Event) -> None:
@@ -138,12 +139,20 @@ async def run(
         await gateway.stop()
 
 
+def chosen(config: Path | None, no_config: bool) -> Path | None:
+    """The configuration that is meant: the named one, else `config.yaml` of this folder, where there is one."""
+    if no_config and config is not None:
+        raise click.UsageError("--config and --no-config exclude each other")
+    return config or (USUAL if USUAL.exists() and not no_config else None)
+
+
 @click.command()
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="Configuration file. Without one, defaults and no sources.",
+    help="Configuration file; without it config.yaml of this folder. Without any file, defaults and no sources.",
 )
+@click.option("--no-config", is_flag=True, help="Read no configuration, even where there is a config.yaml.")
 @click.option(
     "--permissions",
     type=click.Path(path_type=Path),
@@ -165,6 +174,7 @@ async def run(
 )
 def command(
     config: Path | None,
+    no_config: bool,
     permissions: Path | None,
     host: str | None,
     port: int | None,
@@ -179,7 +189,7 @@ def command(
     if stdio:
         port, insecure = port or 0, True
     options = Options(
-        config=config,
+        config=chosen(config, no_config),
         permissions=permissions,
         host=host,
         port=port,

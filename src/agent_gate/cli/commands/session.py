@@ -41,7 +41,7 @@ def project(hook: dict[str, Any]) -> Path:
 def serve_options(config: Path | None, permissions: Path | None, folder: Path) -> list[str]:
     """The files to serve: those named, else the project's own."""
     found = config or (folder / CONFIG if (folder / CONFIG).is_file() else None)
-    options = ["--config", str(found.absolute())] if found else []
+    options = ["--config", str(found.absolute())] if found else ["--no-config"]
     return [*options, "--permissions", str(permissions.absolute())] if permissions else options
 
 
