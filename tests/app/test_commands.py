@@ -235,6 +235,31 @@ def test_policy_tests_may_name_the_tools_of_servers(tmp_path):
 def test_the_doctor_tells_each_rule_that_matches_nothing_once(gateway):
     found = json.loads(agent_gate(gateway, "doctor", "--json", code=1).partition("\nError")[0])
     assert [one["fix"] for one in found if "matches no tool" in one["what"]] == ["Edit permissions.yaml:4:5"]
+def test_check_finds_the_plugin_with_which_the_gateway_would_not_start(gateway):
+    for spec, why in (
+        ("missing_module_of_the_test:Handler", "cannot be imported"),
+        ("json:Handler", "json has no class Handler"),
+        ("json:JSONDecoder", "is not a subclass of agent_gate.ServiceHandler"),
+    ):
+        (gateway.folder / "plugin.yaml").write_text(
+            f'services: {{mine: {{handler: python, handler_class: "{spec}"}}}}'
+        )
+        said = agent_gate(gateway, "check", "--config", "plugin.yaml", code=8)
+        assert "plugin.yaml:1:12: service mine: " in said
+        assert why in said
+
+
+def test_check_warns_of_a_server_whose_program_is_not_here(gateway):
+    (gateway.folder / "server.yaml").write_text(
+        "permissions: none.yaml\n"
+        "servers:\n"
+        "  gone: {command: no-such-program-of-the-test}\n"
+        "  off: {command: no-such-program-of-the-test, enabled: false}\n"
+    )
+    (gateway.folder / "none.yaml").write_text("rules: []")
+    said = agent_gate(gateway, "check", "--config", "server.yaml")
+    assert "server.yaml:3:3: servers.gone.command: no-such-program-of-the-test is not found on PATH" in said
+    assert "servers.off" not in said
 
 
 def test_status_and_sources_say_what_is_there_and_what_to_do(gateway):

@@ -1,4 +1,4 @@
-"""`agent-gate check`: find every fault in the files without running anything."""
+"""`agent-gate check`: find every fault in the files without starting anything; plugins are imported."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -11,11 +11,14 @@ import click
 from agent_gate.cli.offline import look_at, supposed_tool, unlisted
 from agent_gate.cli.output import json_option, print_json
 from agent_gate.config.load import Loaded
-from agent_gate.config.settings import TelegramSettings, WebhookSettings
+from agent_gate.config.servers import find_command
+from agent_gate.config.settings import Settings, TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy
 from agent_gate.policy.lint import bare, lint
+from agent_gate.sources.plugin.loading import load_handler
+from agent_gate.sources.plugin.source import concurrency
 from agent_gate.surfaces.admin.people import OPERATOR
 
 INVALID = ConfigError.exit
@@ -97,6 +100,32 @@ def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Find
     return found
 
 
+def plugin_findings(settings: Settings) -> list[Finding]:
+    """Plugins with which the gateway would not start."""
+    found = []
+    for service in settings.services.values():
+        if service.handler != "python":
+            continue
+        try:
+            load_handler(service, settings.plugins.paths)
+            concurrency(service)
+        except ConfigError as error:
+            found.append(Finding(error.where or service.name, error.message))
+    return found
+
+
+def missing_programs(settings: Settings) -> list[str]:
+    """Servers that cannot be started on this machine. The gateway starts without them, and elsewhere they may be."""
+    said = []
+    for server in settings.servers.values():
+        if server.enabled and server.command:
+            try:
+                find_command(server)
+            except ConfigError as error:
+                said.append(error.message)
+    return said
+
+
 def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[str]]:
     """Every fault, and the warnings."""
     try:
@@ -106,12 +135,14 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     left_out = [Finding(item.source, f"{item.name}: {item.reason}") for item in catalog.excluded]
     faults = [
         *left_out,
+        *plugin_findings(loaded.settings),
         *rule_findings(loaded, catalog, policy),
         *approver_findings(loaded, policy),
         *test_findings(loaded, catalog, policy),
     ]
     warnings = [
         *loaded.warnings,
+        *missing_programs(loaded.settings),
         *bare_warnings(catalog, policy, faults),
         *caller_warnings(loaded, policy),
     ]
