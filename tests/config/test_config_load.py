@@ -152,6 +152,20 @@ def test_a_short_token_is_a_warning(load_text):
     )
 
 
+def test_what_nothing_serves_yet_is_a_warning(load_text):
+    loaded = load_text(
+        "admin: {callback_url: 'https://gate.example/auth/callback'}\n"
+        "hosts: {notes: {socket: run/notes.sock}}\n"
+        "peers: {port: 8444}\n"
+    )
+    assert loaded.warnings == (
+        "config.yaml:2:1: hosts: tool hosts are not connected yet; their tools are missing",
+        "config.yaml:3:1: peers: tool hosts cannot be paired yet; nothing listens here",
+        "config.yaml:1:9: admin.callback_url: there is no sign-in yet that uses it",
+    )
+    assert load_text("hosts: {}\npeers: null\nadmin: {callback_url: null}").warnings == ()
+
+
 def test_the_single_agent_cannot_also_be_among_several(refused):
     text = f"agent: {{token: {TOKEN}1}}\nagents: {{default: {{token: {TOKEN}2}}}}"
     assert "agents.default: is also given as" in refused(text)

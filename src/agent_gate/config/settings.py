@@ -47,13 +47,13 @@ class AdminSettings:
     socket: Annotated[Path, "Unix socket of the operator commands."] = Path("data/admin.sock")
     callback_url: Annotated[
         str | None,
-        "Address under which a browser reaches `/auth/callback`; else `TOOL_GATEWAY_CALLBACK_URL`.",
+        "Address under which a browser reaches `/auth/callback`; else `TOOL_GATEWAY_CALLBACK_URL`. Not used yet.",
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeersSettings:
-    """The listener for paired tool hosts (TLS 1.3 with client certificates)."""
+    """The listener for paired tool hosts (TLS 1.3 with client certificates). Not served yet: a warning says so."""
 
     host: Annotated[str, "Address to listen on."] = "127.0.0.1"
     port: Annotated[int, "Port to listen on.", AtLeast(0), PORTS] = 8444
@@ -61,7 +61,7 @@ class PeersSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """A tool host on this machine."""
+    """A tool host on this machine. Not connected yet: a warning says so."""
 
     socket: Annotated[Path, "Unix socket on which the tool host listens."]
 
@@ -265,7 +265,9 @@ class Settings:
 
     gateway: Annotated[GatewaySettings, "The public listener."] = field(default_factory=GatewaySettings)
     admin: Annotated[AdminSettings, "The operator's listener."] = field(default_factory=AdminSettings)
-    peers: Annotated[PeersSettings | None, "The listener for paired tool hosts; null: off."] = None
+    peers: Annotated[
+        PeersSettings | None, "The listener for paired tool hosts; null: off. Not served yet."
+    ] = None
     agents: Annotated[
         Mapping[str, AgentSettings],
         "The agents that may come in, by name.",
@@ -281,9 +283,9 @@ class Settings:
         "MCP servers: a mapping, or a file that holds one; each key is a namespace.",
         InFile({"anyOf": [{"type": "string"}, SERVERS]}),
     ] = field(default_factory=dict)
-    hosts: Annotated[Mapping[str, HostSettings], "Tool hosts on this machine; each key is a namespace."] = (
-        field(default_factory=dict)
-    )
+    hosts: Annotated[
+        Mapping[str, HostSettings], "Tool hosts on this machine; each key is a namespace. Not connected yet."
+    ] = field(default_factory=dict)
     channels: Annotated[
         tuple[ChannelSettings, ...],
         "Where people are asked, beside the page and the terminal.",

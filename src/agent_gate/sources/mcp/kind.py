@@ -8,6 +8,8 @@ from agent_gate.core.ports import Plan, Toolbox
 from agent_gate.sources.mcp.reads import reads
 from agent_gate.sources.mcp.source import McpSource
 
+VAULT = "vault:"
+
 
 class McpKind:
     """The kind `mcp`, under which this source is registered."""
@@ -34,11 +36,15 @@ def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
 
 def missing_credential(server: ServerSettings) -> str:
     """What a person has to do before this server can be reached; empty where there is nothing."""
+    vaulted = next((name for name, value in server.headers.items() if value.startswith(VAULT)), "")
+    if vaulted:
+        return f"{server.title}: {vaulted} names a credential of the vault, which does not exist yet. Give it as ${{NAME}}"
     if not server.auth.needs_auth:
         return ""
     if server.auth.env:
         return f"Set the environment variable {server.auth.env} to the key of {server.title}, then reload"
-    return f"{server.title} needs a sign-in ({server.auth.type})"
+    kind = server.auth.type
+    return f"{server.title} needs a sign-in ({kind}), which does not exist yet. Give it a key as auth.token"
 
 
 SOURCE = McpKind()
