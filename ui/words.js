@@ -20,7 +20,7 @@ const SOURCES = {
   disabled: ["disabled", ""],
   degraded: ["unwell", "you"],
   failed: ["cannot be reached", "you"],
-  needs_auth: ["needs a login", "you"],
+  needs_auth: ["needs a credential", "you"],
 };
 const EFFECTS = {
   allow: ["allowed", "good"],

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
+from tests.processes import eventually
 
 from agent_gate.cli.commands.init import NOTHING, Wanted, write
 from agent_gate.config.load import load
@@ -260,6 +261,15 @@ def test_check_warns_of_a_server_whose_program_is_not_here(gateway):
     said = agent_gate(gateway, "check", "--config", "server.yaml")
     assert "server.yaml:3:3: servers.gone.command: no-such-program-of-the-test is not found on PATH" in said
     assert "servers.off" not in said
+
+
+def test_a_source_is_closed_from_the_terminal_and_taken_back(gateway):
+    said = agent_gate(gateway, "sources", "disconnect", "home")
+    assert "agent-gate sources reconnect home" in said
+    assert "disconnected by operator" in agent_gate(gateway, "sources")
+    agent_gate(gateway, "sources", "reconnect", "home")
+    eventually(lambda: "ready" in agent_gate(gateway, "sources"))
+    assert "There is no source named away" in agent_gate(gateway, "sources", "disconnect", "away", code=4)
 
 
 def test_status_and_sources_say_what_is_there_and_what_to_do(gateway):

@@ -11,7 +11,7 @@ from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Job, Plan, SystemClock
 from agent_gate.core.tool import Definition, Traits
-from agent_gate.errors import Forbidden, InvalidArgs
+from agent_gate.errors import DependencyUnavailable, Forbidden, InvalidArgs, ViewFailed
 from agent_gate.sources import pins as pins_module
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor
@@ -316,3 +316,84 @@ def test_the_command_that_accepts_a_change_can_be_copied_whatever_the_tool_is_ca
         "diff": "",
     }
     assert "accept far 'x; rm -rf ~' --pin aaaaaaaaaaaa" in listing([], [change])
+
+
+def state(supervisor, key="one"):
+    [found] = [state for state in supervisor.states() if state.key == key]
+    return (found.status, found.reason)
+
+
+@pytest.mark.parametrize("on_demand", [False, True])
+def test_a_disconnected_source_stays_closed_and_listed_until_it_is_connected(settings, on_demand):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            one = Shop("one", Definition(name="search"))
+            supervisor = await supervised(store, plan(one, on_demand=on_demand))
+            await one.connected.wait()
+            await supervisor.disconnect("one", "ada")
+            await supervisor.disconnect("one", "ben")
+            assert state(supervisor) == ("disabled", "disconnected by ada")
+            assert supervisor.unready() == []
+            [tool] = supervisor.catalog.tools
+            assert (tool.wire, tool.available) == ("one__search", False)
+            with pytest.raises(
+                DependencyUnavailable, match=r"one is disabled: disconnected by ada\. Nothing"
+            ):
+                supervisor.check("one")
+            with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+                await supervisor.answer(job(supervisor, "one__search"))
+            await supervisor.reload([plan(one, on_demand=on_demand)])
+            assert state(supervisor) == ("disabled", "disconnected by ada")
+            one.connected.clear()
+            supervisor.reconnect("one")
+            await one.connected.wait()
+            assert state(supervisor) == ("ready", "")
+            assert await supervisor.answer(job(supervisor, "one__search")) == Result(b"search")
+            await supervisor.stop()
+
+    asyncio.run(main())
+
+
+def test_a_source_that_no_try_can_bring_back_says_so(settings):
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            one, two = Shop("one"), Shop("two")
+            supervisor = await supervised(store, plan(one, enabled=False), plan(two, needs_auth="Set KEY"))
+            with pytest.raises(InvalidArgs, match="one is disabled in the configuration"):
+                supervisor.reconnect("one")
+            with pytest.raises(InvalidArgs, match="Set KEY"):
+                supervisor.reconnect("two")
+            await supervisor.disconnect("two", "ada")
+            assert state(supervisor, "two") == ("needs_auth", "Set KEY")
+            with pytest.raises(ViewFailed, match="There is no source named three"):
+                supervisor.reconnect("three")
+            with pytest.raises(ViewFailed, match="There is no source named three"):
+                await supervisor.disconnect("three", "ada")
+            await supervisor.stop()
+
+    asyncio.run(main())
+
+
+def test_a_source_that_is_closing_is_not_opened_beside_itself(settings):
+    class Slow(Shop):
+        async def __aexit__(self, *_):
+            await may_close.wait()
+
+    async def main():
+        async with opened(settings) as store, asyncio.timeout(10):
+            one = Slow("one", Definition(name="search"))
+            supervisor = await supervised(store, plan(one))
+            await one.connected.wait()
+            asking = asyncio.ensure_future(supervisor.disconnect("one", "ada"))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(InvalidArgs, match="one is being disconnected"):
+                supervisor.reconnect("one")
+            may_close.set()
+            while state(supervisor)[0] != "disabled":
+                await asyncio.sleep(0)
+            await supervisor.stop()
+
+    may_close = asyncio.Event()
+    asyncio.run(main())

@@ -8,6 +8,9 @@ import { boxed, every, loader } from "../layout.js";
 import { List } from "../list.js";
 import { sourceWord } from "../words.js";
 
+// A source that is disabled in the configuration has no reason; one that a person disconnected has.
+const isDisconnected = (source) => source.status === "disabled" && source.reason !== "";
+
 export function sources(main) {
   const [changed, all] = [h("div"), h("div")];
   const changes = h("section", { hidden: true }, h("h2", "Changed definitions"), changed);
@@ -15,8 +18,8 @@ export function sources(main) {
   const list = new List({ row, key: (source) => source.key, label: "Sources" });
 
   function row(source) {
-    const again = ["failed", "degraded", "needs_auth"].includes(source.status)
-      ? button("Try now", () => reconnect(source.key))
+    const again = ["failed", "degraded"].includes(source.status) || isDisconnected(source)
+      ? button(isDisconnected(source) ? "Connect" : "Try now", () => reconnect(source.key))
       : null;
     const when = source.next_try ? ` · next try: ${left(source.next_try)}` : "";
     return h(

@@ -83,6 +83,16 @@ class Keeper:
         self._hurry.set()
         self._wanted.set()
 
+    def cannot_connect(self) -> str:
+        """Why no try will bring this source back; empty where one may."""
+        if not self.plan.enabled:
+            return f"{self.key} is disabled in the configuration. Enable it there"
+        return self.plan.needs_auth
+
+    def rest(self, reason: str) -> None:
+        """Stay away, since a person wants it so; its task has ended."""
+        self._move(Status.DISABLED, reason)
+
     async def run(self) -> None:
         """Live until cancelled. A fault in a source is its reason, never ours."""
         if self._status in (Status.DISABLED, Status.NEEDS_AUTH):

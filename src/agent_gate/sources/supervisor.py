@@ -11,7 +11,7 @@ from agent_gate.core.call import Result
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
 from agent_gate.core.ports import Clock, Job, Plan, Source, SourceKind, Toolbox
 from agent_gate.core.tool import Definition, Tool
-from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable
+from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.sources.keeper import Keeper, Redact
 from agent_gate.sources.pins import Change, Pins
 from agent_gate.sources.state import SourceState, Status
@@ -53,6 +53,7 @@ class Supervisor:
         self._keepers = Keepers()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._listings: dict[str, Listing] = {}
+        self._leaving: set[str] = set()
 
     async def start(self, plans: Iterable[Plan]) -> None:
         """Show at once what each source had when it was last seen, then connect them all, each on its own."""
@@ -196,8 +197,36 @@ class Supervisor:
         return {key: keeper.restarts for key, keeper in self._keepers.items()}
 
     def reconnect(self, key: str) -> None:
-        """Try a failed source now."""
+        """Try a source now that failed, or was disconnected."""
+        keeper = self._known_keeper(key)
+        why_not = keeper.cannot_connect()
+        if key in self._leaving:
+            why_not = f"{key} is being disconnected. Try again"
+        if why_not:
+            raise InvalidArgs(why_not)
+        if key not in self._tasks:
+            self._show([keeper.plan])
+            self._launch(key)
         self._keepers[key].wake()
+
+    async def disconnect(self, key: str, person: str) -> None:
+        """Close a source and leave it closed. Its tools stay listed, and calls of them are told why they fail."""
+        keeper = self._known_keeper(key)
+        if key in self._tasks and not keeper.cannot_connect():
+            await asyncio.shield(asyncio.ensure_future(self._leave(keeper, person)))
+
+    async def _leave(self, keeper: Keeper, person: str) -> None:
+        self._leaving.add(keeper.key)
+        await self._stop([keeper.key])
+        self._leaving.discard(keeper.key)
+        if self._keepers.get(keeper.key) is keeper:
+            keeper.rest(f"disconnected by {person}")
+            self.publish(keeper.plan, None, False)
+
+    def _known_keeper(self, key: str) -> Keeper:
+        if key not in self._keepers:
+            raise ViewFailed(f"There is no source named {key[:64]}. See `agent-gate sources`")
+        return self._keepers[key]
 
     def changes(self) -> list[Change]:
         """Definitions that are not what was accepted."""

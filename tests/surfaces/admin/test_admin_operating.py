@@ -6,6 +6,7 @@ import pytest
 from admin_gate import browser, gate
 
 from gateway import TOKEN, Gateway
+from processes import eventually
 
 
 @pytest.fixture(scope="module")
@@ -266,3 +267,21 @@ def test_numbers_of_the_last_hour_come_from_the_metrics(gateway, person):
     assert trends["totals"]["calls"] >= 3
     assert trends["totals"]["p50"] > 0
     assert [one["source"] for one in trends["sources"]] == ["house"]
+
+
+def test_a_source_is_disconnected_and_connected_by_its_servers_path(gateway, person):
+    assert person.send("POST", "/servers/nothing/disconnect").status == 404
+    assert person.send("POST", "/servers/nothing/connect").status == 404
+    assert person.post("/servers/house/disconnect") == {"disconnected": "house"}
+    [house] = person.get("/servers")
+    assert (house["status"], house["reason"], house["tools"]) == (
+        "disabled",
+        "disconnected by operator",
+        3,
+    )
+    refused = gateway.call("light_get", {"room": "hall"})
+    assert refused.status == 503
+    assert "disconnected by operator" in refused.json["error"]["message"]
+    assert person.post("/servers/house/connect") == {"connecting": "house"}
+    eventually(lambda: person.get("/servers")[0]["status"] == "ready")
+    assert gateway.call("light_get", {"room": "hall"}).status == 200

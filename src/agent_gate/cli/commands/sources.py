@@ -52,10 +52,22 @@ def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, 
 @click.argument("source")
 @click.pass_context
 def reconnect_command(ctx: click.Context, source: str) -> None:
-    """Try a source now instead of waiting for its next try."""
+    """Try a source now instead of waiting for its next try, or take back one that was disconnected."""
     with reporting():
         said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/connect")
         tell(ctx, said, f"Connecting {source}. See `agent-gate sources`.")
+
+
+@command.command("disconnect")
+@click.argument("source")
+@click.pass_context
+def disconnect_command(ctx: click.Context, source: str) -> None:
+    """Close a source until `reconnect`, a change of its settings, or a restart."""
+    with reporting():
+        said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/disconnect")
+        print_json(said) if ctx.obj["json"] else click.echo(
+            f"Disconnected {source}. Take it back with `agent-gate sources reconnect {shlex.quote(source)}`."
+        )
 
 
 @command.command("accept")

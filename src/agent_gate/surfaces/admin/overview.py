@@ -15,7 +15,7 @@ Need = dict[str, Any]
 TROUBLED = {
     "failed": "cannot be reached",
     "degraded": "does not feel well",
-    "needs_auth": "needs you to log in",
+    "needs_auth": "needs a credential",
 }
 
 
@@ -99,9 +99,10 @@ class Overview:
             yield need("The new configuration is not used", configuration.fault, "policy", act=act)
         for state in self._admin.sources.states():
             if state.status in TROUBLED:
-                path = f"/api/sources/{quote(state.key, safe='')}/connect"
+                again = ("Try now", f"/api/sources/{quote(state.key, safe='')}/connect")
                 problem = f"{state.title or state.key} {TROUBLED[state.status]}"
-                yield need(problem, state.reason, "sources", act=("Try now", path))
+                act = again if state.status != "needs_auth" else None
+                yield need(problem, state.reason, "sources", act=act)
         for change in self._admin.sources.changes():
             problem = f"{change.tool} of {change.source} is not what you accepted"
             held = "What you accepted is served until you accept what it is now."

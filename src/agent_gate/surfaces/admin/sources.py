@@ -1,4 +1,4 @@
-"""Sources as an operator handles them: state, reconnecting, and definitions that changed."""
+"""Sources as an operator handles them: state, connecting, disconnecting, and definitions that changed."""
 
 from dataclasses import asdict
 
@@ -18,6 +18,7 @@ class Sources:
         return [
             Route("GET", "/api/sources", self._list, "Every source and its state"),
             Route("POST", "/api/sources/{key}/connect", self._connect, "Try a source now"),
+            Route("POST", "/api/sources/{key}/disconnect", self._disconnect, "Close a source"),
             Route("GET", "/api/changes", self._changes, "Definitions that are not what they were"),
             Route(
                 "POST",
@@ -29,6 +30,7 @@ class Sources:
             ),
             Route("GET", "/servers", self._list, "Every source and its state"),
             Route("POST", "/servers/{key}/connect", self._connect, "Try a source now"),
+            Route("POST", "/servers/{key}/disconnect", self._disconnect, "Close a source"),
         ]
 
     async def _list(self, _ask: Ask) -> Reply:
@@ -40,6 +42,10 @@ class Sources:
             raise InvalidArgs(f"There is no source {key[:120]}. See `agent-gate sources`")
         self._sources.reconnect(key)
         return json_response(202, {"connecting": key})
+
+    async def _disconnect(self, ask: Ask) -> Reply:
+        await self._sources.disconnect(ask.values["key"], ask.person)
+        return json_response(200, {"disconnected": ask.values["key"]})
 
     async def _changes(self, _ask: Ask) -> Reply:
         return json_response(200, [asdict(change) for change in self._sources.changes()])
