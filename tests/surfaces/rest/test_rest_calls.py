@@ -27,6 +27,7 @@ services:
     errors:
       - {{status: 404, message: "Entity not found"}}
       - {{status: 418, message: "Teapot {{status}}: {{body}}"}}
+  2nd Home: {{url: "{url}", tools: {{second: {{request: {{method: GET, path: /second}}}}}}}}
   elsewhere: {{url: "http://127.0.0.1:9", tools: {{unreachable: {{request: {{method: POST, path: /x}}}}}}}}
 permissions: permissions.yaml
 approval_timeout: 900
@@ -45,6 +46,7 @@ rules:
   - {pattern: "find", action: allow}
   - {pattern: "open_path", action: allow}
   - {pattern: "unreachable", action: allow}
+  - {pattern: "second", action: allow}
   - {pattern: "never(*)", action: deny, description: not this one}
 """
 
@@ -456,3 +458,24 @@ def test_the_record_verifies_after_all_this(gateway):
     report = gateway.admin.get("/api/audit/verify")
     assert report["ok"]
     assert report["rows"] > 30
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"tool": "get_state", "arguments": {"entity_id": "sensor.a"}},
+        {"server": "home", "tool": "get_state", "args": {"entity_id": "sensor.a"}},
+        {"server": "2nd Home", "tool": "second", "args": {}},
+        {"server": "n2nd_home", "tool": "second", "args": {}},
+    ],
+)
+def test_a_script_calls_a_tool_by_its_name_or_by_the_key_of_its_server(gateway, body):
+    answer = gateway.request("POST", "/api/call", body)
+    assert (answer.status, answer.json["status"]) == (200, "executed")
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"tool": 1}, {"tool": "find", "args": []}, {"server": 1, "tool": "find"}]
+)
+def test_a_body_that_names_no_tool_is_refused(gateway, body):
+    assert gateway.request("POST", "/api/call", body).status == 400

@@ -12,6 +12,7 @@ from agent_gate.access.view import View
 from agent_gate.calls import Calls
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Call, Caller, Pending
+from agent_gate.core.ids import fold_namespace
 from agent_gate.core.strict import parse
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.meta import ARGUMENTS
@@ -64,13 +65,13 @@ def arguments_of(body: bytes) -> Mapping[str, Any]:
 
 
 def asked(body: bytes) -> tuple[str, Mapping[str, Any]]:
-    """`{tool, arguments}`, or `{server, tool, args}` as simple scripts write it."""
+    """`{tool, arguments}`, or `{server, tool, args}` as simple scripts write it, the server by its configured key."""
     value = arguments_of(body)
     tool, server = value.get("tool"), value.get("server")
     arguments = value.get("arguments", value.get("args", {}))
     if not isinstance(tool, str) or not isinstance(arguments, dict) or not isinstance(server, str | None):
         raise InvalidArgs('The body must be {"tool": NAME, "arguments": {…}}')
-    return (f"{server}:{tool}" if server else tool), arguments
+    return (f"{fold_namespace(server)}:{tool}" if server else tool), arguments
 
 
 def offered(path: str) -> bytes:
