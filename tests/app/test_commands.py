@@ -236,6 +236,8 @@ def test_policy_tests_may_name_the_tools_of_servers(tmp_path):
 def test_the_doctor_tells_each_rule_that_matches_nothing_once(gateway):
     found = json.loads(agent_gate(gateway, "doctor", "--json", code=1).partition("\nError")[0])
     assert [one["fix"] for one in found if "matches no tool" in one["what"]] == ["Edit permissions.yaml:4:5"]
+
+
 def test_check_finds_the_plugin_with_which_the_gateway_would_not_start(gateway):
     for spec, why in (
         ("missing_module_of_the_test:Handler", "cannot be imported"),

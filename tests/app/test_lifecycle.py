@@ -19,6 +19,9 @@ import pytest
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.processes import eventually
 
+from agent_gate.cli.commands.serve import limit_of_the_promise
+from agent_gate.config.load import load
+from agent_gate.config.settings import Settings
 from agent_gate.errors import GatewayError
 from agent_gate.net.tls import ensure_certificate
 from agent_gate.net.trust import fingerprint_der
@@ -139,6 +142,16 @@ def test_the_config_yaml_of_the_folder_is_served_without_being_named(tmp_path, f
     told, said = first_line(tmp_path, *arguments)
     assert told["socket"] == str(tmp_path / "data" / "admin.sock")
     assert '"source": "home"' in said
+
+
+def test_the_start_says_what_a_shell_under_the_same_user_could_do(tmp_path):
+    (tmp_path / "config.yaml").write_text("approvers: {passphrase: open-sesame-all}")
+    locked = load(tmp_path / "config.yaml", env={}).settings
+    assert "could answer its own questions" in limit_of_the_promise(Settings(), 1000)
+    assert limit_of_the_promise(locked, 1000) == ""
+    assert limit_of_the_promise(Settings(), 0) == ""
+    _, said = first_line(tmp_path, "serve", "--insecure", "--port", "0", "--data", "data", "--no-config")
+    assert ("could answer its own questions" in said) == (os.geteuid() != 0)
 
 
 def test_no_config_leaves_the_config_yaml_of_the_folder_alone(tmp_path):

@@ -17,6 +17,7 @@ import uvloop
 
 from agent_gate.app import Gateway
 from agent_gate.config.options import Options
+from agent_gate.config.settings import Settings
 from agent_gate.core.call import Caller
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.observe.log import configure
@@ -88,6 +89,16 @@ def settle_memory() -> None:
     gc.set_threshold(*COLLECT)
 
 
+def limit_of_the_promise(settings: Settings, uid: int) -> str:
+    """What an agent could do that runs as the gateway's own user; empty where nothing has to be said."""
+    if uid == 0 or settings.approvers.passphrase:
+        return ""
+    return (
+        "An agent with a shell under this user could answer its own questions: "
+        "run the gateway as another user, or set approvers.passphrase (docs/security.md)"
+    )
+
+
 def announce(gateway: Gateway, out: TextIO) -> None:
     """Say that it is up: to people on stderr, to programs in one line on `out`."""
     if not gateway.settings.agents:
@@ -95,6 +106,8 @@ def announce(gateway: Gateway, out: TextIO) -> None:
             f"No agent is configured; one was made, its token is in {gateway.folder / 'agent.token'}",
             err=True,
         )
+    if limit := limit_of_the_promise(gateway.settings, os.geteuid()):
+        click.echo(limit, err=True)
     click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
     out.write(json.dumps(gateway.listeners.announcement()) + "\n")
     out.flush()
