@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import psutil
@@ -187,6 +188,22 @@ def test_a_server_that_no_longer_answers_ends_the_watch(monkeypatch: pytest.Monk
             os.kill(link_of(made).child.pid, signal.SIGSTOP)
             with pytest.raises(DependencyUnavailable, match="no longer answers"):
                 await watching
+
+    run(story())
+
+
+def test_a_program_that_was_installed_meanwhile_is_found_at_the_next_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    settings = zoo()
+
+    async def story() -> None:
+        async with bench(command="late-program-of-the-test", args=settings["args"]) as made:
+            with pytest.raises(DependencyUnavailable, match="not found on PATH"):
+                await made.source.connect()
+            (tmp_path / "late-program-of-the-test").symlink_to(settings["command"])
+            assert await made.source.connect()
 
     run(story())
 

@@ -46,15 +46,17 @@ class Dialer:
         self.limit = limit
         self.transport: str = "stdio" if settings.command else settings.transport
         self.missing = ""
-        self.argv = self.resolve() if settings.command else []
+        self.argv: list[str] = []
+        if settings.command:
+            self.resolve()
 
-    def resolve(self) -> list[str]:
-        """The argv with its program looked up once; a missing one is the reason this server cannot be opened."""
+    def resolve(self) -> None:
+        """Look the program up. Once found it stays; a missing one is why this server cannot be opened now."""
         try:
-            return [find_command(self.settings), *self.settings.args]
+            self.argv = [find_command(self.settings), *self.settings.args]
+            self.missing = ""
         except ConfigError as error:
             self.missing = error.message
-            return [self.settings.command]
 
     @property
     def exclusive(self) -> bool:
@@ -105,6 +107,8 @@ class Dialer:
 
     async def link(self, transport: str, deadline: float) -> Link:
         settings = self.settings
+        if self.missing:
+            self.resolve()
         if self.missing:
             raise Broken(self.missing, sent=False)
         if transport == "stdio":
