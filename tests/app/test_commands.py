@@ -316,7 +316,7 @@ def test_a_mistyped_name_is_answered_with_the_nearest_one(gateway):
     assert "Did you mean write?" in agent_gate(gateway, "explain", "wrte", code=4)
     assert "Did you mean write?" in agent_gate(gateway, "explain", "wrte", "--offline", code=4)
     said = agent_gate(gateway, "sources", "reconnect", "hme", code=4)
-    assert "There is no source hme. See `agent-gate sources`" in said
+    assert "There is no source named hme. See `agent-gate sources`" in said
 
 
 def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):

@@ -65,9 +65,8 @@ def disconnect_command(ctx: click.Context, source: str) -> None:
     """Close a source until `reconnect`, a change of its settings, or a restart."""
     with reporting():
         said = ctx.obj["client"].request("POST", f"/api/sources/{segment(source)}/disconnect")
-        print_json(said) if ctx.obj["json"] else click.echo(
-            f"Disconnected {source}. Take it back with `agent-gate sources reconnect {shlex.quote(source)}`."
-        )
+        back = f"agent-gate sources reconnect {shlex.quote(source)}"
+        tell(ctx, said, f"Disconnected {source}. Take it back with `{back}`.")
 
 
 @command.command("accept")

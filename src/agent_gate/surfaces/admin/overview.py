@@ -95,8 +95,8 @@ class Overview:
         if store.fault:
             yield need("Calls are refused: the store cannot be written", store.fault, "health")
         if configuration.fault:
-            act = "Reload", "/api/reload"
-            yield need("The new configuration is not used", configuration.fault, "policy", act=act)
+            reload = "Reload", "/api/reload"
+            yield need("The new configuration is not used", configuration.fault, "policy", act=reload)
         for state in self._admin.sources.states():
             if state.status in TROUBLED:
                 again = ("Try now", f"/api/sources/{quote(state.key, safe='')}/connect")

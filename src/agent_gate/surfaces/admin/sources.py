@@ -38,8 +38,6 @@ class Sources:
 
     async def _connect(self, ask: Ask) -> Reply:
         key = ask.values["key"]
-        if key not in {state.key for state in self._sources.states()}:
-            raise InvalidArgs(f"There is no source {key[:120]}. See `agent-gate sources`")
         self._sources.reconnect(key)
         return json_response(202, {"connecting": key})
 
