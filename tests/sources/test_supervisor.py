@@ -324,12 +324,10 @@ def state(supervisor, key="one"):
 
 
 @pytest.mark.parametrize("on_demand", [False, True])
-def test_a_disconnected_source_stays_closed_and_listed_until_it_is_connected(settings, on_demand):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            one = Shop("one", Definition(name="search"))
-            supervisor = await supervised(store, plan(one, on_demand=on_demand))
-            await one.connected.wait()
+def test_a_disconnected_source_stays_closed_and_listed_until_it_is_connected(with_store, on_demand):
+    async def story(store):
+        one = Shop("one", Definition(name="search"))
+        async with connected(store, plan(one, on_demand=on_demand)) as supervisor:
             await supervisor.disconnect("one", "ada")
             await supervisor.disconnect("one", "ben")
             assert state(supervisor) == ("disabled", "disconnected by ada")
@@ -349,16 +347,14 @@ def test_a_disconnected_source_stays_closed_and_listed_until_it_is_connected(set
             await one.connected.wait()
             assert state(supervisor) == ("ready", "")
             assert await supervisor.answer(job(supervisor, "one__search")) == Result(b"search")
-            await supervisor.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
-def test_a_source_that_no_try_can_bring_back_says_so(settings):
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            one, two = Shop("one"), Shop("two")
-            supervisor = await supervised(store, plan(one, enabled=False), plan(two, needs_auth="Set KEY"))
+def test_a_source_that_no_try_can_bring_back_says_so(with_store):
+    async def story(store):
+        one, two = Shop("one"), Shop("two")
+        async with supervised(store, plan(one, enabled=False), plan(two, needs_auth="Set KEY")) as supervisor:
             with pytest.raises(InvalidArgs, match="one is disabled in the configuration"):
                 supervisor.reconnect("one")
             with pytest.raises(InvalidArgs, match="Set KEY"):
@@ -369,21 +365,18 @@ def test_a_source_that_no_try_can_bring_back_says_so(settings):
                 supervisor.reconnect("three")
             with pytest.raises(ViewFailed, match="There is no source named three"):
                 await supervisor.disconnect("three", "ada")
-            await supervisor.stop()
 
-    asyncio.run(main())
+    with_store(story)
 
 
-def test_a_source_that_is_closing_is_not_opened_beside_itself(settings):
+def test_a_source_that_is_closing_is_not_opened_beside_itself(with_store):
     class Slow(Shop):
         async def __aexit__(self, *_):
             await may_close.wait()
 
-    async def main():
-        async with opened(settings) as store, asyncio.timeout(10):
-            one = Slow("one", Definition(name="search"))
-            supervisor = await supervised(store, plan(one))
-            await one.connected.wait()
+    async def story(store):
+        one = Slow("one", Definition(name="search"))
+        async with connected(store, plan(one)) as supervisor:
             asking = asyncio.ensure_future(supervisor.disconnect("one", "ada"))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -393,7 +386,6 @@ def test_a_source_that_is_closing_is_not_opened_beside_itself(settings):
             may_close.set()
             while state(supervisor)[0] != "disabled":
                 await asyncio.sleep(0)
-            await supervisor.stop()
 
     may_close = asyncio.Event()
-    asyncio.run(main())
+    with_store(story)
