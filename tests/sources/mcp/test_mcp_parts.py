@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from upstreams import run, tool
 
 from agent_gate.config.servers import ServerSettings, TraitSettings
+from agent_gate.core.ids import tool_id
 from agent_gate.core.tool import Traits
 from agent_gate.errors import RateLimited
 from agent_gate.sources.mcp.bucket import Bucket
@@ -191,6 +192,20 @@ def test_any_list_of_tools_yields_definitions_or_reasons(entries: list) -> None:
     made = usable_tools(entries, SETTINGS, modern=True)
     assert len(made.definitions) + len(made.excluded) == len(entries)
     assert {definition.name for definition in made.definitions} == set(made.routes)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "version", "ident"),
+    [
+        ("github.create_issue", "1.4.0", "github:create_issue@1.4.0"),
+        ("create_issue", "2024-05", "github:create_issue@2024-05"),
+        ("create_issue", "1.0 beta", "github:create_issue#e069a61d"),
+        ("create_issue", {"major": 1}, "github:create_issue#e069a61d"),
+    ],
+)
+def test_a_version_that_a_tool_declares_stands_in_its_id(upstream: str, version: object, ident: str) -> None:
+    made = usable_tools([tool(upstream, _meta={"version": version})], SETTINGS, modern=False)
+    assert [tool_id("github", definition) for definition in made.definitions] == [ident]
 
 
 def test_two_tools_of_one_name_keep_the_first() -> None:

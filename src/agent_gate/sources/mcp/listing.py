@@ -159,7 +159,11 @@ def define(entry: Json, settings: ServerSettings) -> Definition:
     schema = entry.get("inputSchema")
     if not isinstance(schema, dict):
         raise ValueError("its input schema is not an object")
-    output, annotations = entry.get("outputSchema"), member(entry, "annotations")
+    output, annotations, meta = (
+        entry.get("outputSchema"),
+        member(entry, "annotations"),
+        member(entry, "_meta"),
+    )
     icons = entry.get("icons")
     traits = traits_of(annotations, settings)
     return Definition(
@@ -168,9 +172,10 @@ def define(entry: Json, settings: ServerSettings) -> Definition:
         description=clean(entry.get("description")),
         input_schema=clean_schema(schema),
         output_schema=clean_schema(output) if isinstance(output, dict) else None,
+        version=version_of(meta),
         traits=traits,
         annotations=clean_schema(annotations),
-        meta=clean_schema(member(entry, "_meta")),
+        meta=clean_schema(meta),
         icons=tuple(clean_schema(icons)) if isinstance(icons, list) else (),
         timeout=settings.timeout,
         record=settings.record if traits.read_only and traits.trusted else "await",
@@ -180,6 +185,12 @@ def define(entry: Json, settings: ServerSettings) -> Definition:
 def member(entry: Mapping[str, Json], name: str) -> dict[str, Json]:
     found = entry.get(name)
     return found if isinstance(found, dict) else {}
+
+
+def version_of(meta: Mapping[str, Json]) -> str:
+    """The version a tool declares for itself, which then stands in its id instead of a hash."""
+    declared = meta.get("version")
+    return declared if isinstance(declared, str) else ""
 
 
 def traits_of(annotations: Mapping[str, Json], settings: ServerSettings) -> Traits:
