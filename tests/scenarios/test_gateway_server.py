@@ -8,6 +8,7 @@ from tests.gateway import TOKEN, running
 from tests.scenarios.gateway_scenes import (
     EAGER,
     UTC,
+    child,
     children,
     configured,
     events,
@@ -72,7 +73,7 @@ def test_server_connection_failure(troubled):
     assert broken["state"] in ("failed", "connecting")
     assert "notes__read_graph" in tool_names(troubled.gateway)
     logged = [event for event in events(troubled.gateway) if event.get("source") == "broken"]
-    assert any("broken" in event.get("reason", "") for event in logged)
+    assert any("broken" in event.get("reason", "") and event["level"] == "error" for event in logged)
 
 
 def test_all_servers_connect_at_startup(gateway):
@@ -212,3 +213,14 @@ def test_configurable_log_levels(tmp_path, level, wanted):
         levels = {event["level"] for event in events(started)}
         assert ("info" in levels) is wanted
         assert ("debug" in levels) is (level == "debug")
+
+
+@pytest.mark.parametrize(("form", "is_json"), [("text", False), ("json", True), ("auto", True)])
+def test_the_configuration_chooses_how_logs_are_written(tmp_path, form, is_json):
+    files = configured({"broken": child(["false"])}, TOKEN, log={"format": form})
+    with running(tmp_path, files, "--insecure") as started:
+        line = eventually(
+            lambda: next((line for line in started.stderr.splitlines() if "Source is failed" in line), None),
+            "the line about the server",
+        )
+        assert line.startswith("{") is is_json

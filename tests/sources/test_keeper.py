@@ -1,6 +1,7 @@
 """Calls that want a source while it is connected, fails or is stopped: they are told, and nothing is sent twice."""
 
 import asyncio
+import logging
 import time
 
 import msgspec
@@ -262,3 +263,26 @@ def test_a_source_on_demand_stays_connected_as_long_as_somebody_watches_it(monke
         running.cancel()
 
     asyncio.run(main())
+
+
+def test_a_failure_is_logged_as_an_error_once_and_its_repetition_as_news(caplog, monkeypatch):
+    monkeypatch.setattr(keeper_module, "delay", lambda _failures: 0.0)
+    reasons = ["refused", "refused", "no route"]
+
+    class Broken(Shed):
+        async def connect(self):
+            if not reasons:
+                self.may_connect.set()
+                return await asyncio.Event().wait()
+            raise DependencyUnavailable(reasons.pop(0))
+
+    async def main():
+        shed = Broken()
+        _, life = await started(shed, connected=False)
+        await shed.may_connect.wait()
+        await ended(life)
+
+    with caplog.at_level(logging.INFO, keeper_module.log.name):
+        asyncio.run(main())
+    failures = [(record.levelname, record.reason) for record in caplog.records if hasattr(record, "reason")]
+    assert failures == [("ERROR", "refused"), ("INFO", "refused"), ("ERROR", "no route")]

@@ -53,11 +53,15 @@ class Formatter(logging.Formatter):
         return "\n".join(filter(None, [f"{line} {rest}".rstrip(), str(error) if error else ""]))
 
 
-def configure(level: str, redactor: Redactor, stream: TextIO | None = None) -> None:
-    """Send everything under `agent_gate` to stderr at `level`; nothing ever goes to stdout."""
+def configure(level: str, redactor: Redactor, form: str = "auto", stream: TextIO | None = None) -> None:
+    """Send everything under `agent_gate` to stderr at `level`; nothing ever goes to stdout.
+
+    `form` is `text`, `json`, or `auto`: text on a terminal and JSON otherwise.
+    """
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)
-    handler.setFormatter(Formatter(redactor, as_json=not out.isatty()))
+    as_json = form == "json" or (form == "auto" and not out.isatty())
+    handler.setFormatter(Formatter(redactor, as_json=as_json))
     root = logging.getLogger("agent_gate")
     root.handlers[:] = [handler]
     root.setLevel(level.upper() if level.upper() in logging.getLevelNamesMapping() else "INFO")

@@ -174,8 +174,9 @@ class Keeper:
         self._failures += 1
         self.restarts += 1
         self._next_try = self._clock.now() + wait
-        self._last_failure = self._redact(reason)
-        self._move(Status.FAILED, self._last_failure)
+        before, self._last_failure = self._last_failure, self._redact(reason)
+        again = self._last_failure == before
+        self._move(Status.FAILED, self._last_failure, logging.INFO if again else logging.ERROR)
         self._publish(self.plan, None, self.plan.on_demand and self._known)
         # Calls that wait for the connection are no reason to hurry: a busy source would never be left in peace.
         self._hurry.clear()
@@ -183,11 +184,10 @@ class Keeper:
             async with asyncio.timeout(wait):
                 await self._hurry.wait()
 
-    def _move(self, status: Status, reason: str = "") -> None:
+    def _move(self, status: Status, reason: str = "", level: int = logging.INFO) -> None:
         if (status, reason) != (self._status, self._reason):
-            log.info(
-                "Source is %s", status, extra={"source": self.key, **({"reason": reason} if reason else {})}
-            )
+            fields = {"source": self.key, **({"reason": reason} if reason else {})}
+            log.log(level, "Source is %s", status, extra=fields)
         if status is not Status.FAILED:
             self._next_try = None
         self._status, self._reason, self._since = status, reason, self._clock.now()

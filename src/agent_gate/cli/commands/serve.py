@@ -119,7 +119,8 @@ async def run(
     """Serve until a signal says stop; `ready` is told once the listeners are up."""
     gateway = Gateway(options)
     seen = stamps(gateway)
-    configure(os.environ.get("LOG_LEVEL", gateway.settings.log.level), gateway.redactor)
+    logs = gateway.settings.log
+    configure(os.environ.get("LOG_LEVEL", logs.level), gateway.redactor, logs.format)
     for warning in gateway.configuration.loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     await gateway.start()
