@@ -75,6 +75,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             MCP + "modern.py::test_a_state_is_refused_to_others_for_other_arguments_and_when_touched",
             MCP + "modern.py::test_a_further_round_runs_once_whatever_idempotency_keys_its_client_makes_up",
             MCP + "modern.py::test_a_state_in_the_metadata_of_a_client_reaches_nobody",
+            MCP + "hostile.py::test_a_state_opens_for_the_same_request_until_it_expires",
             MCP + "hostile.py::test_no_flipped_bit_goes_unnoticed",
         ),
     ),
