@@ -603,6 +603,44 @@ def test_a_changed_tool_voids_what_was_approved_and_granted(tmp_path, files, api
         eventually(lambda: gateway.call("write", {"n": 1}, wait=0).status == 202)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        TOOLS.replace("write: {args:", "write: {description: now it does something else, args:"),
+        TOOLS.replace("path: /write", "path: /erase"),
+    ],
+    ids=["description", "request"],
+)
+def test_what_was_asked_about_does_not_run_when_its_tool_changed_before_the_answer(
+    tmp_path, files, api, changed
+):
+    with running(tmp_path, files, "--insecure") as gateway:
+        call = gateway.call("write", {"n": 1}, wait=0).json["call"]
+        (tmp_path / "tools.yaml").write_text(
+            changed + "  another: {request: {method: GET, path: /another}}\n"
+        )
+        eventually(lambda: gateway.request("GET", "/api/tools/another").status == 200, "the reload")
+        gateway.answer("approve")
+        reply = gateway.request("GET", f"/api/calls/{call}?wait=10")
+        assert (reply.status, reply.json["error"]["code"]) == (403, "FORBIDDEN")
+        assert "definition changed" in reply.json["error"]["message"]
+    assert api.requests == []
+
+
+def test_what_was_asked_about_does_not_run_when_its_arguments_were_changed_in_the_store(tmp_path, files, api):
+    with running(tmp_path, files, "--insecure") as gateway:
+        call = gateway.call("write", {"n": 1}, wait=0).json["call"]
+    with contextlib.closing(sqlite3.connect(tmp_path / "data" / "agent-gate.db")) as store, store:
+        [(body,)] = store.execute("SELECT body FROM approvals")
+        forged = body.replace('"arguments":{"n":1}', '"arguments":{"n":2}')
+        assert forged != body
+        store.execute("UPDATE approvals SET body = ?", (forged,))
+    with running(tmp_path, files, "--insecure") as gateway:
+        gateway.answer("approve")
+        assert gateway.request("GET", f"/api/calls/{call}?wait=10").status == 403
+    assert api.requests == []
+
+
 def test_a_tool_that_sends_another_request_voids_what_was_granted(tmp_path, files, api):
     with running(tmp_path, files, "--insecure") as gateway:
         call = gateway.call("write", {"n": 1}, wait=0).json["call"]

@@ -120,6 +120,8 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
     "T12": (
         "What was approved is what runs.",
         (
+            LIFE + "test_what_was_asked_about_does_not_run_when_its_tool_changed_before_the_answer",
+            LIFE + "test_what_was_asked_about_does_not_run_when_its_arguments_were_changed_in_the_store",
             LIFE + "test_a_changed_tool_voids_what_was_approved_and_granted",
             LIFE + "test_a_tool_that_sends_another_request_voids_what_was_granted",
         ),
