@@ -42,6 +42,13 @@ def test_a_forged_line_stays_inside_its_own(written):
         assert event["trace_id"] == "a" * 32
 
 
+def test_a_forged_line_inside_a_message_stays_inside_it(written):
+    log, out, _ = written
+    log.warning("It failed: %s", 'no\n{"level": "info", "event": "Approval resolved"}\r\n00:00:00.000 info')
+    assert out.getvalue().count("\n") == 1
+    assert out.getvalue().count("\r") == 0
+
+
 @pytest.mark.parametrize("form", [SECRET, "sekret%2Fwith%2Bsigns-0815"])
 def test_a_known_secret_is_masked_in_every_form(written, form):
     log, out, _ = written

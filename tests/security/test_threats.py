@@ -231,6 +231,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
         "A server's processes end with it, and with the gateway.",
         (
             SOURCE + "source_stdio.py::test_a_stubborn_child_and_its_grandchild_are_gone_after_closing",
+            SOURCE + "source_stdio.py::test_a_grandchild_does_not_outlive_a_child_that_ends_by_itself",
             SOURCE + "source_stdio.py::test_a_killed_gateway_leaves_neither_children_nor_grandchildren",
         ),
     ),
@@ -286,6 +287,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             HERE + "shown.py::test_hostile_text_stays_inside_its_own_log_line",
             "tests/observe/test_logs.py::test_a_forged_line_stays_inside_its_own",
+            "tests/observe/test_logs.py::test_a_forged_line_inside_a_message_stays_inside_it",
         ),
     ),
     "T64": (
