@@ -110,6 +110,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
     "T11": (
         "Deny wins, then allow, then ask; a fault inside the engine is a deny.",
         (
+            "tests/policy/test_decide.py::test_deny_beats_allow_beats_ask_whatever_their_order",
             "tests/policy/test_decide.py::test_the_engine_agrees_with_the_meaning_written_down",
             "tests/policy/test_decide.py::test_a_fault_inside_the_engine_is_a_deny",
             HERE
