@@ -18,6 +18,7 @@ NET = "tests/net/test_net_"
 SOURCE = "tests/sources/mcp/test_mcp_"
 APPROVAL = "tests/approval/test_"
 STORE = "tests/store/test_sqlite_faults.py::"
+POSTGRES = "tests/store/test_postgres_faults.py::"
 LIFE = "tests/app/test_lifecycle.py::"
 ADMIN = "tests/surfaces/admin/test_admin_"
 CONFIG = "tests/config/test_config_"
@@ -371,6 +372,21 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Slow clients do not slow down a good one.",
         (NET + "hostile.py::test_slow_clients_do_not_slow_down_a_good_one",),
     ),
+    "R14": (
+        "Setting the clock gives no question and no remembered answer more time.",
+        (
+            "tests/approval/test_set_back.py::test_a_question_ends_in_time_however_the_clock_is_set",
+            "tests/approval/test_set_back.py::test_a_grant_ends_in_time_however_the_clock_is_set",
+        ),
+    ),
+    "R19": (
+        "While PostgreSQL is away calls are refused; nothing is lost and nothing written twice.",
+        (
+            POSTGRES + "test_a_stopped_server_refuses_keeps_what_was_posted_and_heals",
+            POSTGRES + "test_a_commit_whose_answer_was_lost_counts_and_is_not_repeated",
+            POSTGRES + "test_posts_in_doubt_are_written_once_when_the_server_is_back",
+        ),
+    ),
     "R20": (
         "A bad reload keeps what was in force and says so.",
         (
@@ -384,6 +400,22 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             LIFE + "test_a_running_call_is_answered_before_the_gateway_stops",
             LIFE + "test_a_dead_gateways_socket_and_lock_are_taken_over",
             LIFE + "test_a_second_gateway_on_the_same_store_exits_naming_the_first",
+        ),
+    ),
+    "R22": (
+        "A chat that was down or repeats itself gets every question, and each is answered once.",
+        (
+            APPROVAL + "telegram.py::test_a_chat_that_was_down_gets_each_question_once_when_it_heals",
+            APPROVAL + "telegram.py::test_a_limit_is_waited_out",
+            APPROVAL + "telegram.py::test_an_update_given_twice_counts_once",
+            APPROVAL + "telegram.py::test_a_question_whose_reply_was_lost_is_asked_twice_and_answered_once",
+        ),
+    ),
+    "R24": (
+        "A migration that was cut off leaves nothing and is run again; a newer schema is refused.",
+        (
+            "tests/store/test_migrate.py::test_a_migration_that_fails_halfway_leaves_nothing_and_can_be_run_again",
+            "tests/store/test_migrate.py::test_a_newer_schema_is_refused",
         ),
     ),
 }

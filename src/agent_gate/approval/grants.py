@@ -1,17 +1,20 @@
 """Grants: remembered answers. They turn *ask* into *allow*, never a *deny*; a changed definition voids them."""
 
+import math
 from collections.abc import Callable, Mapping
 
 from agent_gate.approval.rows import GRANT_COLUMNS, grant_of, insert_grant
 from agent_gate.core.approval import Approval, Grant, Lifetime
 from agent_gate.core.call import new_id
-from agent_gate.core.ports import Clock
+from agent_gate.core.ports import Clock, end_of
 from agent_gate.store.statement import Statement, Store
 
 HOUR = 3600.0
 LONGEST_SESSION = 24 * HOUR
 SECONDS: Mapping[str, float] = {"session": LONGEST_SESSION, "hour": HOUR}
 Key = tuple[str, str, str]
+Held = tuple[Grant, float]
+"""A grant, and when it ends on the monotonic clock."""
 
 
 def describe(approval: Approval, lifetime: Lifetime) -> str:
@@ -34,7 +37,7 @@ class Grants:
     ) -> None:
         """`still_answers` says whether a person's word counts, so that a yes does not outlast who gave it."""
         self._store, self._clock, self._still_answers = store, clock, still_answers
-        self._live: dict[Key, list[Grant]] = {}
+        self._live: dict[Key, list[Held]] = {}
 
     async def load(self) -> None:
         now = self._clock.now()
@@ -48,7 +51,10 @@ class Grants:
 
     def remember(self, grant: Grant) -> None:
         """Let `grant` count from now on; its row is durable already."""
-        self._live.setdefault((grant.caller, grant.tool_id, grant.arguments_hash), []).append(grant)
+        ends = (
+            math.inf if grant.expires_at is None else end_of(self._clock, grant.created_at, grant.expires_at)
+        )
+        self._live.setdefault((grant.caller, grant.tool_id, grant.arguments_hash), []).append((grant, ends))
 
     def find(
         self,
@@ -60,11 +66,11 @@ class Grants:
         approvers: tuple[str, ...] = (),
     ) -> Grant | None:
         """The grant that covers this call, if there is one; where a rule names `approvers`, one of theirs."""
-        now = self._clock.now()
-        for grant in self._live.get((caller, tool_id, arguments_hash), ()):
-            if grant.definition_hash != definition_hash or (
-                grant.expires_at is not None and grant.expires_at <= now
-            ):
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        for grant, ends in self._live.get((caller, tool_id, arguments_hash), ()):
+            if grant.definition_hash != definition_hash or ends <= monotonic:
+                continue
+            if grant.expires_at is not None and grant.expires_at <= now:
                 continue
             if (approvers and grant.created_by not in approvers) or not self._still_answers(grant.created_by):
                 continue
@@ -115,8 +121,8 @@ class Grants:
             (self._clock.now(), grant_id),
         )
         [changed] = await self._store.write(statement)
-        for grants in self._live.values():
-            grants[:] = [grant for grant in grants if grant.id != grant_id]
+        for held in self._live.values():
+            held[:] = [(grant, ends) for grant, ends in held if grant.id != grant_id]
         return changed == 1
 
     def ending(self, caller: str) -> Statement:
@@ -128,4 +134,4 @@ class Grants:
 
     def forget(self, caller: str) -> None:
         """Let no grant of a caller count from now on; that is durable already."""
-        self._live = {key: grants for key, grants in self._live.items() if key[0] != caller}
+        self._live = {key: held for key, held in self._live.items() if key[0] != caller}

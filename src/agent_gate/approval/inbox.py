@@ -12,7 +12,7 @@ from dataclasses import replace
 from agent_gate.approval.rows import APPROVAL_COLUMNS, approval_of, insert_approval, resolve_approval
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import State
-from agent_gate.core.ports import Clock
+from agent_gate.core.ports import Clock, end_of
 from agent_gate.errors import Forbidden, InvalidArgs, RateLimited
 from agent_gate.observe import failpoint
 from agent_gate.store.statement import Conflict, Statement, Store
@@ -28,6 +28,7 @@ class Inbox:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._open: dict[str, Approval] = {}
+        self._ends: dict[str, float] = {}
         self._writing: dict[str, Approval] = {}
         self._listeners: list[Listener] = []
 
@@ -65,7 +66,7 @@ class Inbox:
             return None
         approval = approval_of(rows[0])
         if approval.id not in self._open:
-            self._open[approval.id] = approval
+            self._keep(approval)
             self.announce(approval)
         return approval
 
@@ -76,8 +77,18 @@ class Inbox:
     async def load(self) -> list[Approval]:
         """Take up what was open when the process ended."""
         rows = await self._store.read(f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE state = 'pending'")
-        self._open = {approval.id: approval for approval in map(approval_of, rows)}
+        self._open, self._ends = {}, {}
+        for approval in map(approval_of, rows):
+            self._keep(approval)
         return self.open()
+
+    def _keep(self, approval: Approval) -> None:
+        self._open[approval.id] = approval
+        self._ends[approval.id] = end_of(self._clock, approval.asked_at, approval.expires_at)
+
+    def _drop(self, approval: Approval) -> None:
+        self._open.pop(approval.id, None)
+        self._ends.pop(approval.id, None)
 
     async def get(self, approval_id: str) -> Approval | None:
         if approval_id in self._open:
@@ -123,7 +134,7 @@ class Inbox:
         del self._writing[approval.id]
         if done.cancelled() or done.exception() is not None:
             return
-        self._open[approval.id] = approval
+        self._keep(approval)
         failpoint.reach("after_pending_commit")
         self.announce(approval)
 
@@ -158,12 +169,12 @@ class Inbox:
         try:
             await self._store.write(resolve_approval(resolved), *also)
         except Conflict:
-            self._open.pop(approval.id, None)
+            self._drop(approval)
             raise
-        self._open.pop(approval.id, None)
+        self._drop(approval)
         return resolved
 
     def due(self) -> list[Approval]:
-        """Open questions whose time is over."""
-        now = self._clock.now()
-        return [approval for approval in self._open.values() if approval.expires_at <= now]
+        """Open questions whose time is over, on whichever clock that is sooner."""
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        return [a for a in self._open.values() if a.expires_at <= now or self._ends[a.id] <= monotonic]

@@ -25,6 +25,11 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
 
+def end_of(clock: Clock, began: float, expires_at: float) -> float:
+    """When something that expires ends on the monotonic clock, so that setting the clock back gives it no more time."""
+    return clock.monotonic() + min(expires_at - clock.now(), expires_at - began)
+
+
 class Conversation(Protocol):
     """The way back to the caller while its call runs; only surfaces that can carry it offer one."""
 

@@ -1,0 +1,84 @@
+"""The clock on the wall moves while something is open: it may end earlier, but never later than promised."""
+
+import asyncio
+
+import pytest
+from tests.approval.test_parts import approval
+
+from agent_gate.approval.grants import HOUR, Grants
+from agent_gate.approval.inbox import Inbox
+from agent_gate.store import open_store
+from agent_gate.store.statement import StoreSettings
+
+
+class Clocks:
+    """A wall clock that somebody sets, and one that only goes on."""
+
+    def __init__(self):
+        self.wall, self.gone = 1_000_000.0, 50.0
+
+    def now(self):
+        return self.wall
+
+    def monotonic(self):
+        return self.gone
+
+    def pass_by(self, seconds, *, wall):
+        self.gone += seconds
+        self.wall += wall
+
+
+@pytest.fixture
+def clock():
+    return Clocks()
+
+
+def with_store(tmp_path, scenario):
+    async def main():
+        store = open_store(StoreSettings(path=tmp_path / "gate.db"))
+        try:
+            await scenario(store)
+        finally:
+            await store.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("wall", [-HOUR, 0.0, 900.0, HOUR])
+def test_a_question_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
+    async def scenario(store):
+        inbox = Inbox(store, clock)
+        await inbox.put(approval(asked_at=clock.wall, expires_at=clock.wall + 900))
+        assert inbox.due() == []
+        clock.pass_by(900, wall=wall)
+        assert len(inbox.due()) == 1
+
+    with_store(tmp_path, scenario)
+
+
+def test_a_question_gets_its_whole_time_at_most_when_the_clock_is_set_back_between_two_runs(tmp_path, clock):
+    async def scenario(store):
+        await Inbox(store, clock).put(approval(asked_at=clock.wall, expires_at=clock.wall + 900))
+        clock.pass_by(0, wall=-HOUR)
+        again = Inbox(store, clock)
+        await again.load()
+        clock.pass_by(900, wall=900)
+        assert len(again.due()) == 1
+
+    with_store(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("wall", [-HOUR, 0.0, HOUR])
+def test_a_grant_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
+    async def scenario(store):
+        grants = Grants(store, clock)
+        made = grants.from_answer(approval(asked_at=clock.wall, expires_at=clock.wall + 900), "hour", "anna")
+        assert made is not None
+        grant = made[0]
+        grants.remember(grant)
+        key = (grant.caller, grant.tool_id, grant.arguments_hash, grant.definition_hash)
+        assert grants.find(*key, None) == grant
+        clock.pass_by(HOUR, wall=wall)
+        assert grants.find(*key, None) is None
+
+    with_store(tmp_path, scenario)
