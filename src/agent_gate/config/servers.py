@@ -17,7 +17,7 @@ AUTH_TYPES = Literal["none", "api-key", "bearer", "oauth2", "oauth2-pkce", "devi
 class ServerAuth:
     """How the gateway proves itself to an MCP server."""
 
-    type: Annotated[AUTH_TYPES, "Kind of credential; the OAuth kinds are signed in by a person."] = "none"
+    type: Annotated[AUTH_TYPES, "Kind of credential; the OAuth kinds need a `token` from elsewhere."] = "none"
     env: Annotated[
         str, "Environment variable that holds an `api-key`; a stdio child gets it by that name."
     ] = ""

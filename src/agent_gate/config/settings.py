@@ -28,7 +28,7 @@ class GatewaySettings:
     """The public listener, and what this gateway calls itself."""
 
     id: Annotated[str, "Name of this gateway in records, logs and metrics."] = "home"
-    tenant: Annotated[str, "Whose gateway it is; stands beside `id` in records."] = "home"
+    tenant: Annotated[str, "Whose gateway it is. Not used yet."] = "home"
     host: Annotated[str, "Address to listen on."] = "127.0.0.1"
     port: Annotated[int, "Port to listen on; 0 takes any free one and prints it.", AtLeast(0), PORTS] = 8443
     allowed_hosts: Annotated[
@@ -215,7 +215,7 @@ class StorageSettings:
 class ResultsSettings:
     """How long results and artifacts are kept."""
 
-    retention_days: Annotated[float, "Days until a kept result is removed.", AtLeast(0)] = 7.0
+    retention_days: Annotated[float, "Days until a kept result or artifact is removed.", AtLeast(0)] = 7.0
     budget: Annotated[
         int | None,
         "Tokens a result may take before it becomes an artifact, where the agent says nothing.",
