@@ -60,7 +60,7 @@ class Gate:
 
     @property
     def url(self) -> str:
-        return f"{self.gateway.url()}/mcp"
+        return f"{self.gateway.listeners.url()}/mcp"
 
     @property
     def open_url(self) -> str:
