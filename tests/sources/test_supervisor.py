@@ -369,23 +369,80 @@ def test_a_source_that_no_try_can_bring_back_says_so(with_store):
     with_store(story)
 
 
-def test_a_source_that_is_closing_is_not_opened_beside_itself(with_store):
-    class Slow(Shop):
-        async def __aexit__(self, *_):
-            await may_close.wait()
+class Lingering(Shop):
+    """A source that takes its time to close, and does not like to be hurried."""
 
+    def __init__(self, key, *definitions):
+        super().__init__(key, *definitions)
+        self.closing, self.may_close, self.closed = asyncio.Event(), asyncio.Event(), False
+
+    async def __aexit__(self, *_):
+        self.closing.set()
+        await self.may_close.wait()
+        self.closed = True
+
+
+def test_a_source_that_is_closing_is_not_opened_beside_itself(with_store):
     async def story(store):
-        one = Slow("one", Definition(name="search"))
+        one = Lingering("one", Definition(name="search"))
         async with connected(store, plan(one)) as supervisor:
             asking = asyncio.ensure_future(supervisor.disconnect("one", "ada"))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            await one.closing.wait()
             asking.cancel()
             with pytest.raises(InvalidArgs, match="one is being disconnected"):
                 supervisor.reconnect("one")
-            may_close.set()
+            one.may_close.set()
             while state(supervisor)[0] != "disabled":
                 await asyncio.sleep(0)
 
-    may_close = asyncio.Event()
+    with_store(story)
+
+
+def test_the_end_waits_for_a_source_that_is_being_disconnected(with_store):
+    async def story(store):
+        one = Lingering("one", Definition(name="search"))
+        async with connected(store, plan(one)) as supervisor:
+            asking = asyncio.ensure_future(supervisor.disconnect("one", "ada"))
+            await one.closing.wait()
+            asyncio.get_running_loop().call_soon(one.may_close.set)
+        assert one.closed
+        await asking
+
+    with_store(story)
+
+
+def test_a_reload_waits_for_a_source_that_is_being_disconnected(with_store):
+    async def story(store):
+        one, changed = Lingering("one", Definition(name="search")), Shop("one", Definition(name="find"))
+        async with connected(store, plan(one)) as supervisor:
+            asking = asyncio.ensure_future(supervisor.disconnect("one", "ada"))
+            await one.closing.wait()
+            reloading = asyncio.ensure_future(supervisor.reload([plan(changed)]))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert not changed.connected.is_set()
+            one.may_close.set()
+            await asyncio.gather(asking, reloading)
+            await changed.connected.wait()
+            [tool] = supervisor.catalog.tools
+            assert (tool.wire, tool.available) == ("one__find", True)
+            assert state(supervisor) == ("ready", "")
+
+    with_store(story)
+
+
+def test_a_source_that_a_reload_replaces_is_not_connected_beside_it(with_store):
+    async def story(store):
+        one, changed = Lingering("one", Definition(name="search")), Shop("one", Definition(name="find"))
+        async with connected(store, plan(one)) as supervisor:
+            reloading = asyncio.ensure_future(supervisor.reload([plan(changed)]))
+            await one.closing.wait()
+            with pytest.raises(InvalidArgs, match="one is being disconnected"):
+                supervisor.reconnect("one")
+            asking = asyncio.ensure_future(supervisor.disconnect("one", "ada"))
+            one.may_close.set()
+            await asyncio.gather(asking, reloading)
+            await changed.connected.wait()
+            assert state(supervisor) == ("ready", "")
+
     with_store(story)

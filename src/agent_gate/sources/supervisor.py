@@ -216,9 +216,7 @@ class Supervisor:
             await asyncio.shield(asyncio.ensure_future(self._leave(keeper, person)))
 
     async def _leave(self, keeper: Keeper, person: str) -> None:
-        self._leaving.add(keeper.key)
         await self._stop([keeper.key])
-        self._leaving.discard(keeper.key)
         if self._keepers.get(keeper.key) is keeper:
             keeper.rest(f"disconnected by {person}")
             self.publish(keeper.plan, None, False)
@@ -300,10 +298,16 @@ class Supervisor:
         await self._stop(list(self._tasks))
 
     async def _stop(self, keys: Iterable[str]) -> None:
-        tasks = [self._tasks.pop(key) for key in keys if key in self._tasks]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Close sources. One that is closing already is waited for: cancelled again, it might leave a child behind."""
+        tasks = {key: self._tasks[key] for key in keys if key in self._tasks}
+        for key in tasks.keys() - self._leaving:
+            tasks[key].cancel()
+        self._leaving |= tasks.keys()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        for key, task in tasks.items():
+            if self._tasks.get(key) is task:
+                del self._tasks[key]
+                self._leaving.discard(key)
 
     @property
     def catalog(self) -> Catalog:
