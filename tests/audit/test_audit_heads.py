@@ -109,19 +109,24 @@ def test_a_gateway_that_runs_notices_that_rows_are_gone_which_nobody_sealed(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", '{"home":{"seq":25,"hash":"x","mac":"y"}}', '{"home":{"mac":"\u00e9"}}']
+    "text",
+    [
+        b"",
+        b"{",
+        *(b'{"home":{"seq":25,"hash":"x","mac":"%b"}}' % mac for mac in (b"y", b"\xc3\xa9", b"\xff")),
+    ],
 )
 def test_a_note_that_was_tampered_with_is_named_and_kept(
-    settings: StoreSettings, key: bytes, path: Path, text: str
+    settings: StoreSettings, key: bytes, path: Path, text: bytes
 ) -> None:
     async def written(first: int) -> None:
         async with opened(settings) as store:
             await run(store, key, path, first=first)
 
     asyncio.run(written(0))
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(text)
     asyncio.run(written(25))
-    assert path.read_text("utf-8") == text
+    assert path.read_bytes() == text
     assert kinds(asyncio.run(verified(settings, key, path))) == [(0, "forged seal")]
 
 
@@ -152,5 +157,20 @@ def test_a_busy_gateway_notes_its_head_now_and_then(settings: StoreSettings, key
                     clock.passed += NOTE_SECONDS / 2
             noted.append(heads.known[store.chain].seq)
         assert noted == [1, 1, 3, 3]
+
+    asyncio.run(story())
+
+
+def test_the_end_notes_what_was_sealed_a_moment_before(
+    settings: StoreSettings, key: bytes, path: Path
+) -> None:
+    async def story() -> None:
+        heads = Heads(path, key)
+        async with opened(settings) as store:
+            async with Sealer(store, key, clock=StandingClock(), heads=heads) as sealer:
+                for number in range(2):
+                    await store.write(step(f"c{number}"))
+                    await sealer.seal()
+            assert heads.known[store.chain].seq == 2
 
     asyncio.run(story())

@@ -36,7 +36,7 @@ class Heads:
             self._notes = msgspec.json.decode(path.read_bytes(), type=dict[str, Note])
         except FileNotFoundError:
             pass
-        except (OSError, msgspec.DecodeError, RecursionError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self.genuine = False
         if not all(
             hmac.compare_digest(note.mac.encode(), stamp(key, chain, Head(note.seq, note.hash)).encode())

@@ -124,7 +124,7 @@ class Sealer:
         self._closing = False
         self._news: deque[list[tuple[str, str, int]]] = deque()
         self._open: dict[str, int] = {}
-        self._seen = self._sealed = 0
+        self._seen = self._sealed = self._noted = 0
         self._note_from = 0.0
 
     async def __aenter__(self) -> Self:
@@ -179,10 +179,14 @@ class Sealer:
                 log.exception("Sealing the record failed; it is tried again with the next rows")
 
     async def seal(self) -> None:
-        """Seal the head as it is now, unless it is sealed already."""
+        """Seal the head as it is now, unless it is sealed already; note it, unless one was noted a moment ago."""
         head = self._store.head
-        if head.seq <= self._sealed:
-            return
+        if head.seq > self._sealed:
+            await self._seal(head)
+        if head.seq > self._noted and (self._closing or self._clock.monotonic() >= self._note_from):
+            await self._note_head(head)
+
+    async def _seal(self, head: Head) -> None:
         chain = self._store.chain
         first_open = await self._first_open(head)
         stamp = mac(self._key, chain, head, first_open)
@@ -192,13 +196,12 @@ class Sealer:
         except Conflict:
             log.warning("Row %d of chain %s was sealed before; verify the record", head.seq, chain)
         self._sealed = head.seq
-        if self._closing or self._clock.monotonic() >= self._note_from:
-            await self._note_head(head)
 
     async def _note_head(self, head: Head) -> None:
         log.info(
             "The record was sealed", extra={"chain": self._store.chain, "seq": head.seq, "hash": head.hash}
         )
+        self._noted = head.seq
         self._note_from = self._clock.monotonic() + NOTE_SECONDS
         if self._heads is None or not await self._as_noted():
             return
