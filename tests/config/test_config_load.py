@@ -252,6 +252,11 @@ class TestVariables:
         found = load_text("gateway: {id: '${WHERE}'}", {"WHERE": value})
         assert (value in found.secrets) is secret
 
+    @pytest.mark.parametrize("given", ["https://open.sesame", "${WORDS}"])
+    def test_what_a_setting_declares_secret_is_one_even_if_it_looks_like_an_address(self, load_text, given):
+        found = load_text(f"approvers: {{passphrase: '{given}'}}", {"WORDS": "https://open.sesame"})
+        assert found.secrets == {"https://open.sesame"}
+
     def test_no_representation_shows_a_secret(self, load_text):
         text = "agent: {token: '${AGENT_TOKEN}'}\nmessenger: {type: telegram, token: '${BOT_TOKEN}', chat_id: 1, allowed_users: [1]}"
         assert TOKEN not in repr(load_text(text))

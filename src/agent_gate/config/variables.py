@@ -11,6 +11,7 @@ from agent_gate.config.nodes import Mark, Node, fail, join
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 SHORTEST_SECRET = 4
 ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?/?")
+"""A bare address, which an operator has to see; where a setting is a secret, even this is one."""
 FORM = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
@@ -59,12 +60,13 @@ class Variables:
             if not off:
                 self._unset.setdefault(name, (mark, path))
             return ""
-        self.remember(value)
+        if not ORIGIN.fullmatch(value):
+            self.remember(value)
         return value
 
     def remember(self, value: str) -> None:
-        """Values that are no secret are left out: redacting a short one or a bare address would only garble the logs."""
-        if len(value) >= SHORTEST_SECRET and not ORIGIN.fullmatch(value):
+        """Values too short to be a secret are left out: redacting them would only garble the logs."""
+        if len(value) >= SHORTEST_SECRET:
             self.secrets.add(value)
 
 
