@@ -332,9 +332,11 @@ def test_a_gateway_keeps_its_data_and_page_where_the_command_line_says(tmp_path)
     config.mkdir()
     text = f"gateway: {{port: 0}}\nadmin: {{host: nowhere.invalid}}\nagent: {{token: {TOKEN}}}\n"
     elsewhere = ["--data", str(tmp_path / "data"), "--admin-host", "127.0.0.1", "--admin-port", "0"]
-    with running(config, {"config.yaml": text}, *elsewhere, "--insecure"):
+    with running(config, {"config.yaml": text}, *elsewhere, "--insecure") as gateway:
         assert (tmp_path / "data" / "agent-gate.db").is_file()
         assert not (config / "data").exists()
+        agent_gate(gateway, "backup", str(tmp_path / "copy"), "--data", str(tmp_path / "data"))
+        assert (tmp_path / "copy" / "agent-gate.db").is_file()
 
 
 def test_a_backup_of_a_running_gateway_can_be_put_in_its_place(gateway, tmp_path):
@@ -353,8 +355,16 @@ def test_a_backup_of_a_running_gateway_can_be_put_in_its_place(gateway, tmp_path
         assert restored.call("read", token=token).status == 200
 
 
-def test_a_backup_of_what_is_not_there_says_so(tmp_path):
-    (tmp_path / "config.yaml").write_text("{}")
+def test_a_backup_needs_no_variable_but_those_of_the_store(gateway, tmp_path):
+    config, store = tmp_path / "config.yaml", gateway.folder / "data" / "agent-gate.db"
+    config.write_text(f"storage: {{path: {store}}}\nagent: {{token: '${{NOT_SET_HERE}}'}}\n")
+    agent_gate(gateway, "backup", str(tmp_path / "copy"), "--config", str(config))
+    assert (tmp_path / "copy" / "agent-gate.db").is_file()
+
+
+@pytest.mark.parametrize("text", ["{}", "storage:"])
+def test_a_backup_of_what_is_not_there_says_so(tmp_path, text):
+    (tmp_path / "config.yaml").write_text(text)
     done = subprocess.run([COMMAND, "backup", "copy"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 8
     assert "There is no store at" in done.stderr

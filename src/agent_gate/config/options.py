@@ -7,6 +7,8 @@ from typing import TypeVar
 from agent_gate.config.settings import Settings
 
 T = TypeVar("T")
+STORE = "agent-gate.db"
+"""The store's file in a folder that an option names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ def in_folder(settings: Settings, data: Path) -> Settings:
     """The settings of a gateway that keeps its store and socket in `data` and its admin page on any free port."""
     return replace(
         settings,
-        storage=replace(settings.storage, path=data / "agent-gate.db"),
+        storage=replace(settings.storage, path=data / STORE),
         admin=replace(settings.admin, socket=data / "admin.sock", port=0),
     )
 

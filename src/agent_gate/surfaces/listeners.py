@@ -25,10 +25,10 @@ log = logging.getLogger("agent_gate.app")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-def address_of(host: str, server: Server) -> str:
+def opened_at(host: str, port: int, *, secure: bool) -> str:
     """The address of a listener as people open it on this machine."""
     name = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-    return f"{'https' if server.secure else 'http'}://{f'[{name}]' if ':' in name else name}:{server.port}"
+    return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
 class Listeners:
@@ -102,10 +102,10 @@ class Listeners:
         return HostGuard(names, server.port, gateway.allowed_hosts)
 
     def url(self) -> str:
-        return address_of(self._at_start.gateway.host, self.public)
+        return opened_at(self._at_start.gateway.host, self.public.port, secure=self.public.secure)
 
     def page_url(self) -> str:
-        return address_of(self._at_start.admin.host, self.page)
+        return opened_at(self._at_start.admin.host, self.page.port, secure=self.page.secure)
 
     @property
     def fingerprint(self) -> str | None:

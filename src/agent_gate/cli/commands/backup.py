@@ -9,11 +9,23 @@ import click
 
 from agent_gate.cli.diagnosis import SECRETS
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import print_json
-from agent_gate.config.load import load
+from agent_gate.cli.output import json_option, print_json
+from agent_gate.config.block import read_block
+from agent_gate.config.options import STORE
+from agent_gate.config.settings import StorageSettings
 from agent_gate.errors import ConfigError
 
 KEPT = (*SECRETS, "tls/gateway.crt")
+
+
+def store_of(config: Path, data: Path | None) -> Path:
+    """The file that a gateway with these options keeps its store in."""
+    if data is not None:
+        return data / STORE
+    storage = read_block(config, "storage", StorageSettings)
+    if storage.type != "sqlite":
+        raise ConfigError("The store is in PostgreSQL; copy it with pg_dump, and the keys in the data folder")
+    return storage.path
 
 
 def copy_store(store: Path, copy: Path) -> int:
@@ -56,25 +68,24 @@ def empty_folder(folder: Path) -> Path:
     show_default=True,
     help="Configuration whose store to copy.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(folder: Path, config: Path, as_json: bool) -> None:
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder of the store where `serve` was told it with --data; the configuration is not read.",
+)
+@json_option
+def command(folder: Path, config: Path, data: Path | None, as_json: bool) -> None:
     """Copy the store and its keys into FOLDER, which must be new or empty."""
     with reporting():
-        storage = load(config, None).settings.storage
-        if storage.type != "sqlite":
-            raise ConfigError(
-                "The store is in PostgreSQL; copy it with pg_dump, and the keys in the data folder"
-            )
-        if not storage.path.is_file():
-            raise ConfigError(f"There is no store at {storage.path}")
+        store = store_of(config, data)
+        if not store.is_file():
+            raise ConfigError(f"There is no store at {store}")
         copy = empty_folder(folder)
-        rows = copy_store(storage.path, copy / storage.path.name)
-        (copy / storage.path.name).chmod(0o600)
-        keys = copy_keys(storage.path.parent, copy)
+        rows = copy_store(store, copy / store.name)
+        (copy / store.name).chmod(0o600)
+        keys = copy_keys(store.parent, copy)
         if as_json:
-            print_json({"folder": str(copy), "store": storage.path.name, "rows": rows, "keys": keys})
+            print_json({"folder": str(copy), "store": store.name, "rows": rows, "keys": keys})
             return
         click.echo(f"Wrote {rows} rows of the record and {len(keys)} keys to {copy}.")
-        click.echo(
-            f"To restore it, stop the gateway and put this folder in the place of {storage.path.parent}."
-        )
+        click.echo(f"To restore it, stop the gateway and put this folder in the place of {store.parent}.")

@@ -19,17 +19,16 @@ from agent_gate.cli.importing import (
 )
 from agent_gate.cli.operator import DEFAULT_SOCKET, client_of, reporting
 from agent_gate.cli.output import json_option, print_json
+from agent_gate.config.block import read_block
 from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
 from agent_gate.config.clients.model import Client, ClientFile, Gateway, Place
 from agent_gate.config.clients.registry import CLIENTS, client, read, servers, target
-from agent_gate.config.decode import Reading, decode
-from agent_gate.config.dotenv import environment, known_variables
+from agent_gate.config.dotenv import known_variables
 from agent_gate.config.replace import replace_bytes
 from agent_gate.config.settings import GatewaySettings
-from agent_gate.config.variables import Variables
-from agent_gate.config.yamlfile import read_yaml
 from agent_gate.errors import ConfigError, Unreachable
+from agent_gate.surfaces.listeners import opened_at
 
 MADE_TOKEN = Path("data/agent.token")
 MADE_CERTIFICATE = Path("data/tls/gateway.crt")
@@ -130,22 +129,10 @@ def address(config: Path) -> str:
     try:
         return str(client_.get("/api/status")["url"])
     except Unreachable:
-        host, port = written_address(config) if there else (GatewaySettings().host, GatewaySettings().port)
-    if port == 0:
+        gateway = read_block(config, "gateway", GatewaySettings) if there else GatewaySettings()
+    if gateway.port == 0:
         raise ConfigError(f"{config} takes any free port; start the gateway first, or pass --url")
-    name = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-    return f"https://{f'[{name}]' if ':' in name else name}:{port}"
-
-
-def written_address(config: Path) -> tuple[str, int]:
-    """`gateway.host` and `gateway.port` alone, so that unset variables elsewhere do not stand in the way."""
-    found = read_yaml(config).get("gateway")
-    if found is None:
-        return GatewaySettings().host, GatewaySettings().port
-    variables = Variables(environment(config, os.environ, [])[0])
-    filled = variables.fill(found, "gateway")
-    settings = decode(filled, GatewaySettings, "gateway", Reading(variables))
-    return settings.host, settings.port
+    return opened_at(gateway.host, gateway.port, secure=True)
 
 
 def where_the_token_is(program_: Client, told: Gateway, config: Path) -> str:

@@ -1,0 +1,19 @@
+"""One block of a configuration alone, for commands that unset variables elsewhere in the file must not stop."""
+
+import os
+from pathlib import Path
+from typing import TypeVar
+
+from agent_gate.config.decode import Reading, decode
+from agent_gate.config.dotenv import environment
+from agent_gate.config.nodes import empty
+from agent_gate.config.variables import Variables
+from agent_gate.config.yamlfile import read_yaml
+
+Block = TypeVar("Block")
+
+
+def read_block(config: Path, key: str, kind: type[Block]) -> Block:
+    root = read_yaml(config)
+    variables = Variables(environment(config, os.environ, [])[0])
+    return decode(variables.fill(root.get(key) or empty(root.mark), key), kind, key, Reading(variables))
