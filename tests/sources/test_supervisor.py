@@ -382,6 +382,15 @@ class Lingering(Shop):
         self.closed = True
 
 
+def test_a_source_that_is_disabled_gives_no_other_reason(with_store):
+    async def story(store):
+        one = Shop("one")
+        async with supervised(store, plan(one, enabled=False, needs_auth="Set KEY")) as supervisor:
+            assert state(supervisor) == ("disabled", "")
+
+    with_store(story)
+
+
 def test_a_source_that_is_closing_is_not_opened_beside_itself(with_store):
     async def story(store):
         one = Lingering("one", Definition(name="search"))

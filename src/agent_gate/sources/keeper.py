@@ -46,7 +46,8 @@ class Keeper:
         self._running = 0
         self._over = False
         self.restarts = 0
-        self._status, self._reason, self._since = self._initial(), plan.needs_auth, clock.now()
+        self._status, self._since = self._initial(), clock.now()
+        self._reason = plan.needs_auth if self._status is Status.NEEDS_AUTH else ""
         self._next_try: float | None = None
         self._tools = 0
 
