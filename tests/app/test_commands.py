@@ -214,7 +214,7 @@ def test_check_warns_of_a_bare_name_that_calls_with_arguments_go_past(tmp_path):
         "permissions.yaml:2:5",
         "permissions.yaml:3:5",
     ]
-    assert "write git__push* for every call" in warnings[0]
+    assert "write git__push(*) for every call" in warnings[0]
 
 
 def test_policy_tests_may_name_the_tools_of_servers(tmp_path):

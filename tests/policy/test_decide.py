@@ -10,7 +10,7 @@ from agent_gate.core.catalog import Listing, build
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition, Traits
 from agent_gate.policy import Policy
-from agent_gate.policy.lint import lint
+from agent_gate.policy.lint import bare, lint
 
 CATALOG = catalog(*HOME_TOOLS)
 SERVICE = CATALOG.find("ha_call_service")
@@ -440,3 +440,14 @@ def test_a_rule_on_a_name_that_was_cut_or_made_unique_still_refuses_and_never_al
                 )
                 assert decide(policy, tool, called).effect == effect
         assert Policy([Rule(pattern=f"{wanted}(*)", action="deny")]).hides(tool, "pi")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"remote": "origin"}])
+def test_what_lint_proposes_instead_of_a_bare_name_is_for_every_call_of_that_tool_alone(arguments):
+    push, force = catalog(Definition(name="push"), Definition(name="push_force"), key="git").tools
+    for name in ("git__push", "git:push"):
+        [finding] = bare([Rule(pattern=name, action="allow")], ())
+        proposed = finding.message.partition("write ")[2].partition(" for every call")[0]
+        policy = Policy([Rule(pattern=proposed, action="allow")])
+        assert decide(policy, push, arguments).effect == "allow"
+        assert decide(policy, force, arguments).effect == "ask"

@@ -108,7 +108,7 @@ def bare(rules: Sequence[Rule], tools: Sequence[Tool]) -> Iterable[Finding]:
             yield Finding(
                 rule.where,
                 f"{rule.label()!r} matches only calls without arguments; "
-                f"write {rule.pattern}* for every call, or {rule.pattern}() for those",
+                f"write {rule.pattern}(*) for every call, or {rule.pattern}() for those",
             )
 
 
