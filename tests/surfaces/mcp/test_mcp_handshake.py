@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from mcp_client import NEWEST, Run, client_of, encode, text_of
-from mcp_small import ANNA, BERT, Cupboard, caller, small_gate
+from mcp_small import ANNA, ASK, BERT, Cupboard, caller, small_gate
 
-from agent_gate.core.call import Result
+from agent_gate.core.call import Outcome, Result
 from agent_gate.core.ports import Job
+from agent_gate.net.http import Request
 from agent_gate.surfaces.mcp import sessions as sessions_module
+from agent_gate.surfaces.mcp.posting import HttpVisit
 from agent_gate.surfaces.mcp.sessions import IDLE_SECONDS, MOST_PER_CALLER, Session, Sessions
 
 
@@ -424,6 +426,51 @@ def test_the_result_of_a_call_whose_client_hung_up_is_kept(tmp_path: Path, run: 
             assert [(one.tool, one.outcome.state) for one in kept] == [("lab__quiet", "completed")]
 
     run(main())
+
+
+def test_what_a_call_says_after_its_request_was_answered_is_kept_by_nobody(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        work = Gated()
+        async with (
+            small_gate(tmp_path, lab(slow=work, asks=asks), rules=ASK, hold=0.0) as gate,
+            client_of(gate) as client,
+        ):
+            await client.initialize()
+            [session] = gate.surface.sessions
+            await client.call("lab__slow")
+            await gate.approve()
+            await work.began.wait()
+            assert not session.streams
+            work.go.set()
+            asked = (await client.call("lab__asks")).result["_meta"]["agent-gate/pending"]
+            await gate.approve()
+            outcome = await gate.calls.outcome(asked["call"], caller("anna"), wait=10)
+            assert isinstance(outcome, Outcome)
+            assert outcome.error is not None
+            assert "cannot be asked" in outcome.error.message
+
+    run(main())
+
+
+def test_a_stream_that_ended_takes_no_more() -> None:
+    session = Session(caller("anna"), "2025-11-25", "full", {})
+    visit = HttpVisit(
+        session.caller,
+        session.era,
+        False,
+        "full",
+        session,
+        b"1",
+        {},
+        {},
+        request_in=Request("POST", b"/mcp", {}),
+    )
+    visit.stream = stream = session.open_stream()
+    assert visit.emit(b"{}")
+    visit.finish(b"{}")
+    size = stream.size
+    assert not visit.emit(b"{}")
+    assert stream.size == size
 
 
 @pytest.mark.parametrize(

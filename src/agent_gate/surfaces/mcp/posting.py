@@ -28,7 +28,7 @@ STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-acce
 
 
 class HttpVisit(Visit, kw_only=True, eq=False):
-    """A request over HTTP. The first message before its answer opens the event stream."""
+    """A request over HTTP. The first message before its answer opens the event stream; one after it goes nowhere."""
 
     request_in: Request
     stream: Stream | None = None
@@ -38,8 +38,12 @@ class HttpVisit(Visit, kw_only=True, eq=False):
             accept = self.request_in.header(b"accept")
             if accept is not None and EVENT_STREAM not in accept and b"*/*" not in accept:
                 return False
+            if self.request_in.opener is None:
+                return False
             self.stream = self.session.open_stream() if self.session is not None else Stream()
             self.request_in.begin(StreamResponse(200, self.stream.chunks(), STREAM_HEADERS))
+        elif self.stream.ended:
+            return False
         self.stream.put(message)
         return True
 
