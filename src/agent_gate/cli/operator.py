@@ -148,8 +148,7 @@ class OperatorGroup(click.Group):
     """A group whose options may also stand after the verb: `approvals approve ID --config FILE`."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        own = {option for param in cmd.params for option in param.opts}
-        cmd.params += [option for option in shared_options() if own.isdisjoint(option.opts)]
+        cmd.params += shared_options()
         super().add_command(cmd, name)
 
 
@@ -195,9 +194,9 @@ def reporting() -> Iterator[None]:
         sys.exit(0)
 
 
-def tell(ctx: click.Context, found: Any, text: str, *, as_json: bool = False) -> None:
+def tell(ctx: click.Context, found: Any, text: str) -> None:
     """What the gateway answered: as JSON where the command or its group was told so, else in words."""
-    print_json(found) if as_json or ctx.obj["json"] else click.echo(text)
+    print_json(found) if ctx.obj["json"] else click.echo(text)
 
 
 def admin_group(text: str, first: str = "list") -> click.Group:

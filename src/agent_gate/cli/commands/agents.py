@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_group, reporting, segment, tell
-from agent_gate.cli.output import json_option, table
+from agent_gate.cli.output import table
 
 
 def listing(agents: list[dict[str, Any]]) -> str:
@@ -26,13 +26,12 @@ command = admin_group("See agents, make new ones, revoke those made here.")
 
 
 @command.command("list")
-@json_option
 @click.pass_context
-def list_command(ctx: click.Context, as_json: bool = False) -> None:
+def list_command(ctx: click.Context) -> None:
     """Every agent, what it sees and where its token is kept."""
     with reporting():
         found = ctx.obj["client"].get("/api/agents")
-        tell(ctx, found, listing(found), as_json=as_json)
+        tell(ctx, found, listing(found))
 
 
 @command.command("make")

@@ -17,7 +17,7 @@ from agent_gate.cli.operator import (
     segment,
     tell,
 )
-from agent_gate.cli.output import json_option, paint, print_json, span, table
+from agent_gate.cli.output import paint, print_json, span, table
 from agent_gate.errors import InvalidArgs
 
 LIFETIMES = ("once", "session", "hour", "always")
@@ -115,24 +115,22 @@ def command(
 
 @command.command("list")
 @click.option("--all", "everything", is_flag=True, help="Past ones too.")
-@json_option
 @click.pass_context
-def list_command(ctx: click.Context, everything: bool = False, as_json: bool = False) -> None:
+def list_command(ctx: click.Context, everything: bool = False) -> None:
     """What is open now."""
     with reporting():
         found = ctx.obj["client"].get("/api/approvals" + ("?state=all" if everything else ""))
-        tell(ctx, found, listing(found), as_json=as_json)
+        tell(ctx, found, listing(found))
 
 
 @command.command("show")
 @click.argument("approval_id")
-@json_option
 @click.pass_context
-def show_command(ctx: click.Context, approval_id: str, as_json: bool) -> None:
+def show_command(ctx: click.Context, approval_id: str) -> None:
     """One question, whole."""
     with reporting():
         found = ctx.obj["client"].get(f"/api/approvals/{segment(approval_id)}")
-        tell(ctx, found, card(found), as_json=as_json)
+        tell(ctx, found, card(found))
 
 
 @command.command("approve")

@@ -7,7 +7,7 @@ import click
 
 from agent_gate.approval.render import visible
 from agent_gate.cli.operator import admin_group, reporting, segment, tell
-from agent_gate.cli.output import clock, json_option, paint, print_json, table
+from agent_gate.cli.output import clock, paint, print_json, table
 
 
 def line(row: dict[str, Any]) -> tuple[object, ...]:
@@ -37,7 +37,6 @@ command = admin_group("Read, verify and export the record.", "tail")
 @click.option("--agent", help="Only this agent's calls.")
 @click.option("--state", help="Only rows with this state.")
 @click.option("--text", help="Only rows that hold this text.")
-@json_option
 @click.pass_context
 def tail_command(
     ctx: click.Context,
@@ -45,7 +44,6 @@ def tail_command(
     agent: str | None = None,
     state: str | None = None,
     text: str | None = None,
-    as_json: bool = False,
 ) -> None:
     """The newest rows, oldest of them first."""
     chosen = {"caller": agent, "state": state, "text": text}
@@ -53,35 +51,34 @@ def tail_command(
     with reporting():
         rows = ctx.obj["client"].get(f"/api/calls?limit={count}{query}")["rows"][::-1]
         headers = ("time", "call", "agent", "state", "tool", "what")
-        tell(ctx, rows, table(headers, [line(row) for row in rows], "The record is empty."), as_json=as_json)
+        tell(ctx, rows, table(headers, [line(row) for row in rows], "The record is empty."))
 
 
 @command.command("show")
 @click.argument("call_id")
-@json_option
 @click.pass_context
-def show_command(ctx: click.Context, call_id: str, as_json: bool) -> None:
+def show_command(ctx: click.Context, call_id: str) -> None:
     """Every row of one call (its id, or the last characters of it)."""
     with reporting():
         rows = ctx.obj["client"].get(f"/api/calls/{segment(call_id)}")
-        tell(ctx, rows, "\n".join(whole(row) for row in rows), as_json=as_json)
+        tell(ctx, rows, "\n".join(whole(row) for row in rows))
 
 
 @command.command("verify")
-@json_option
 @click.pass_context
-def verify_command(ctx: click.Context, as_json: bool) -> None:
+def verify_command(ctx: click.Context) -> None:
     """Check that no row was changed, removed or reordered."""
     with reporting():
         report = ctx.obj["client"].get("/api/audit/verify")
-    if as_json or ctx.obj["json"]:
+    if ctx.obj["json"]:
         print_json(report)
     elif report["ok"]:
         click.echo(
             f"The record is whole: {report['rows']} rows, {report['seals']} seals, {report['unsealed']} rows since the last seal."
         )
-    for problem in [] if as_json or ctx.obj["json"] else report["problems"]:
-        click.echo(f"{problem['chain']} {problem['seq']}: {problem['text']}", err=True)
+    else:
+        for problem in report["problems"]:
+            click.echo(f"{problem['chain']} {problem['seq']}: {problem['text']}", err=True)
     if not report["ok"]:
         sys.exit(1)
 

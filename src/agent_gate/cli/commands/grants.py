@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_group, reporting, segment, tell
-from agent_gate.cli.output import ago, json_option, span, table
+from agent_gate.cli.output import ago, span, table
 
 
 def lifetime(grant: dict[str, Any]) -> str:
@@ -25,13 +25,12 @@ command = admin_group("See remembered answers and revoke them.")
 
 
 @command.command("list")
-@json_option
 @click.pass_context
-def list_command(ctx: click.Context, as_json: bool = False) -> None:
+def list_command(ctx: click.Context) -> None:
     """Every grant that still counts."""
     with reporting():
         found = ctx.obj["client"].get("/api/grants")
-        tell(ctx, found, listing(found), as_json=as_json)
+        tell(ctx, found, listing(found))
 
 
 @command.command("revoke")

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_group, reporting, segment, tell
-from agent_gate.cli.output import ago, json_option, table
+from agent_gate.cli.output import ago, table
 
 
 def listing(tokens: list[dict[str, Any]]) -> str:
@@ -17,13 +17,12 @@ command = admin_group("See, make and revoke the tokens of programs that operate 
 
 
 @command.command("list")
-@json_option
 @click.pass_context
-def list_command(ctx: click.Context, as_json: bool = False) -> None:
+def list_command(ctx: click.Context) -> None:
     """Every operator token, by name."""
     with reporting():
         found = ctx.obj["client"].get("/api/operators")
-        tell(ctx, found, listing(found), as_json=as_json)
+        tell(ctx, found, listing(found))
 
 
 @command.command("make")

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting
-from agent_gate.cli.output import json_option, paint, print_json
+from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting, tell
+from agent_gate.cli.output import paint, print_json
 from agent_gate.config.edit import flow
 from agent_gate.config.yamlfile import read_text
 from agent_gate.errors import InvalidArgs
@@ -47,9 +47,8 @@ def difference_lines(found: dict[str, Any]) -> list[str]:
 @command.command("simulate")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--last", default="7d", show_default=True, help="How far back: 30m, 12h, 7d, 2w.")
-@json_option
 @click.pass_context
-def simulate_command(ctx: click.Context, file: Path, last: str, as_json: bool) -> None:
+def simulate_command(ctx: click.Context, file: Path, last: str) -> None:
     """What would differ if the calls of the past met the rules in FILE. Exit code 1 when something would."""
     with reporting():
         body = {
@@ -58,7 +57,7 @@ def simulate_command(ctx: click.Context, file: Path, last: str, as_json: bool) -
             "since": time.time() - seconds_of(last),
         }
         report = ctx.obj["client"].request("POST", "/api/policy/simulate", body)
-    if as_json or ctx.obj["json"]:
+    if ctx.obj["json"]:
         print_json(report)
     else:
         for found in report["differences"]:
@@ -70,13 +69,12 @@ def simulate_command(ctx: click.Context, file: Path, last: str, as_json: bool) -
 
 @command.command("suggest")
 @click.option("--last", default="4w", show_default=True, help="How far back: 30m, 12h, 7d, 2w.")
-@json_option
 @click.pass_context
-def suggest_command(ctx: click.Context, last: str, as_json: bool) -> None:
+def suggest_command(ctx: click.Context, last: str) -> None:
     """Rules for what is asked often and answered alike. Nothing is changed."""
     with reporting():
         found = ctx.obj["client"].get(f"/api/policy/suggest?since={time.time() - seconds_of(last)}")
-    if as_json or ctx.obj["json"]:
+    if ctx.obj["json"]:
         print_json(found)
         return
     for one in found["suggestions"]:
@@ -97,18 +95,16 @@ def suggest_command(ctx: click.Context, last: str, as_json: bool) -> None:
 )
 @click.option("--yes", is_flag=True, help="Do not ask before writing.")
 @click.option("--passphrase", is_flag=True, help="Ask for the approver's passphrase.")
-@json_option
 @click.pass_context
 def add_rule_command(
-    ctx: click.Context, approval: str, action: str, scope: str, yes: bool, passphrase: bool, as_json: bool
+    ctx: click.Context, approval: str, action: str, scope: str, yes: bool, passphrase: bool
 ) -> None:
     """Write a rule into the permissions file, after showing the difference; comments stay."""
     client: AdminClient = ctx.obj["client"]
-    as_json = as_json or ctx.obj["json"]
     with reporting():
         body: dict[str, Any] = {"approval": approval, "action": action, "scope": scope}
         shown = client.request("POST", "/api/policy/rules", body)
-        if not as_json:
+        if not ctx.obj["json"]:
             click.echo("\n".join(map(visible, shown["diff"].splitlines())))
         if not yes and not click.confirm(f"Write this to {shown['file']}?", err=True):
             click.echo("Nothing was changed.", err=True)
@@ -117,4 +113,4 @@ def add_rule_command(
         if passphrase:
             body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
         done = client.request("POST", "/api/policy/rules", body)
-        print_json(done) if as_json else click.echo("Written, and in force.")
+        tell(ctx, done, "Written, and in force.")
