@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -347,6 +348,23 @@ def test_a_disconnected_source_stays_closed_and_listed_until_it_is_connected(wit
             await one.connected.wait()
             assert state(supervisor) == ("ready", "")
             assert await supervisor.answer(job(supervisor, "one__search")) == Result(b"search")
+
+    with_store(story)
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_the_tools_of_a_source_stay_listed_while_it_is_taken_back(with_store, pinned):
+    async def story(store):
+        one = Shop("one", Definition(name="search"))
+        shown = replace(plan(one), pinned=pinned)
+        async with connected(store, shown) as supervisor:
+            await supervisor.disconnect("one", "ada")
+            one.connected.clear()
+            supervisor.reconnect("one")
+            assert wires(supervisor) == ["one__search"]
+            assert [(one.status, one.tools) for one in supervisor.states()] == [("idle", 1)]
+            await one.connected.wait()
+            assert wires(supervisor) == ["one__search"]
 
     with_store(story)
 

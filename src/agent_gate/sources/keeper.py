@@ -34,7 +34,7 @@ class Keeper:
         serves: Serves = lambda _tool: True,
     ) -> None:
         self.plan, self._clock, self._publish, self._redact = plan, clock, publish, redact
-        self._known, self._serves = known, serves
+        self.known, self._serves = known, serves
         self._wanted = asyncio.Event()
         self._hurry = asyncio.Event()
         self._waiting = 0
@@ -107,7 +107,7 @@ class Keeper:
 
     async def _live(self) -> None:
         while True:
-            if self.plan.on_demand and self._known and not self._waiting and not self._watched:
+            if self.plan.on_demand and self.known and not self._waiting and not self._watched:
                 self._move(Status.IDLE)
                 await self._wanted.wait()
             self._wanted.clear()
@@ -127,7 +127,7 @@ class Keeper:
             async with asyncio.timeout(CONNECT_SECONDS):
                 definitions = await source.connect()
             self._publish(self.plan, definitions, True)
-            self._known = True
+            self.known = True
             self._last_failure = ""
             self._move(Status.READY)
             self._ready.set()
@@ -178,7 +178,7 @@ class Keeper:
         before, self._last_failure = self._last_failure, self._redact(reason)
         again = self._last_failure == before
         self._move(Status.FAILED, self._last_failure, logging.INFO if again else logging.ERROR)
-        self._publish(self.plan, None, self.plan.on_demand and self._known)
+        self._publish(self.plan, None, self.plan.on_demand and self.known)
         # Calls that wait for the connection are no reason to hurry: a busy source would never be left in peace.
         self._hurry.clear()
         with contextlib.suppress(TimeoutError):

@@ -87,17 +87,14 @@ class Supervisor:
                 self._add(plan, remembers=False)
 
     def _add(self, plan: Plan, *, remembers: bool = True) -> None:
-        source = plan.source
         known = self._known(plan, remembers=remembers)
-        self._keepers[source.key] = Keeper(
-            plan,
-            self._clock,
-            self.publish,
-            known=known is not None,
-            redact=self._redact,
-            serves=self._serves,
+        self._keep(plan, known=known is not None)
+        self._listings[plan.source.key] = self._listing(plan, known)
+
+    def _keep(self, plan: Plan, *, known: bool) -> None:
+        self._keepers[plan.source.key] = Keeper(
+            plan, self._clock, self.publish, known=known, redact=self._redact, serves=self._serves
         )
-        self._listings[source.key] = self._listing(plan, known)
 
     def _known(self, plan: Plan, *, remembers: bool) -> Sequence[Definition] | None:
         """What a source has, as far as is known before it is connected."""
@@ -205,7 +202,9 @@ class Supervisor:
         if why_not:
             raise InvalidArgs(why_not)
         if key not in self._tasks:
-            self._show([keeper.plan])
+            self._keep(keeper.plan, known=keeper.known)
+            self._listings[key] = replace(self._listings[key], available=keeper.plan.on_demand)
+            self._rebuild()
             self._launch(key)
         self._keepers[key].wake()
 
