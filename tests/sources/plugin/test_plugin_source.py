@@ -286,6 +286,7 @@ def test_the_entry_point_makes_a_source_for_python_services_only() -> None:
     [plan] = SOURCE.make(settings, toolbox)
     assert plan.source.key == "p"
     assert plan.settings is services["p"]
+    assert [definition.name for definition in plan.known] == ["work", "wrapped"]
     services["p"] = config_of("Good", options={"concurrency": 0})
     with pytest.raises(ConfigError, match=r"options\.concurrency"):
         SOURCE.make(settings, toolbox)

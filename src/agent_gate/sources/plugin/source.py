@@ -70,6 +70,9 @@ class PluginSource:
             handler = await self._made(self._worker)
             await self._during(self._worker, START_SECONDS, "start", handler.start)
             self._handler = handler
+        return self.definitions()
+
+    def definitions(self) -> list[Definition]:
         return [to_definition(self.config, tool) for tool in self.config.tools]
 
     async def _made(self, worker: Worker) -> ServiceHandler:
@@ -202,7 +205,8 @@ class PluginKind:
 
     def _plan(self, config: ServiceConfig, paths: Sequence[Path], toolbox: Toolbox) -> Plan:
         handler = load_handler(config, paths)
-        return Plan(source=PluginSource(config, handler, toolbox.clock, toolbox.max_bytes), settings=config)
+        source = PluginSource(config, handler, toolbox.clock, toolbox.max_bytes)
+        return Plan(source=source, settings=config, known=source.definitions())
 
 
 SOURCE = PluginKind()
