@@ -130,6 +130,8 @@ def faults(*patterns, tools=(), all_known=False):
         "git push(*)",
         "git__push(branch=main) ",
         "*(b=*, a=secret*)",
+        "git:push@1.4.0(*)",
+        "git:push#0123abcd*",
     ],
 )
 def test_a_pattern_that_no_signature_can_match_is_a_fault_with_its_place(pattern):

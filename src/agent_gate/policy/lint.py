@@ -14,7 +14,7 @@ from agent_gate.policy.possible import fits_pairs, fits_tool
 
 FORM = (
     "A signature is name(key=value, key=value) with the keys in alphabetical order, or the tool's own template. "
-    "In values write %3D for =, %2C for a comma, %28 and %29 for parentheses"
+    "In values write %3D for =, %2C for a comma, %28 and %29 for parentheses; leave @version and #hash off the name"
 )
 
 

@@ -11,7 +11,7 @@ from agent_gate.policy.globs import Moves, glob, meets
 from agent_gate.policy.match import bare_possible, head, names
 
 LITERAL_KEY = re.compile(r"(?:\(|, )([A-Za-z0-9_.-]+)=")
-NAME_ALSO = frozenset("_:.-#@/")
+NAME_ALSO = frozenset("_:.-/")
 UNWRITTEN = RESERVED - {"%"}
 REFUSED = frozenset("*?[](),")
 CHARACTERS = frozenset(printable) | {"é"}
