@@ -58,6 +58,14 @@ def test_simulating_the_rules_in_force_differs_in_nothing_even_where_a_grant_ans
     assert json.loads(done.stdout) == {"tried": 2, "same": 2, "differences": []}
 
 
+def test_rules_are_tried_with_the_variables_that_the_gateway_has(gate, cli):
+    (gate.folder / ".env").write_text("ROOM=hall\n")
+    (gate.folder / "new.yaml").write_text("rules: [{pattern: 'light(${ROOM}, *)', action: allow}]\n")
+    ask(gate, "hall")
+    done = cli("simulate", "new.yaml")
+    assert "ask → allow  pi: light(hall, on)" in done.stdout, done.stderr
+
+
 def test_a_broken_file_is_named_with_its_line_and_changes_nothing(gate, cli):
     (gate.folder / "bad.yaml").write_text("rules:\n  - {pattern: 3, action: allow}\n")
     done = cli("simulate", "bad.yaml")

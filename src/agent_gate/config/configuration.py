@@ -1,15 +1,21 @@
 """The configuration of a running gateway: as it was at the start, as it counts now, and what of it was refused."""
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
+from agent_gate.config.decode import Reading
+from agent_gate.config.dotenv import environment
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.options import Options, with_options
+from agent_gate.config.permissions import Permissions, read_permissions
 from agent_gate.config.settings import Settings
+from agent_gate.config.variables import Variables
+from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.errors import ConfigError
 
 log = logging.getLogger("agent_gate.app")
@@ -83,6 +89,12 @@ class Configuration:
         if wanted is None and self.options.config is not None:
             wanted = self.options.config.parent / "permissions.yaml"
         return next((file for file in self.loaded.files if wanted and same_file(file, wanted)), None)
+
+    def parse_permissions(self, text: str, name: str) -> Permissions:
+        """A text as if it were the permissions file, with the same variables."""
+        env, _ = environment(self.options.config, os.environ, [])
+        reading = Reading(Variables(env))
+        return read_permissions(reading.variables.fill(parse_yaml(text, name)), reading)
 
     def warnings(self) -> list[str]:
         """What the files say that may not be meant, and what of it does not count yet."""

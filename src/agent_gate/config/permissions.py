@@ -1,6 +1,5 @@
 """permissions.yaml into raw rules. What a rule means is decided by the policy engine, not here."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
@@ -8,8 +7,6 @@ from typing import Annotated, Any, Literal
 from agent_gate.config.decode import Reading, decode
 from agent_gate.config.nodes import Node, entries, fail, items, join
 from agent_gate.config.shape import GIVEN, AtLeast, InFile
-from agent_gate.config.variables import Variables
-from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.rule import Rule
 
@@ -93,12 +90,6 @@ def read_permissions(root: Node, reading: Reading) -> Permissions:
         "policy_tests": read_tests(root, reading),
     }
     return decode(root, Permissions, "", reading, **parts)
-
-
-def parse_permissions(text: str, name: str) -> Permissions:
-    """A text as if it were the permissions file."""
-    reading = Reading(Variables(os.environ))
-    return read_permissions(reading.variables.fill(parse_yaml(text, name)), reading)
 
 
 def read_rules(root: Node, key: str, reading: Reading) -> tuple[RuleSettings, ...]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from agent_gate.audit import Filters, search
 from agent_gate.config.edit import Edit, append_rule, save
-from agent_gate.config.permissions import parse_permissions
 from agent_gate.config.yamlfile import read_text
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
@@ -92,7 +91,7 @@ class PolicyTools:
         if not isinstance(text, str) or not isinstance(since, int | float):
             raise InvalidArgs('Send {"text": the rules as YAML, "since": a time in seconds}')
         try:
-            policy = policy_of(parse_permissions(text, name))
+            policy = policy_of(self._admin.configuration.parse_permissions(text, name))
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
         decided = [call for row in await self._rows(since) if (call := recorded(row)) is not None]
@@ -135,7 +134,7 @@ class PolicyTools:
         """The file with the rule in it, which must still be a file of rules."""
         try:
             edit = append_rule(path, rule)
-            policy_of(parse_permissions(edit.text, str(path)))
+            policy_of(self._admin.configuration.parse_permissions(edit.text, str(path)))
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
         return edit
