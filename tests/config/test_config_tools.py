@@ -182,6 +182,41 @@ GET = "request: {method: GET, path: /}"
 
 
 @pytest.mark.parametrize(
+    ("arg", "place"),
+    [
+        ("enum: [low, 2]", "enum[1]"),
+        ("type: integer, enum: [1, '2']", "enum[1]"),
+        ("validate: '[a-z]+', enum: [UP]", "enum[0]"),
+        ("enum: []", "enum"),
+        ("enum: ['a,b']", "enum"),
+        ("default: 9", "default"),
+        ("enum: [low, high], default: middle", "default"),
+        ("validate: '[a-z]+', default: UP", "default"),
+        ("default: 'a*'", "default"),
+        ("type: array, items: {type: integer}, default: [1, two]", "default"),
+        ("type: object, properties: {x: {type: integer, default: one}}", "properties.x.default"),
+    ],
+)
+def test_a_value_that_no_call_could_have_is_refused_when_the_file_is_read(tool_refused, arg, place):
+    assert tool_refused(f"args: {{a: {{{arg}}}}}\n{GET}").startswith("t.yaml:3:")
+    assert f": tools.do.args.a.{place}: " in tool_refused(f"args: {{a: {{{arg}}}}}\n{GET}")
+
+
+def test_values_that_fit_are_taken_also_those_of_free_text(one):
+    definition = to_definition(
+        *one(f"""
+args:
+  level: {{type: integer, enum: [1, 2], default: 2}}
+  share: {{type: number, default: 1}}
+  note: {{text: true, enum: ["a, b", "c?"], default: "c?"}}
+  tags: {{type: array, items: {{enum: [x, y]}}, default: [x]}}
+{GET}
+""")
+    )
+    check(definition, level=1, note="a, b", tags=["y"])
+
+
+@pytest.mark.parametrize(
     ("body", "message"),
     [
         (f"signature: '{{x}}'\n{GET}", "t.yaml:3:16: tools.do.signature: {x} names no declared argument"),

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from agent_gate.config.services import ArgDefinition, ServiceConfig, ToolDefinition
-from agent_gate.config.tools import anchored
 from agent_gate.core.tool import Definition, Traits
 
 
@@ -74,6 +73,17 @@ def arg_schema(arg: ArgDefinition) -> dict[str, Any]:
     if arg.items is not None:
         schema["items"] = arg_schema(arg.items)
     return schema
+
+
+def anchored(pattern: str) -> str:
+    """The expression so that it matches the whole text; alternatives stay together inside the group."""
+    whole = (
+        pattern.startswith("^")
+        and pattern.endswith("$")
+        and not pattern.endswith("\\$")
+        and "|" not in pattern
+    )
+    return pattern if whole else f"^(?:{pattern})$"
 
 
 def annotations(tool: ToolDefinition) -> dict[str, Any]:

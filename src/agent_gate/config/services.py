@@ -25,7 +25,7 @@ class ArgDefinition:
         None
     )
     enum: Annotated[tuple[Any, ...] | None, "The only values it takes."] = None
-    default: Annotated[Any, "Value that the service assumes when it is left out; told to the agent."] = None
+    default: Annotated[Any, "Value that is filled in, before the rules, when it is left out."] = None
     items: Annotated[
         "ArgDefinition | None", "What the items of an array are.", InFile({"$ref": "#/$defs/ArgDefinition"})
     ] = None

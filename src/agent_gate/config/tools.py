@@ -1,14 +1,16 @@
 """Tool files and inline `tools:` mappings into `ToolDefinition`s, with every template and expression checked."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent_gate.config.decode import Reading, beside, decode, existing
+from agent_gate.config.definition import anchored, arg_schema
 from agent_gate.config.nodes import Mark, Node, entries, fail, items, join
 from agent_gate.config.services import BODILESS, ArgDefinition, ToolDefinition
 from agent_gate.config.yamlfile import read_yaml
 from agent_gate.core.ids import NAME
-from agent_gate.core.schema import compile_schema
+from agent_gate.core.schema import compile_schema, forbidden_argument
 from agent_gate.core.signature import placeholders
 from agent_gate.errors import CatalogError
 
@@ -65,6 +67,7 @@ def read_tool(node: Node, name: str, mark: Mark, service: str, path: str, readin
         node, ToolDefinition, path, reading, name=name, service_name=service, args=args, where=str(mark)
     )
     check_templates(tool, node, path)
+    check_characters(tool, node.get("args"), join(path, "args"))
     if tool.record == "behind" and not tool.read_only:
         fail(node.key_mark("record"), join(path, "record"), "behind is only for tools with read_only: true")
     if tool.read_only and tool.destructive:
@@ -100,6 +103,39 @@ def check_arg(arg: ArgDefinition, node: Node, path: str) -> None:
             fail(node.key_mark(key), join(path, key), f"only for type: {owner}")
     if arg.default is not None and arg.required:
         fail(node.key_mark("default"), join(path, "default"), "a required argument has no default")
+    check_values(arg, node, path)
+
+
+def check_values(arg: ArgDefinition, node: Node, path: str) -> None:
+    """A value that no call may have is a mistake here, not one of every agent that leaves the argument out."""
+    if arg.enum == ():
+        fail(node.key_mark("enum"), join(path, "enum"), "without any value no call could have it")
+    if arg.enum is not None:
+        free = replace(arg, enum=None, default=None)
+        fits = compile_schema(arg_schema(free)).is_valid
+        for i, value in enumerate(arg.enum):
+            if not fits(value):
+                fail(node.key_mark("enum"), join(join(path, "enum"), i), unfit(free))
+    if arg.default is not None and not compile_schema(arg_schema(arg)).is_valid(arg.default):
+        fail(node.key_mark("default"), join(path, "default"), unfit(arg))
+
+
+def unfit(arg: ArgDefinition) -> str:
+    others = [key for key in ("validate", "enum", "items", "properties") if getattr(arg, key) is not None]
+    return f"a call could not have this value; it must fit {' and '.join([f'type: {arg.type}', *others])}"
+
+
+def check_characters(tool: ToolDefinition, node: Node | None, path: str) -> None:
+    """What only free text may hold cannot be the value that an agent is told to give."""
+    for name, item in entries(node or Node({}, Mark("")), path).items():
+        arg = tool.args[name]
+        for key, value in ("enum", list(arg.enum or ())), ("default", arg.default):
+            if not arg.text and forbidden_argument({name: value}, frozenset()):
+                fail(
+                    item.key_mark(key),
+                    join(join(path, name), key),
+                    "has one of * ? [ ] ( ) , or a control character, which only text: true may hold",
+                )
 
 
 def check_pattern(pattern: str, node: Node, path: str) -> None:
@@ -116,17 +152,6 @@ def check_pattern(pattern: str, node: Node, path: str) -> None:
             path,
             "not a regular expression that runs in linear time (look-around and back-references do not)",
         )
-
-
-def anchored(pattern: str) -> str:
-    """The expression so that it matches the whole text; alternatives stay together inside the group."""
-    whole = (
-        pattern.startswith("^")
-        and pattern.endswith("$")
-        and not pattern.endswith("\\$")
-        and "|" not in pattern
-    )
-    return pattern if whole else f"^(?:{pattern})$"
 
 
 def check_templates(tool: ToolDefinition, node: Node, path: str) -> None:
