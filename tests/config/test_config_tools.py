@@ -221,6 +221,12 @@ args:
     [
         (f"signature: '{{x}}'\n{GET}", "t.yaml:3:16: tools.do.signature: {x} names no declared argument"),
         (f"args: {{x: {{text: true}}}}\nsignature: '{{x}}'\n{GET}", "{x} is free text (text: true)"),
+        (f"args: {{x: {{secret: true}}}}\nsignature: '{{x}}'\n{GET}", "do.signature: {x} is secret"),
+        (f"args: {{x: {{type: array, items: {{text: true}}}}}}\n{GET}", "args.x: a part cannot be free text"),
+        (
+            f"args: {{x: {{type: object, properties: {{y: {{text: true}}}}}}}}\n{GET}",
+            "args.x: a part cannot be free text",
+        ),
         (f"args: {{x: {{type: array}}}}\nsignature: '{{x}}'\n{GET}", "{x} is of type array"),
         (f"signature: '{{x'\n{GET}", "a brace without its partner"),
         (f"signature: '{{}}'\n{GET}", "{} names no declared argument"),

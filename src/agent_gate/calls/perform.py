@@ -23,7 +23,7 @@ from agent_gate.errors import (
 )
 from agent_gate.observe import failpoint
 from agent_gate.observe.metrics import MOST_SERIES, Meter, Metrics
-from agent_gate.observe.redact import Redactor
+from agent_gate.observe.redact import Redactor, secret_values
 from agent_gate.observe.trace import Tracer, trace_of
 from agent_gate.results.kept import keep, upstream_said
 from agent_gate.store.statement import Conflict, Statement, Store
@@ -205,8 +205,7 @@ def without_secrets(error: GatewayError, case: Case) -> GatewayError:
     """An upstream may repeat what it was sent; an argument declared secret stays one."""
     secret = case.tool.definition.secret
     if secret:
-        values = (str(case.call.arguments[name]) for name in secret if name in case.call.arguments)
-        error.message = Redactor(values).known(error.message)
+        error.message = Redactor(secret_values(case.call.arguments, secret)).known(error.message)
     return error
 
 

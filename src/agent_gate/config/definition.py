@@ -30,7 +30,7 @@ def to_definition(service: ServiceConfig, tool: ToolDefinition) -> Definition:
         strict=True,
         declared=frozenset(tool.args),
         text=frozenset(name for name, arg in tool.args.items() if arg.text),
-        secret=frozenset(name for name, arg in tool.args.items() if arg.secret),
+        secret=frozenset(name for name, arg in tool.args.items() if holds_secret(arg)),
         patterns={name: arg.validate for name, arg in tool.args.items() if arg.validate is not None},
         timeout=tool.timeout if tool.timeout is not None else service.timeout,
         ask=tool.ask,
@@ -38,6 +38,12 @@ def to_definition(service: ServiceConfig, tool: ToolDefinition) -> Definition:
         record=tool.record,
         effect=sha256(msgspec.json.encode(tool.request, order="sorted")).hexdigest(),
     )
+
+
+def holds_secret(arg: ArgDefinition) -> bool:
+    """Whether any part of it is secret; then nothing of it is shown."""
+    parts = [*(arg.properties or {}).values(), *([arg.items] if arg.items is not None else [])]
+    return arg.secret or any(holds_secret(part) for part in parts)
 
 
 def input_schema(tool: ToolDefinition) -> dict[str, Any]:

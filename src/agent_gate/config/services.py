@@ -34,7 +34,9 @@ class ArgDefinition:
         "What the members of an object are.",
         InFile({"type": "object", "additionalProperties": {"$ref": "#/$defs/ArgDefinition"}}),
     ] = None
-    secret: Annotated[bool, "Masked in approvals, records and logs."] = False
+    secret: Annotated[
+        bool, "Masked in approvals, records and logs; with a secret part, the whole argument is."
+    ] = False
     text: Annotated[bool, "Free text: may hold `* ? [ ] ( ) ,` and line breaks; no signature can use it."] = (
         False
     )

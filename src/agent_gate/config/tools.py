@@ -89,6 +89,8 @@ def read_arg(node: Node, path: str, reading: Reading) -> ArgDefinition:
         "properties": read_args(members, join(path, "properties"), reading) if members else None,
     }
     arg = decode(node, ArgDefinition, path, reading, **parts)
+    if any(part.text for part in (parts["items"], *(parts["properties"] or {}).values()) if part is not None):
+        fail(node.mark, path, "a part cannot be free text by itself; say text: true of the whole argument")
     check_arg(arg, node, path)
     return arg
 
@@ -159,6 +161,11 @@ def check_templates(tool: ToolDefinition, node: Node, path: str) -> None:
     signature, request = node.get("signature"), node.get("request")
     if signature is not None:
         check_template(signature, join(path, "signature"), tool, text=False)
+        for name in placeholders(str(signature.value)):
+            if tool.args[name].secret:
+                fail(
+                    signature.mark, join(path, "signature"), f"{{{name}}} is secret, and signatures are shown"
+                )
     if (ask := node.get("ask")) is not None:
         check_template(ask, join(path, "ask"), tool, text=True)
     if request is not None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -64,3 +64,19 @@ def mask_arguments(arguments: Mapping[str, Any], secret: frozenset[str]) -> Mapp
     if not secret or secret.isdisjoint(arguments):
         return arguments
     return {name: MASK if name in secret else value for name, value in arguments.items()}
+
+
+def secret_values(arguments: Mapping[str, Any], secret: frozenset[str]) -> Iterator[str]:
+    """Every value, at any depth, of the arguments declared secret."""
+    for name in secret & arguments.keys():
+        yield from values_within(arguments[name])
+
+
+def values_within(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from values_within(inner)
+    else:
+        yield str(value)

@@ -37,6 +37,7 @@ tools:
   get_state: {args: {entity_id: {required: true, validate: "^[a-z_][a-z0-9_.]*$"}}, signature: "{entity_id}", request: {method: GET, path: "/states/{entity_id}"}, read_only: true}
   find: {args: {q: {required: true, text: true}, limit: {type: integer, default: 5}}, request: {method: GET, path: /find}}
   act: {args: {what: {required: true}, pin: {secret: true}}, signature: "{what}", request: {method: POST, path: "/act/{what}", body_exclude: [what]}, response: {wrap: done}, ask: "Do {what}?"}
+  sign_in: {args: {account: {type: object, required: true, properties: {user: {}, codes: {type: array, items: {secret: true}}}}}, request: {method: POST, path: /sign-in}}
   never: {args: {what: {required: true}}, signature: "{what}", request: {method: POST, path: /never}}
   open_path: {args: {id: {required: true}}, request: {method: GET, path: "/open/{id}"}}
 """
@@ -103,6 +104,20 @@ def test_an_allowed_call_reaches_the_api_once_with_the_credential_the_agent_neve
     assert b"secret-credential" not in reply.body
     assert TOKEN not in str(request)
     assert gateway.story(reply.json["call"]) == ["dispatching", "completed"]
+
+
+def test_a_secret_deep_inside_an_argument_reaches_the_api_and_nobody_who_looks(gateway, api):
+    api.replies["/base/sign-in"] = (418, {}, b"not with deep-secret-77")
+    account = {"user": "ann", "codes": ["deep-secret-77"]}
+    asked = gateway.call("sign_in", {"account": account}, wait=0.1)
+    [question] = gateway.admin.get("/api/approvals")
+    assert question["arguments"] == {"account": "•••"}
+    assert "deep-secret" not in str(gateway.admin.get(f"/api/approvals/{question['id']}"))
+    gateway.answer()
+    ended = gateway.request("GET", f"/api/calls/{asked.json['call']}?wait=10")
+    assert ended.json["error"]["message"] == "Teapot 418: not with •••"
+    assert json.loads(api.requests[0]["body"]) == {"account": account}
+    assert "deep-secret" not in str(gateway.admin.get(f"/api/calls/{asked.json['call']}"))
 
 
 def test_arguments_that_have_no_place_in_the_path_of_a_get_go_into_the_query(gateway, api):
