@@ -136,6 +136,7 @@ tags: [mail]
         ("request: {method: POST, path: /}", True),
         ("request: {method: PATCH, path: /}", True),
         ("request: {method: POST, path: /}\nadditional_args: false", False),
+        ("request: {method: POST, path: /, body: {on: true}}", False),
     ],
 )
 def test_undeclared_arguments_are_taken_only_where_there_is_a_body(one, body, allowed):
@@ -145,6 +146,32 @@ def test_undeclared_arguments_are_taken_only_where_there_is_a_body(one, body, al
     else:
         with pytest.raises(InvalidArgs, match="Unknown argument: brightness"):
             check(definition, brightness=128)
+
+
+def test_an_argument_that_no_template_names_is_a_warning_beside_a_body_template(load_text):
+    body = """
+args: {a: {}, b: {}, c: {type: array}, d: {}, e: {}, f: {}, lost: {}}
+signature: "{a}"
+ask: "Do it for {b}?"
+request: {method: POST, path: "/{d}", query: {q: "{e}"}, headers: {X: "{f}"}, body: {deep: [{c: "{c}"}]}}
+"""
+    warnings = load_text(SERVICE, t__yaml=tool_file(body)).warnings
+    assert [str(each) for each in warnings if "lost" in str(each)] == [
+        "t.yaml:3:65: tools.do.args.lost: no template names it, so it is not sent"
+    ]
+    assert len(warnings) == 1
+
+
+def test_an_argument_of_the_path_is_required_unless_it_has_a_default(one):
+    definition = to_definition(
+        *one("""
+args: {room: {}, floor: {default: ground}}
+request: {method: POST, path: "/{floor}/{room}"}
+""")
+    )
+    assert definition.input_schema["required"] == ["room"]
+    with pytest.raises(InvalidArgs, match="Missing required argument: room"):
+        check(definition, floor="first")
 
 
 def test_a_get_tool_is_not_taken_for_read_only(one):
@@ -237,6 +264,10 @@ args:
         ("request: {method: GET, path: /, query: {q: '{x}'}}", "request.query.q: {x} names no"),
         ("request: {method: GET, path: /, headers: {X: '{x}'}}", "request.headers.X: {x} names no"),
         ("request: {method: POST, path: /, body: {a: ['{x}']}}", "request.body.a[0]: {x} names no"),
+        (
+            "additional_args: true\nrequest: {method: POST, path: /, body: {a: 1}}",
+            "body: additional_args have no",
+        ),
         ("request: {method: GET, path: /, body: {a: 1}}", "request.body: GET has no body; use query"),
         ("request: {method: POST, path: /, body_exclude: [x]}", "body_exclude[0]: names no declared"),
         ("request: {method: FETCH, path: /}", "request.method: expected one of GET, POST"),

@@ -1,12 +1,14 @@
 """A `ToolDefinition` of a service into the `Definition` that the catalog takes: one JSON Schema, one template."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from agent_gate.config.services import ArgDefinition, ServiceConfig, ToolDefinition
+from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Definition, Traits
 
 
@@ -47,7 +49,13 @@ def holds_secret(arg: ArgDefinition) -> bool:
 
 
 def input_schema(tool: ToolDefinition) -> dict[str, Any]:
-    return object_schema(tool.args, open_ended=tool.open_args)
+    """What the path names is required, said or not: without it there is no request, so nobody is asked."""
+    path = placeholders(tool.request.path) if tool.request is not None else []
+    args = {
+        name: replace(arg, required=True) if name in path and arg.default is None else arg
+        for name, arg in tool.args.items()
+    }
+    return object_schema(args, open_ended=tool.open_args)
 
 
 def object_schema(args: Mapping[str, ArgDefinition], *, open_ended: bool) -> dict[str, Any]:

@@ -84,7 +84,8 @@ class ToolDefinition:
         InFile({"type": ["object", "null"], "additionalProperties": {"$ref": "#/$defs/ArgDefinition"}}),
     ] = field(default_factory=dict)
     additional_args: Annotated[
-        bool | None, "Whether undeclared arguments are taken; by default only by POST, PUT and PATCH."
+        bool | None,
+        "Whether undeclared arguments are taken; by default only by POST, PUT and PATCH without `body`.",
     ] = None
     request: Annotated[RequestDefinition | None, "The HTTP request; a plugin's tools need none."] = None
     response: Annotated[ResponseDefinition | None, "What becomes of the answer."] = None
@@ -108,7 +109,9 @@ class ToolDefinition:
         """Whether a call may have arguments that are not declared."""
         if self.additional_args is not None:
             return self.additional_args
-        return self.request is None or self.request.method not in BODILESS
+        if self.request is None:
+            return True
+        return self.request.method not in BODILESS and self.request.body is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,7 @@ def read_tool(node: Node, name: str, mark: Mark, service: str, path: str, readin
     )
     check_templates(tool, node, path)
     check_characters(tool, node.get("args"), join(path, "args"))
+    warn_of_unsent(tool, node.get("args"), join(path, "args"), reading)
     if tool.record == "behind" and not tool.read_only:
         fail(node.key_mark("record"), join(path, "record"), "behind is only for tools with read_only: true")
     if tool.read_only and tool.destructive:
@@ -188,6 +189,10 @@ def check_request(node: Node, path: str, tool: ToolDefinition) -> None:
             fail(node.key_mark("body"), join(path, "body"), f"{tool.request.method} has no body; use query")
         if tool.request is not None and tool.request.body_exclude:
             fail(node.key_mark("body"), join(path, "body"), "either body or body_exclude, not both")
+        if tool.additional_args:
+            fail(
+                node.key_mark("body"), join(path, "body"), "additional_args have no place in a body template"
+            )
     for i, item in enumerate(items(node.get("body_exclude") or Node([], node.mark), path)):
         if item.value not in tool.args:
             fail(item.mark, join(join(path, "body_exclude"), i), "names no declared argument")
@@ -205,6 +210,16 @@ def check_body(node: Node, path: str, tool: ToolDefinition) -> None:
         names = placeholders(node.value)
         whole = len(names) == 1 and node.value == f"{{{names[0]}}}"
         check_template(node, path, tool, text=True, any_type=whole)
+
+
+def warn_of_unsent(tool: ToolDefinition, node: Node | None, path: str, reading: Reading) -> None:
+    """Beside a body template, an argument that nothing names would be asked for and then dropped."""
+    if tool.request is None or tool.request.body is None or node is None:
+        return
+    named = set(placeholders(f"{tool.signature} {tool.ask} {tool.request}"))
+    for name in tool.args:
+        if name not in named:
+            reading.warn(node.key_mark(name), join(path, name), "no template names it, so it is not sent")
 
 
 def check_template(
