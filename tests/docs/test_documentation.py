@@ -36,6 +36,13 @@ def test_every_command_is_described():
     assert [name for name in names if f"agent-gate {name}" not in described] == []
 
 
+def test_every_command_that_a_page_or_a_message_names_exists():
+    known = {name for group in GROUPS.values() for name in group}
+    named = re.compile(r"`(?:\$ )?agent-gate ([a-z][a-z-]*)")
+    for path in [*PAGES, *(ROOT / "src").rglob("*.py")]:
+        assert [name for name in named.findall(path.read_text()) if name not in known] == [], path
+
+
 def test_every_error_code_is_described_with_its_numbers():
     described = (ROOT / "docs" / "protocol.md").read_text()
     for cls in leaves():
