@@ -246,6 +246,55 @@ def test_a_client_on_stdio_that_reads_no_more_ends_the_gateway_in_good_order(tmp
     assert not (tmp_path / "data" / "admin.sock").exists()
 
 
+CHATTY = """
+import subprocess
+from agent_gate import ServiceHandler
+
+print("imported")
+
+class Chatty(ServiceHandler):
+    async def execute(self, tool, args):
+        print("said by the plugin")
+        subprocess.run(["echo", "said by its child"])
+        return "done"
+"""
+CHATTY_CONFIG = """
+agent: {token: token-of-the-first-agent-in-tests}
+gateway: {port: 0}
+admin: {port: 0}
+plugins: {paths: [.]}
+services: {p: {handler: python, handler_class: "chatty:Chatty", tools: {work: {}}}}
+permissions: permissions.yaml
+"""
+
+
+def test_what_a_plugin_prints_goes_to_stderr_and_never_between_the_lines_of_stdout(tmp_path):
+    (tmp_path / "chatty.py").write_text(CHATTY)
+    (tmp_path / "config.yaml").write_text(CHATTY_CONFIG)
+    (tmp_path / "permissions.yaml").write_text("rules: [{pattern: work, action: allow}]")
+    call = (
+        b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "work", "arguments": {}}}\n'
+    )
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode() + b"\n"
+    ready = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(
+        [COMMAND, "serve", "--stdio"], cwd=tmp_path, env=env, bufsize=0, **pipes
+    ) as process:
+        process.stdin.write(first)
+        answers = [json.loads(process.stdout.readline())]
+        process.stdin.write(ready + call)
+        answers.append(json.loads(process.stdout.readline()))
+        rest, said = process.communicate()
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "done" in str(answers[1]["result"]["content"])
+    assert rest == b""
+    for words in b"imported", b"said by the plugin", b"said by its child":
+        assert words in said
+
+
 def test_serving_stdio_as_an_agent_that_there_is_not_names_those_there_are(tmp_path, files):
     for name, text in files.items():
         (tmp_path / name).write_text(text)

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -21,7 +22,7 @@ from agent_gate.config.settings import Settings
 from agent_gate.core.call import Caller
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.observe.log import configure
-from agent_gate.surfaces.mcp import StdioServer
+from agent_gate.surfaces.mcp import StdioServer, standard_streams
 
 log = logging.getLogger("agent_gate.cli")
 
@@ -73,9 +74,9 @@ def stdio_caller(gateway: Gateway, agent: str) -> Caller:
     return caller
 
 
-async def serve_stdio(gateway: Gateway, caller: Caller, stop: asyncio.Event) -> None:
+async def serve_stdio(gateway: Gateway, caller: Caller, out: TextIO, stop: asyncio.Event) -> None:
     """Serve one MCP client on stdin and stdout; its end is ours."""
-    await StdioServer(gateway.mcp, caller).run()
+    await StdioServer(gateway.mcp, caller).run(*await standard_streams(out))
     stop.set()
 
 
@@ -99,6 +100,17 @@ def limit_of_the_promise(settings: Settings, uid: int) -> str:
     )
 
 
+def take_stdout() -> TextIO:
+    """Stdout for the gateway alone: programs read it, so what a plugin or its children print goes to stderr."""
+    sys.stdout.flush()
+    # It ends with the process, not before: who waits for the line takes an end for the exit.
+    ours = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", closefd=False)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
+    return ours
+
+
 def announce(gateway: Gateway, out: TextIO) -> None:
     """Say that it is up: to people on stderr, to programs in one line on `out`."""
     if not gateway.settings.agents:
@@ -117,6 +129,7 @@ async def run(
     options: Options, ready: Callable[[Gateway], None] | None = None, stdio_agent: str | None = None
 ) -> None:
     """Serve until a signal says stop; `ready` is told once the listeners are up."""
+    out = take_stdout()
     gateway = Gateway(options)
     seen = stamps(gateway)
     logs = gateway.settings.log
@@ -135,7 +148,7 @@ async def run(
     for number in STOP:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, changed.set)
-    announce(gateway, sys.stdout if caller is None else sys.stderr)
+    announce(gateway, out if caller is None else sys.stderr)
     if ready is not None:
         ready(gateway)
     try:
@@ -145,7 +158,7 @@ async def run(
                 group.create_task(reload_when(gateway, changed)),
             ]
             if caller is not None:
-                tasks.append(group.create_task(serve_stdio(gateway, caller, stop)))
+                tasks.append(group.create_task(serve_stdio(gateway, caller, out, stop)))
             await stop.wait()
             for task in tasks:
                 task.cancel()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Json
@@ -76,9 +76,7 @@ class StdioServer:
         self._listens: dict[bytes, Listen] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, reader: asyncio.StreamReader | None = None, writer: Writer | None = None) -> None:
-        if reader is None or writer is None:
-            reader, writer = await standard_streams()
+    async def run(self, reader: asyncio.StreamReader, writer: Writer) -> None:
         self._writer = writer
         try:
             while line := await read_line(reader):
@@ -217,10 +215,10 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
         return line if not size else kept + b" " * LONGEST_LINE + b"\n"
 
 
-async def standard_streams() -> tuple[asyncio.StreamReader, Writer]:
-    """This process's stdin and stdout as streams."""
+async def standard_streams(output: TextIO) -> tuple[asyncio.StreamReader, Writer]:
+    """This process's stdin, and what was its stdout, as streams."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sys.stdout.buffer)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, output)
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
