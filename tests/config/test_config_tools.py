@@ -174,6 +174,30 @@ request: {method: POST, path: "/{floor}/{room}"}
         check(definition, floor="first")
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('auth: {type: bearer, token: "hunter2\\n"}', "services.api.auth.token: has a line break"),
+        ('auth: {type: header, header_name: X, token: "hunter2\\n"}', "services.api.auth.token: has a line"),
+        (
+            "auth: {type: header, header_name: X Y, token: hunter2}",
+            "auth.header_name: is no name of a header",
+        ),
+        ("auth: {type: header, header_name: Host, token: hunter2}", "auth.header_name: is a header that the"),
+        (
+            "auth: {type: header, header_name: x-mine, token: hunter2}",
+            "do: the header X-Mine is the credential",
+        ),
+        ("health: {path: /a b}", "services.api.health.path: has a character that no address can have"),
+    ],
+)
+def test_what_cannot_stand_in_a_request_of_the_service_is_refused(refused, more, message):
+    tool = tool_file("request: {method: GET, path: /, headers: {X-Mine: a}}")
+    said = refused(f"services: {{api: {{url: 'http://api.example', tools: t.yaml, {more}}}}}", t__yaml=tool)
+    assert message in said
+    assert "hunter2" not in said
+
+
 def test_a_get_tool_is_not_taken_for_read_only(one):
     assert not to_definition(*one("request: {method: GET, path: /}")).traits.read_only
 
@@ -261,6 +285,13 @@ args:
         ("request: {method: GET, path: '/{x}'}", "tools.do.request.path: {x} names no declared argument"),
         ("args: {x: {type: object}}\nrequest: {method: GET, path: '/{x}'}", "{x} is of type object"),
         ("request: {method: GET, path: api}", 'tools.do.request.path: must start with "/"'),
+        ("request: {method: GET, path: '/a b'}", "tools.do.request.path: has a character that no address"),
+        ("request: {method: GET, path: '/ü'}", "tools.do.request.path: has a character that no address"),
+        ("request: {method: GET, path: '/a#b'}", "tools.do.request.path: has a character that no address"),
+        ("request: {method: GET, path: /, headers: {X Y: a}}", "headers.X Y: is no name of a header"),
+        ("request: {method: GET, path: /, headers: {X-ü: a}}", "headers.X-ü: is no name of a header"),
+        ("request: {method: GET, path: /, headers: {Host: a}}", "headers.Host: is a header that the gateway"),
+        ('request: {method: GET, path: /, headers: {X: "a\\nb"}}', "headers.X: has a line break"),
         ("request: {method: GET, path: /, query: {q: '{x}'}}", "request.query.q: {x} names no"),
         ("request: {method: GET, path: /, headers: {X: '{x}'}}", "request.headers.X: {x} names no"),
         ("request: {method: POST, path: /, body: {a: ['{x}']}}", "request.body.a[0]: {x} names no"),

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from agent_gate.config.decode import Reading, decode, require_address
 from agent_gate.config.nodes import Mark, Node, entries, fail, join
-from agent_gate.config.services import HealthCheckConfig, ServiceConfig, ToolDefinition
+from agent_gate.config.requests import CREDENTIAL, check_header_name, check_header_value, check_target
+from agent_gate.config.services import AuthConfig, HealthCheckConfig, ServiceConfig, ToolDefinition
 from agent_gate.config.tools import check_braces, read_tools
 from agent_gate.core.signature import placeholders
 
@@ -64,6 +65,8 @@ def check_service(service: ServiceConfig, node: Node, path: str) -> None:
         fail((node.get("url") or node).mark, join(path, "url"), "must start with http:// or https://")
     require_address(node.get("url") or node, join(path, "url"))
     check_auth(service, node, path)
+    if (health := (node.get("health") or Node({}, node.mark)).get("path")) is not None:
+        check_target(health, join(path, "health.path"))
     check_requests(service)
 
 
@@ -72,12 +75,34 @@ def check_auth(service: ServiceConfig, node: Node, path: str) -> None:
         if not getattr(service.auth, needed):
             auth = node.get("auth") or node
             fail(auth.mark, join(path, "auth"), f'type: {service.auth.type} needs "{needed}"')
+    check_credential(service, node.get("auth"), join(path, "auth"))
+
+
+def check_credential(service: ServiceConfig, node: Node | None, path: str) -> None:
+    """A token read from a file often ends in a line break; without this, the service would just be away."""
+    name = node.get("header_name") if node is not None else None
+    if service.auth.type == "header" and name is not None:
+        check_header_name(service.auth.header_name, name.mark, join(path, "header_name"))
+    token = node.get("token") if node is not None else None
+    if service.auth.type in ("bearer", "header") and token is not None:
+        check_header_value(token, join(path, "token"), CREDENTIAL)
+
+
+def credential_header(auth: AuthConfig) -> str:
+    """The header that holds the credential, in lower case; empty where none does."""
+    return {"bearer": "authorization", "basic": "authorization", "header": auth.header_name.lower()}.get(
+        auth.type, ""
+    )
 
 
 def check_requests(service: ServiceConfig) -> None:
+    taken = credential_header(service.auth)
     for tool in service.tools:
         if tool.request is None:
             fail(Mark(tool.where), tool.name, 'the key "request" is missing; an HTTP tool needs one')
+        for name in tool.request.headers:
+            if name.lower() == taken:
+                fail(Mark(tool.where), tool.name, f"the header {name} is the credential of {service.name}")
 
 
 def check_message(node: Node, path: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from agent_gate.config.decode import Reading, beside, decode, existing
 from agent_gate.config.definition import anchored, arg_schema
 from agent_gate.config.nodes import Mark, Node, entries, fail, items, join
+from agent_gate.config.requests import check_headers, check_target
 from agent_gate.config.services import BODILESS, ArgDefinition, ToolDefinition
 from agent_gate.config.yamlfile import read_yaml
 from agent_gate.core.ids import NAME
@@ -177,11 +178,11 @@ def check_request(node: Node, path: str, tool: ToolDefinition) -> None:
     where = node.get("path")
     if where is not None:
         check_template(where, join(path, "path"), tool, text=False)
-        if not str(where.value).startswith("/"):
-            fail(where.mark, join(path, "path"), 'must start with "/"')
+        check_target(where, join(path, "path"))
     for key in "query", "headers":
         for name, item in entries(node.get(key) or Node({}, node.mark), join(path, key)).items():
             check_template(item, join(join(path, key), name), tool, text=key == "query")
+    check_headers(node.get("headers"), join(path, "headers"))
     body = node.get("body")
     if body is not None:
         check_body(body, join(path, "body"), tool)

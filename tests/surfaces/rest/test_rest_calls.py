@@ -39,6 +39,7 @@ tools:
   act: {args: {what: {required: true}, pin: {secret: true}}, signature: "{what}", request: {method: POST, path: "/act/{what}", body_exclude: [what]}, response: {wrap: done}, ask: "Do {what}?"}
   sign_in: {args: {account: {type: object, required: true, properties: {user: {}, codes: {type: array, items: {secret: true}}}}}, request: {method: POST, path: /sign-in}}
   never: {args: {what: {required: true}}, signature: "{what}", request: {method: POST, path: /never}}
+  own_words: {args: {id: {required: true}, b: {}}, request: {method: PATCH, path: "/own?kind=x&id={id}", query: {b: "{b}"}, headers: {Accept: application/vnd.api+json, Content-Type: application/merge-patch+json}}}
   open_path: {args: {id: {required: true}}, request: {method: GET, path: "/open/{id}"}}
 """
 PERMISSIONS = """
@@ -46,6 +47,7 @@ rules:
   - {pattern: "get_state(*)", action: allow}
   - {pattern: "find", action: allow}
   - {pattern: "open_path", action: allow}
+  - {pattern: "own_words", action: allow}
   - {pattern: "unreachable", action: allow}
   - {pattern: "second", action: allow}
   - {pattern: "never(*)", action: deny, description: not this one}
@@ -104,6 +106,17 @@ def test_an_allowed_call_reaches_the_api_once_with_the_credential_the_agent_neve
     assert b"secret-credential" not in reply.body
     assert TOKEN not in str(request)
     assert gateway.story(reply.json["call"]) == ["dispatching", "completed"]
+
+
+def test_headers_of_a_tool_take_the_place_of_the_usual_ones_and_a_query_in_its_path_goes_on(gateway, api):
+    names = []
+    api.replies["/base/own"] = lambda handler, _body: names.extend(map(str.lower, handler.headers.keys()))
+    assert gateway.call("own_words", {"id": "a&b", "b": "2"}).status == 200
+    [request] = api.requests
+    assert request["path"] == "/base/own?kind=x&id=a%26b&b=2"
+    assert request["headers"]["accept"] == "application/vnd.api+json"
+    assert request["headers"]["content-type"] == "application/merge-patch+json"
+    assert (names.count("accept"), names.count("content-type")) == (1, 1)
 
 
 def test_a_secret_deep_inside_an_argument_reaches_the_api_and_nobody_who_looks(gateway, api):

@@ -145,11 +145,9 @@ def credential(auth: AuthConfig) -> Credential:
     return Credential()
 
 
-def with_query(path: str, auth: Credential) -> bytes:
-    """A fixed path, which may have a query of its own, with the credential that goes there."""
-    query = query_of(auth.query)
-    joined = f"{path}{'&' if '?' in path else '?'}{query}" if query else path
-    return joined.encode("ascii")
+def joined(path: str, query: str) -> bytes:
+    """The path, which may have a query of its own, and what else goes there."""
+    return (f"{path}{'&' if '?' in path else '?'}{query}" if query else path).encode("ascii")
 
 
 def build(tool: ToolDefinition, arguments: Mapping[str, Json], auth: Credential, key: str | None) -> HttpCall:
@@ -161,10 +159,12 @@ def build(tool: ToolDefinition, arguments: Mapping[str, Json], auth: Credential,
         raise InvalidArgs("The arguments would change the path that was approved")
     query = query_of([*query_pairs(request, arguments), *auth.query])
     body = body_of(request, arguments)
-    headers: list[Header] = [(b"accept", b"application/json"), *auth.headers, *headers_of(request, arguments)]
-    if body is not None:
+    own = dict(headers_of(request, arguments))
+    headers: list[Header] = [*auth.headers, *own.items()]
+    if b"accept" not in own:
+        headers.append((b"accept", b"application/json"))
+    if body is not None and b"content-type" not in own:
         headers.append((b"content-type", b"application/json"))
-    if key is not None:
+    if key is not None and b"idempotency-key" not in own:
         headers.append((b"idempotency-key", header_value("Idempotency-Key", key)))
-    target = f"{path}?{query}" if query else path
-    return HttpCall(request.method, target.encode("ascii"), tuple(headers), body)
+    return HttpCall(request.method, joined(path, query), tuple(headers), body)

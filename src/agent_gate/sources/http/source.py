@@ -20,7 +20,7 @@ from agent_gate.observe import failpoint
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import outgoing
 from agent_gate.sources.http.reply import MAY_RETRY, failure, result
-from agent_gate.sources.http.request import HttpCall, build, credential, with_query
+from agent_gate.sources.http.request import HttpCall, build, credential, joined, query_of
 
 log = logging.getLogger("agent_gate.sources.http")
 HEALTH_SECONDS = 30.0
@@ -79,7 +79,10 @@ class HttpSource:
         try:
             reply = await self._send(
                 HttpCall(
-                    check.method, with_query(check.path, self._credential), self._credential.headers, None
+                    check.method,
+                    joined(check.path, query_of(self._credential.query)),
+                    self._credential.headers,
+                    None,
                 ),
                 self._clock.monotonic() + HEALTH_TIMEOUT,
                 safe=True,
