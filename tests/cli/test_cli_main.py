@@ -56,6 +56,50 @@ def agent_gate(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> subpr
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "stdin", "said"),
+    [
+        (b"entity_id=\xff", subprocess.DEVNULL, "'entity_id' is not UTF-8"),
+        (b'entity_id:="\xff"', subprocess.DEVNULL, "'entity_id:' is not UTF-8"),
+        (b"-", subprocess.DEVNULL, "standard input is not JSON"),
+        (b"-", None, "standard input is not JSON"),
+        (b"@text.json", subprocess.DEVNULL, "@text.json is not JSON"),
+        (b"@latin.json", subprocess.DEVNULL, "@latin.json is not UTF-8"),
+    ],
+)
+def test_what_the_shell_hands_over_is_at_worst_an_invalid_argument(
+    gateway: Gateway, tmp_path: Path, given: bytes, stdin: int | None, said: str
+) -> None:
+    (tmp_path / "text.json").write_text("entity_id=a")
+    (tmp_path / "latin.json").write_bytes(b'{"entity_id": "\xe4"}')
+    env = {"PATH": os.environ["PATH"], "AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
+    command = [COMMAND.encode(), b"request", b"get_state", given]
+    if stdin is None:
+        command = [b"sh", b"-c", b'exec "$@" <&-', b"sh", *command]
+    done = subprocess.run(command, cwd=tmp_path, env=env, stdin=stdin, capture_output=True, text=True)
+    assert done.stderr.startswith(f"Error: Invalid argument format: {said}")
+    assert (done.returncode, done.stdout) == (4, "")
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    marked = tmp_path / "marked.json"
+    marked.write_text('{"entity_id": "sensor.a"}', encoding="utf-8-sig")
+    assert parse_arguments([f"@{marked}"]) == {"entity_id": "sensor.a"}
+
+
+def test_a_fault_of_ours_never_ends_in_the_code_of_a_denial(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(cli.cli, "main", broken)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["tools"])
+    assert end.value.code == 7
+    assert "RuntimeError: a mistake" in capsys.readouterr().err
+
+
 def test_help_lists_every_command_and_imports_none(tmp_path: Path) -> None:
     code = (
         "import sys\n"

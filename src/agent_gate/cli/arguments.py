@@ -9,6 +9,7 @@ from agent_gate.core.strict import parse
 from agent_gate.errors import InvalidArgs
 
 FORMAT = "Invalid argument format"
+BYTE_ORDER_MARK = "\ufeff"
 HELP = "Write key=value, key:=json, @file with a JSON object, or - to read one from standard input"
 
 
@@ -63,19 +64,36 @@ def kind_of(value: Any) -> set[str]:
     return {names[type(value)]}
 
 
-def whole(text: str, item: str) -> dict[str, Any]:
-    value = parse(text)
+def whole(text: str, origin: str) -> dict[str, Any]:
+    try:
+        value = parse(text.removeprefix(BYTE_ORDER_MARK))
+    except InvalidArgs:
+        raise InvalidArgs(f"{FORMAT}: {origin} is not JSON\n{HELP}") from None
     if not isinstance(value, dict):
-        raise fault(item)
+        raise InvalidArgs(f"{FORMAT}: {origin} is not a JSON object\n{HELP}")
     return value
+
+
+def standard_input() -> str:
+    """All of it; a process can be started without any."""
+    return unicode(sys.stdin.read(), "standard input") if sys.stdin is not None else ""
+
+
+def unicode(text: str, origin: str) -> str:
+    """Bytes that are not UTF-8 come from the shell as lone surrogates, which JSON cannot hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgs(f"{FORMAT}: {origin} is not UTF-8") from None
+    return text
 
 
 def one(item: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     if item == "-":
-        return whole(sys.stdin.read(), item)
+        return whole(standard_input(), "standard input")
     if item.startswith("@"):
         try:
-            return whole(Path(item[1:]).read_text(encoding="utf-8"), item)
+            return whole(Path(item[1:]).read_text(encoding="utf-8"), item[:80])
         except UnicodeDecodeError:
             raise InvalidArgs(f"{FORMAT}: {item[:80]} is not UTF-8") from None
         except OSError as error:
@@ -83,6 +101,7 @@ def one(item: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     name, found, value = item.partition("=")
     if not found or name in ("", ":"):
         raise fault(item)
+    unicode(item, repr(name[:80]))
     if not name.endswith(":"):
         return {name: coerced(value, types_of(schema, name))}
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from agent_gate import __version__
-from agent_gate.errors import ConfigError
+from agent_gate.errors import ConfigError, Internal
 from agent_gate.net.unixpath import reachable
 
 PACKAGE = "agent_gate.cli.commands"
@@ -157,10 +157,18 @@ def complain(error: click.ClickException) -> int:
 def unusable(error: OSError) -> int:
     """A file or a disk that does not do what a command needs of it."""
     if error.filename is None and error.errno != errno.ENOSPC:
-        raise error
+        return broken(error)
     where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
     click.echo(f"Error: {where}{error.strerror}", err=True)
     return ConfigError.exit
+
+
+def broken(error: Exception) -> int:
+    """A mistake of ours, with all there is to find it by. Python's own exit code would say *denied*."""
+    import traceback
+
+    traceback.print_exception(error)
+    return Internal.exit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -180,4 +188,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except OSError as error:
         sys.exit(unusable(error))
+    except Exception as error:  # noqa: BLE001 the boundary: no fault may end in a code that means something else
+        sys.exit(broken(error))
     sys.exit(code if isinstance(code, int) else 0)

@@ -110,4 +110,7 @@ def request_text(ident: int | None, method: str, params: Mapping[str, Any]) -> b
     message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
     if ident is not None:
         message["id"] = ident
-    return msgspec.json.encode(message)
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        raise InvalidArgs("The request has text that is not Unicode: a lone surrogate") from None
