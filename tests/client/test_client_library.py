@@ -53,6 +53,34 @@ async def drop(home: Home) -> None:
     await eventually(lambda: home.gateway.websocket.connected == 0)
 
 
+def test_a_token_with_the_line_break_of_its_file_is_taken(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home, f"{TOKEN}\n") as client:
+            assert await client.call("get_state", ALLOWED)
+
+    run(main())
+
+
+@pytest.mark.parametrize("token", ["hunter2\nhunter2", "hunter2\udcff", "hunter2\u20ac"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_repeated(token: str) -> None:
+    with pytest.raises(Unreachable, match="the agent token has a character") as refused:
+        Client("ws://127.0.0.1:1", token)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_text_that_is_not_unicode_is_an_invalid_argument(tmp_path: Path, api: Api) -> None:
+    with pytest.raises(InvalidArgs, match="The session's name"):
+        Client("ws://127.0.0.1:1", TOKEN, session="\udcff")
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            with pytest.raises(InvalidArgs, match="not Unicode"):
+                await client.call("get_state", {"entity_id": "\udcff"})
+            assert await client.call("get_state", ALLOWED)
+
+    run(main())
+
+
 def test_a_call_returns_the_data_and_leaves_nothing_pending(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home, gate(home) as client:

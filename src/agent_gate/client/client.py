@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 import random
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ import msgspec
 
 from agent_gate.client.link import Link, Place, dial
 from agent_gate.client.wire import Incoming, Reply, decode_incoming, kept_reply, reply_of, request_text
-from agent_gate.errors import CallTimeout, GatewayError, RateLimited, Unreachable
+from agent_gate.errors import CallTimeout, GatewayError, InvalidArgs, RateLimited, Unreachable
 
 log = logging.getLogger("agent_gate.client")
 Told = Callable[[Mapping[str, Any]], None]
@@ -26,6 +27,7 @@ FIRST_DELAY = 0.25
 LONGEST_DELAY = 30.0
 MOST_ACKNOWLEDGED = 1000
 PENDING = "get_pending_results"
+IN_A_HEADER = re.compile(r"[\x20-\x7e\x80-\xff]+")
 
 
 class Request:
@@ -76,12 +78,17 @@ class Client:
         url, token = url or env.get("AGENT_GATE_URL"), token or env.get("AGENT_TOKEN")
         if not url:
             raise Unreachable("no gateway is named\nSay where it is with --url or AGENT_GATE_URL")
+        token = (token or "").strip()  # read from a file it often has a line break at its end
         if not token:
             raise Unreachable("there is no agent token\nGive it with --token or AGENT_TOKEN")
         ca = ca or env.get("AGENT_GATE_CA") or None
         fingerprint = fingerprint or env.get("AGENT_GATE_FINGERPRINT") or None
         self._place = Place.parse(url, Path(ca) if ca else None, fingerprint)
         self.session = session or env.get("AGENT_GATE_SESSION") or f"py-{uuid.uuid4().hex}"
+        if not IN_A_HEADER.fullmatch(token):
+            raise Unreachable("the agent token has a character that no token has, such as a line break")
+        if not IN_A_HEADER.fullmatch(self.session):
+            raise InvalidArgs("The session's name has a character that it cannot have; use plain letters")
         self._headers = {"Authorization": f"Bearer {token}", "Agent-Session": self.session}
         self._reconnect, self._connect_timeout = reconnect, connect_timeout
         # A session can outlive this client, and what it left is found by these ids: no other client starts here.
