@@ -19,6 +19,7 @@ from agent_gate.cli import commands
 from agent_gate.cli import main as cli
 from agent_gate.cli.agent import render
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
+from agent_gate.cli.commands.bridge import read_token
 from agent_gate.cli.commands.sources import listing
 from agent_gate.cli.diagnosis import diagnose
 from agent_gate.cli.operator import AdminClient
@@ -611,3 +612,10 @@ def test_the_doctor_says_that_it_may_not_look_into_the_folder_of_another_user(
     monkeypatch.setattr(Path, "iterdir", refused)
     found = list(diagnose(config, AdminClient(tmp_path / "none.sock")))
     assert [finding.serious for finding in found if "may not look into" in finding.what] == [False]
+
+
+def test_the_bridge_takes_a_token_with_the_line_break_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_TOKEN", f"{TOKEN}\n")
+    assert read_token(None) == TOKEN
+    monkeypatch.setenv("AGENT_TOKEN", "\n")
+    assert read_token(None) is None

@@ -145,6 +145,14 @@ def test_two_agents_cannot_share_a_token(refused):
     assert TOKEN not in message
 
 
+@pytest.mark.parametrize(
+    "token", ["a-token-of-some-length\\n", " a-token-of-some-length", "a-token-of\\nsome-length"]
+)
+def test_a_token_that_no_header_can_send_is_a_warning(load_text, token):
+    [warning] = load_text(f'agent: {{token: "{token}"}}').warnings
+    assert str(warning).startswith("config.yaml:1:16: agent.token: has a line break or a blank")
+
+
 def test_a_short_token_is_a_warning(load_text):
     loaded = load_text("agent: {token: short}")
     assert loaded.warnings == (

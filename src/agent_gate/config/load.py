@@ -239,6 +239,10 @@ def check_token(agent: AgentSettings, node: Node, path: str, reading: Reading) -
         reading.warn(
             mark, join(path, "token"), f"is shorter than {SHORT_TOKEN} characters and can be guessed"
         )
+    if not agent.token.isprintable() or agent.token != agent.token.strip():
+        reading.warn(
+            mark, join(path, "token"), "has a line break or a blank at its end, which no header can send"
+        )
 
 
 def refuse_shared_tokens(agents: Mapping[str, AgentSettings]) -> None:

@@ -15,7 +15,7 @@ from agent_gate.errors import ConfigError
 def read_token(file: Path | None) -> str | None:
     """The agent's token: from the named file, else from AGENT_TOKEN."""
     if file is None:
-        return os.environ.get("AGENT_TOKEN")
+        return os.environ.get("AGENT_TOKEN", "").strip() or None
     try:
         return file.read_text(encoding="utf-8").strip()
     except OSError as error:
