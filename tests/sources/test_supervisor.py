@@ -369,6 +369,29 @@ def test_the_tools_of_a_source_stay_listed_while_it_is_taken_back(with_store, pi
     with_store(story)
 
 
+@pytest.mark.parametrize("on_demand", [False, True])
+def test_a_source_that_is_unwell_is_connected_anew_when_a_person_asks_for_it(with_store, on_demand):
+    class Sick(Shop):
+        async def connect(self):
+            self.unwell = None
+            return self.definitions
+
+    async def story(store):
+        one = Sick("one", Definition(name="search"))
+        async with connected(store, plan(one, on_demand=on_demand)) as supervisor:
+            one.connected.clear()
+            supervisor.reconnect("one")
+            one.unwell = "its health check fails"
+            assert state(supervisor) == ("degraded", "its health check fails")
+            assert not one.connected.is_set()
+            supervisor.reconnect("one")
+            await one.connected.wait()
+            assert state(supervisor) == ("ready", "")
+            assert await supervisor.answer(job(supervisor, "one__search")) == Result(b"search")
+
+    with_store(story)
+
+
 def test_a_source_that_no_try_can_bring_back_says_so(with_store):
     async def story(store):
         one, two = Shop("one"), Shop("two")

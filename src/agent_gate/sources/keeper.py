@@ -37,6 +37,7 @@ class Keeper:
         self.known, self._serves = known, serves
         self._wanted = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._again = asyncio.Event()
         self._waiting = 0
         self._last_failure = ""
         self._ready = asyncio.Event()
@@ -80,9 +81,11 @@ class Keeper:
         self._tools = count
 
     def wake(self) -> None:
-        """Try now, whatever the backoff says."""
+        """Try now, whatever the backoff says; one that is connected and unwell is connected anew."""
         self._hurry.set()
         self._wanted.set()
+        if self.state().status is Status.DEGRADED:
+            self._again.set()
 
     def cannot_connect(self) -> str:
         """Why no try will bring this source back; empty where one may."""
@@ -148,24 +151,28 @@ class Keeper:
         return bool(getattr(self.plan.source, "watched", False))
 
     async def _watch(self) -> None:
-        if not self.plan.on_demand:
-            await self.plan.source.watch()
-            raise DependencyUnavailable("The connection ended")
+        """Return when the connection is no longer wanted, raise when it is lost."""
+        self._again.clear()
         watching = asyncio.ensure_future(self.plan.source.watch())
+        again = asyncio.ensure_future(self._again.wait())
+        often = min(IDLE_SECONDS / 10, 30.0) if self.plan.on_demand else None
         try:
             while not watching.done():
-                await asyncio.wait({watching}, timeout=min(IDLE_SECONDS / 10, 30.0))
-                if (
-                    not self._running
-                    and not self._watched
-                    and self._clock.monotonic() - self._used > IDLE_SECONDS
-                ):
+                await asyncio.wait({watching, again}, timeout=often, return_when=asyncio.FIRST_COMPLETED)
+                if again.done() or self._idle():
                     return
             watching.result()
+            if not self.plan.on_demand:
+                raise DependencyUnavailable("The connection ended")
         finally:
+            again.cancel()
             watching.cancel()
             with contextlib.suppress(asyncio.CancelledError, GatewayError, OSError):
                 await watching
+
+    def _idle(self) -> bool:
+        unused = not self._running and not self._watched
+        return self.plan.on_demand and unused and self._clock.monotonic() - self._used > IDLE_SECONDS
 
     async def _failed(self, error: Exception) -> None:
         reason = (

@@ -69,7 +69,7 @@ class PluginSource:
         if self._handler is None:
             handler = await self._made(self._worker)
             await self._during(self._worker, START_SECONDS, "start", handler.start)
-            self._handler = handler
+            self._handler, self.unwell = handler, None
         return self.definitions()
 
     def definitions(self) -> list[Definition]:
