@@ -36,6 +36,10 @@ export const left = (until) => {
   const seconds = Math.ceil(until - now());
   return seconds > 0 ? `${whole(seconds)} left` : "time is over";
 };
+export const due = (at) => {
+  const seconds = Math.ceil(at - now());
+  return seconds > 0 ? `in ${whole(seconds)}` : "now";
+};
 export const ago = (at) => {
   const seconds = Math.floor(now() - at);
   if (seconds < 2) return "just now";

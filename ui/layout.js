@@ -38,6 +38,12 @@ export function loader(place, path, draw) {
   return load;
 }
 
+// Why something is as it is: a sentence, and below it what a program printed, if that is part of the reason.
+export function because(reason) {
+  const [sentence, ...printed] = reason.split("\n");
+  return [h("p.because", sentence), printed.length ? h("pre.printed", printed.join("\n")) : null];
+}
+
 export const field = (label, ...value) => [h("dt", label), h("dd", ...value)];
 
 export function every(milliseconds, work) {

@@ -18,6 +18,7 @@ const SOURCES = {
   connecting: ["connecting", ""],
   idle: ["idle until called", ""],
   disabled: ["disabled", ""],
+  disconnected: ["disconnected", ""],
   degraded: ["unwell", "you"],
   failed: ["cannot be reached", "you"],
   needs_auth: ["needs a credential", "you"],

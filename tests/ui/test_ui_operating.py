@@ -1,6 +1,7 @@
 import hashlib
 
 import pytest
+from chromium import DESKTOP, PHONE
 from ui_house import Calling, calling, house
 
 ROW = ".approvals .row"
@@ -217,6 +218,35 @@ def test_an_agent_is_made_tried_and_revoked_on_the_page(tab, home):
     page.click("button:has-text('Revoke its token')")
     page.wait_for_selector(".agents .row >> text=cellar-pi", state="hidden")
     assert gateway.call("light_get", {"room": "hall"}, token=token).status == 401
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_source_is_disconnected_and_connected_again_on_the_page(tab, tmp_path, size):
+    with house(tmp_path) as (gateway, _api):
+        page = opened(tab, gateway, "sources")
+        page.set_viewport_size(size)
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.click(".sources .row >> text=house")
+        page.wait_for_selector("text=Its tools")
+        page.click("button:has-text('Disconnect')")
+        page.wait_for_selector(".detail >> text=disconnected by operator")
+        reply = gateway.call("light_get", {"room": "hall"})
+        assert reply.status == 503
+        assert "disconnected by operator" in reply.json["error"]["message"]
+        page.click(".detail button:text-is('Connect')")
+        page.wait_for_selector(".detail button:has-text('Disconnect')")
+        page.wait_for_selector(".detail h2 >> text=ready")
+        assert gateway.call("light_get", {"room": "hall"}).status == 200
+
+
+def test_a_disconnection_that_is_thought_better_of_changes_nothing(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway, "sources/house")
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    page.click("button:has-text('Disconnect')")
+    assert asked[0].startswith("Disconnect house? What it is doing now is cut off.")
+    assert gateway.call("light_get", {"room": "hall"}).status == 200
 
 
 def test_a_rule_that_never_decides_is_marked_and_a_decision_is_explained(tab, home):

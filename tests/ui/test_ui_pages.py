@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from chromium import DESKTOP, PHONE
 from playwright.sync_api import expect
-from ui_fixtures import MANY, Fixtures, approval, call, change
+from ui_fixtures import MANY, Fixtures, approval, call, change, source
 
 from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.commands import request
@@ -316,6 +316,52 @@ def test_all_of_a_long_change_can_be_seen_before_it_is_accepted(tab, fixtures):
     page.goto(f"{fixtures.url}/#/sources")
     page.click("button:has-text('Show all 3,002 lines')")
     assert page.inner_text("pre.diff").split("\n") == lines
+
+
+WORDS = 'Traceback\n  File "x.py", line 3\nModuleNotFoundError: No module named notes'
+
+
+def test_what_a_source_printed_before_it_died_can_be_read_on_a_phone(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.set_viewport_size(PHONE)
+    reason = f"notes is not available: it exited with code 1; its last words were:\n{WORDS}"
+    dead = source(1) | {"key": "notes", "reason": reason}
+    need = {"problem": "notes cannot be reached", "reason": reason, "page": "sources/notes", "action": None}
+    page.route("**/api/sources", lambda route: route.fulfill(json=[dead]))
+    page.route("**/api/now", lambda route: route.fulfill(json={"running": [], "needs": [need]}))
+    page.goto(f"{fixtures.url}/#/now")
+    page.wait_for_selector(".need >> text=it exited with code 1")
+    assert page.inner_text(".need .printed") == WORDS
+    page.click(".need:has-text('notes cannot be reached') >> text=Look")
+    page.wait_for_selector(".detail >> text=it exited with code 1")
+    assert page.inner_text(".detail .printed") == WORDS
+    assert "\\n" not in page.inner_text("main")
+
+
+def test_all_of_a_long_signature_is_on_the_first_page(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.set_viewport_size(PHONE)
+    long = f"notes__add(body={'x' * 300})"
+    asked = approval(1) | {"sentence": "", "signature": long}
+    page.route("**/api/approvals?*", lambda route: route.fulfill(json=[asked]))
+    page.goto(f"{fixtures.url}/#/now")
+    page.wait_for_selector(".need >> text=Let coder call mail_send?")
+    assert page.inner_text(".need code") == long
+    assert page.evaluate(
+        "document.querySelector('.needs').scrollWidth <= document.querySelector('.needs').clientWidth"
+    )
+
+
+def test_a_changed_definition_is_found_on_a_phone(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.set_viewport_size(PHONE)
+    page.route("**/api/changes", lambda route: route.fulfill(json=[change(1), change(2)]))
+    page.goto(f"{fixtures.url}/#/sources")
+    page.click("button:has-text('2 changed definitions')")
+    page.locator(".card:has-text('read_2')").get_by_role("button", name="Accept").click()
 
 
 HOSTILE_CALLS = {

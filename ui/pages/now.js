@@ -4,19 +4,20 @@ import { now as time } from "../clock.js";
 import { button, empty, fault, h, say, show } from "../dom.js";
 import { ago, many, span } from "../format.js";
 import { inbox, listen } from "../inbox.js";
-import { boxed, every } from "../layout.js";
+import { because, boxed, every } from "../layout.js";
 import { List } from "../list.js";
 import { callList } from "../rows.js";
 
 function question(approval) {
   return h(
     "div.need",
-    h("strong", approval.sentence || approval.signature),
+    h("strong", approval.sentence || `Let ${approval.agent} call ${approval.tool}?`),
     h(
       "p",
       `${approval.agent} asked `,
       h("span", { "data-asked": approval.asked_at }, ago(approval.asked_at)),
-      approval.sentence ? [" · ", h("code", approval.signature)] : null,
+      " · ",
+      h("code", approval.signature),
     ),
     h("div.buttons", h("a", { href: `#/approvals/${approval.id}` }, "Look and answer")),
   );
@@ -33,7 +34,7 @@ function trouble(need, again) {
   return h(
     "div.need",
     h("strong", need.problem),
-    h("p", need.reason),
+    h("div", because(need.reason)),
     h("div.buttons", mend, h("a", { href: `#/${need.page}` }, "Look")),
   );
 }

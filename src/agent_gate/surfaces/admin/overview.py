@@ -25,6 +25,11 @@ def need(problem: str, reason: str, page: str, *, act: tuple[str, str] | None = 
     return {"problem": problem, "reason": reason, "page": page, "action": action}
 
 
+def part(key: str) -> str:
+    """A source's key as one part of a path."""
+    return quote(key, safe="")
+
+
 def running(performance: Performance) -> dict[str, Any]:
     case = performance.case
     return {
@@ -99,14 +104,15 @@ class Overview:
             yield need("The new configuration is not used", configuration.fault, "policy", act=reload)
         for state in self._admin.sources.states():
             if state.status in TROUBLED:
-                again = ("Try now", f"/api/sources/{quote(state.key, safe='')}/connect")
+                again = ("Try now", f"/api/sources/{part(state.key)}/connect")
                 problem = f"{state.title or state.key} {TROUBLED[state.status]}"
                 act = again if state.status != "needs_auth" else None
-                yield need(problem, state.reason, "sources", act=act)
+                yield need(problem, state.reason, f"sources/{part(state.key)}", act=act)
         for change in self._admin.sources.changes():
             problem = f"{change.tool} of {change.source} is not what you accepted"
             held = "What you accepted is served until you accept what it is now."
-            yield need(problem, held if change.held else "The new definition is served already.", "sources")
+            reason = held if change.held else "The new definition is served already."
+            yield need(problem, reason, f"sources/{part(change.source)}")
         for warning in configuration.warnings():
             yield need("The configuration has a warning", warning, "policy")
 
