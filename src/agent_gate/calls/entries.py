@@ -11,7 +11,7 @@ from agent_gate.audit.record import row
 from agent_gate.calls.admit import Draft
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Case, Outcome, State, encode
-from agent_gate.core.signature import undeclared
+from agent_gate.core.signature import unvalued
 from agent_gate.errors import GatewayError
 from agent_gate.observe.redact import Redactor, mask_arguments
 from agent_gate.store.statement import Statement
@@ -133,7 +133,7 @@ def refused(draft: Draft, error: GatewayError, at: float, redactor: Redactor, co
         "asked": call.tool[:200],
     }
     if tool is None:
-        body["signature"] = undeclared(call.tool[:200], dict.fromkeys(list(call.arguments)[:20], ""))[:400]
+        body["signature"] = unvalued(call.tool[:200], list(call.arguments)[:20])[:400]
     else:
         body["arguments"] = mask_arguments(call.arguments, tool.definition.secret)
         body["signature"] = draft.signature or tool.wire

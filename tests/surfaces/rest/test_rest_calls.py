@@ -191,6 +191,13 @@ def test_a_tool_that_is_denied_altogether_is_not_listed(gateway):
     assert "/api/tools/never" not in gateway.request("GET", "/openapi.json").json["paths"]
 
 
+def test_the_record_names_the_arguments_of_an_unknown_tool_and_none_of_their_values(gateway):
+    reply = gateway.call("open_the_gate", {"when": "s3cret", "a, b": 1})
+    told = gateway.admin.get(f"/api/calls/{reply.headers['agent-gate-call']}/timeline")
+    assert told["signature"] == "open_the_gate(a%2C b, when)"
+    assert "s3cret" not in str(told)
+
+
 def test_unknown_and_out_of_sight_answer_the_same(gateway):
     narrow = "token-of-the-narrow-agent-in-tests"
     hidden = gateway.call("get_state", {"entity_id": "a"}, token=narrow)
