@@ -114,6 +114,16 @@ def test_exactly_three_meta_tools_are_listed(gateway, era):
     run(scenario)
 
 
+def test_a_namespace_is_introduced_with_the_words_of_its_server(gateway):
+    async def scenario():
+        async with client(gateway, "/gateway") as agent:
+            found = await agent.call_tool("tool_browse", {"path": "/"})
+            said = {card["id"]: card["description"] for card in found.structured_content["cards"]}
+            assert said["/time"].endswith(". mcp-time")
+
+    run(scenario)
+
+
 @ERAS
 def test_a_five_step_task_through_three_servers_with_nothing_but_the_meta_tools(gateway, folder, era):
     async def scenario():

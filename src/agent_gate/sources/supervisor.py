@@ -18,6 +18,7 @@ from agent_gate.sources.state import SourceState, Status
 
 log = logging.getLogger("agent_gate.sources")
 GROUP = "agent_gate.sources"
+ABOUT = "\nabout"  # a key has no newline, so this is nobody else's
 
 
 def kinds() -> list[SourceKind]:
@@ -108,7 +109,7 @@ class Supervisor:
             key=source.key,
             namespace=source.namespace,
             title=source.title,
-            description=plan.description,
+            description=self._remembered_about(plan),
             kind=source.kind,
             definitions=tuple(known or ()) if plan.enabled else (),
             reads=plan.reads if plan.enabled else (),
@@ -131,11 +132,24 @@ class Supervisor:
             served = (
                 self.pins.serve(plan, definitions, self._clock.now()) if plan.pinned else tuple(definitions)
             )
-            after = replace(before, definitions=served, available=available)
+            after = replace(before, definitions=served, available=available, description=self._about(plan))
         if after != before and not self._taken(before, after):
             return
         if plan.pinned and definitions is not None:
             self.pins.remember(key, after.definitions, self._clock.now())
+
+    def _about(self, plan: Plan) -> str:
+        """What a source says of itself. One whose changes are held keeps to what it said first."""
+        known = self._remembered_about(plan)
+        said: str = getattr(plan.source, "about", "")
+        if not plan.pinned or (plan.hold_changes and known):
+            return known
+        if said != known:
+            self.pins.set(f"{plan.source.key}{ABOUT}", said)
+        return said or plan.description
+
+    def _remembered_about(self, plan: Plan) -> str:
+        return self.pins.get(f"{plan.source.key}{ABOUT}") or plan.description
 
     def _taken(self, before: Listing, after: Listing) -> bool:
         """Whether the catalog took a source's new listing; one that it did not take is in no other source's way."""

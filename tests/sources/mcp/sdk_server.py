@@ -168,6 +168,7 @@ async def empty(ctx, params):
 server = Server(
     "test-server",
     version="1",
+    instructions="Does what\n tests\u202e need.",
     on_list_tools=list_tools,
     on_call_tool=call_tool,
     on_list_resources=list_resources,

@@ -8,7 +8,7 @@ import pytest
 from upstreams import HERE, Conversation, Memory, Upstream, connected, leave_when_parked, modern, run, until
 
 from agent_gate.errors import InvalidArgs, UpstreamError
-from agent_gate.sources.mcp import parking
+from agent_gate.sources.mcp import eras, parking
 
 SDK_STDIO = {"command": sys.executable, "args": (str(HERE / "sdk_server.py"), "stdio")}
 
@@ -27,6 +27,25 @@ def test_a_server_of_both_eras_is_met_in_the_modern_one(both_eras: Upstream) -> 
             assert list(made.memory.values()) == ["2026-07-28"]
 
     run(story())
+
+
+@pytest.mark.parametrize("memory", [Memory, KnownAsOld], ids=["modern", "handshake"])
+def test_a_server_is_known_by_what_it_says_of_itself(both_eras: Upstream, memory: type[Memory]) -> None:
+    async def story() -> None:
+        async with connected(memory(), url=both_eras.url) as made:
+            assert made.source.about == "test-server Does what tests need."
+        async with connected(memory(), url=both_eras.url, name="Lab") as made:
+            assert made.source.about == "Lab test-server Does what tests need."
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "info", [{}, {"name": 5, "title": ["x"]}, {"name": "n" * 9999, "description": "d" * 9999}, {"name": None}]
+)
+def test_a_server_that_says_odd_things_of_itself_is_known_by_few_words(info: dict) -> None:
+    said = eras.welcome({"serverInfo": info, "instructions": {"a": 1}, "_meta": "no"}, "2025-11-25")
+    assert len(eras.about(said)) <= eras.LONGEST_ABOUT
 
 
 def test_modern_to_modern_passes_questions_and_answers_through(both_eras: Upstream) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 from agent_gate import __version__
 from agent_gate.core.tool import Json
+from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.link import Link, Order
 from agent_gate.sources.mcp.wire import (
     HANDSHAKE_ERAS,
     INTERNAL_ERROR,
     META_CAPABILITIES,
     META_CLIENT,
+    META_SERVER,
     META_VERSION,
     MODERN,
     NEWEST_HANDSHAKE,
@@ -25,6 +27,7 @@ from agent_gate.sources.mcp.wire import (
 )
 
 PROBE_SECONDS = 3.0
+LONGEST_ABOUT = 300
 CLIENT = {"name": "agent-gate", "version": __version__}
 ALL_CAPABILITIES: Mapping[str, Json] = {
     "sampling": {},
@@ -43,6 +46,12 @@ class Welcome:
     instructions: str = ""
 
 
+def about(said: Welcome) -> str:
+    """What a server says of itself, in one short line: who it is, then what it is for."""
+    texts = (said.info.get("title") or said.info.get("name"), said.info.get("description"), said.instructions)
+    return " ".join(" ".join(map(clean, texts)).split())[:LONGEST_ABOUT]
+
+
 def modern_meta(capabilities: Mapping[str, Json]) -> dict[str, Json]:
     return {META_VERSION: MODERN, META_CAPABILITIES: capabilities, META_CLIENT: CLIENT}
 
@@ -55,7 +64,9 @@ def introduction(body: bytes) -> dict[str, Json]:
 
 
 def welcome(found: Mapping[str, Json], era: str) -> Welcome:
-    info, instructions = found.get("serverInfo"), found.get("instructions")
+    """A server of the modern era has no member for who it is, and says so in `_meta`."""
+    info = found.get("serverInfo") or mapping(found.get("_meta")).get(META_SERVER)
+    instructions = found.get("instructions")
     return Welcome(
         era=era,
         capabilities=mapping(found.get("capabilities")),

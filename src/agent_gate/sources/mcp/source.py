@@ -23,6 +23,7 @@ from agent_gate.sources.mcp.bridge import Bridge
 from agent_gate.sources.mcp.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean
 from agent_gate.sources.mcp.connections import Connections
+from agent_gate.sources.mcp.eras import about
 from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error
 from agent_gate.sources.mcp.headers import param_headers
 from agent_gate.sources.mcp.link import Order
@@ -49,6 +50,7 @@ class McpSource:
 
     kind = "mcp"
     unwell: str | None = None
+    about = ""
 
     def __init__(self, settings: ServerSettings, toolbox: Toolbox) -> None:
         self.settings = settings
@@ -85,6 +87,7 @@ class McpSource:
             session = await self.connections.open()
             await self.list(session)
             await self.watch_again(session)
+            self.about = self._introduced(session)
         except FAILURES as error:
             await self.connections.close()
             raise connect_error(error, self.title) from None
@@ -95,6 +98,11 @@ class McpSource:
             "%s: connected, revision %s, %d tools", self.key, session.welcome.era, len(self.tools.definitions)
         )
         return self.tools.definitions
+
+    def _introduced(self, session: Session) -> str:
+        """What the server says of itself, after the name that the operator gave it."""
+        said = about(session.welcome)
+        return said if self.title == self.key else f"{self.title} {said}"
 
     async def list(self, session: Session) -> None:
         deadline = self.clock.monotonic() + LIST_SECONDS

@@ -25,6 +25,7 @@ META = "io.modelcontextprotocol/"
 META_VERSION = META + "protocolVersion"
 META_CAPABILITIES = META + "clientCapabilities"
 META_CLIENT = META + "clientInfo"
+META_SERVER = META + "serverInfo"
 META_LOG_LEVEL = META + "logLevel"
 META_SUBSCRIPTION = META + "subscriptionId"
 
