@@ -45,6 +45,12 @@ def test_the_root_lists_namespaces_whose_card_ids_are_paths(browser):
     assert [browse(browser, path=id_) for id_ in ids(page)]
 
 
+def test_a_namespace_that_says_no_more_than_its_name_does_not_say_it_twice(browser):
+    said = {card.id: card.description for card in browse(browser, path="/").cards}
+    assert said["/github"].endswith(". Repositories and issues on GitHub")
+    assert not said["/files"].endswith("files")
+
+
 def test_a_leaf_answers_its_one_card(browser):
     assert short(browse(browser, path="/files/read_file")) == ["files:read_file"]
 

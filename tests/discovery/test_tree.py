@@ -47,6 +47,7 @@ def test_an_absent_path_says_what_is_close():
         find(root, "/github/create_isue")
     assert caught.value.details is not None
     assert "/github/create_issue" in caught.value.details["did_you_mean"]
+    assert "Did you mean /github/create_issue? " in caught.value.message
     with pytest.raises(PathNotFound):
         find(root, "/github/create_issue/deeper")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from agent_gate.core.ids import fold_namespace
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.cards import MARKER, ChoiceCard, Deck, one_line, render, shorten
 from agent_gate.discovery.rank import Index
@@ -102,9 +103,14 @@ class Browser:
         inner = [self._node_card(node) for node in place.nodes.values()]
         return inner + [self.deck.cards[tool.id] for tool in place.leaves.values()]
 
+    def _title(self, node: Node) -> str:
+        """What a namespace says of itself, where that is more than its name."""
+        title = one_line(self.titles.get(node.namespace, "")) if node.path == f"/{node.namespace}" else ""
+        return "" if fold_namespace(title) == node.namespace else title
+
     def _node_card(self, node: Node) -> ChoiceCard:
         label = node.path.rpartition("/")[2]
-        title = one_line(self.titles.get(node.namespace, "")) if node.path == f"/{node.namespace}" else ""
+        title = self._title(node)
         children = [*node.nodes, *node.leaves]
         inside = ", ".join(children[:6]) + (", …" if len(children) > 6 else "")
         counted = f"{node.size} tool{'s' if node.size != 1 else ''}: {inside}"

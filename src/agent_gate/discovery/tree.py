@@ -104,7 +104,7 @@ def find(root: Node, path: str) -> Node | Tool:
 def _absent(path: str, near: Mapping[str, object], segment: str = "", at: str = "") -> PathNotFound:
     base = at.rstrip("/")
     close = [f"{base}/{name}" for name in get_close_matches(segment, sorted(near), n=3, cutoff=0.5)]
-    advice = f"Browse {at or '/'} to see what is there."
+    advice = f"{f'Did you mean {close[0]}? ' if close else ''}Browse {at or '/'} to see what is there."
     details = {"path": path, **({"did_you_mean": close} if close else {})}
     return PathNotFound(f"Nothing is at this path. {advice}", details=details)
 

@@ -68,8 +68,10 @@ class Frame:
 
 def number(selector: Selector, name: str, default: int, most: int = 2**53) -> int:
     value = selector.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidArgs(f"`{name}` is a whole number from 0; got {type(value).__name__}.")
+    if not 0 <= value <= most:
+        raise InvalidArgs(f"`{name}` is a whole number from 0 to {most}.")
     return value
 
 
