@@ -286,11 +286,15 @@ class Gateway:
             policy=lambda: self.policy,
             configuration=self.configuration,
             listeners=self.listeners,
+            channel_faults=self._channel_faults,
             callers=self.tokens.callers,
             refresh_agents=self._refresh_agents,
             reload=self.reload,
         )
         return AdminSurface(admin, self.buttons)
+
+    def _channel_faults(self) -> dict[str, str]:
+        return {name: self.redactor.text(why) for name, why in self.dispatcher.faults.items()}
 
     def _contexts(self) -> dict[str, ContextSource]:
         """The sources that have resources and prompts too."""

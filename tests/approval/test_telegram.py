@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 
+from agent_gate.cli.commands.status import summary
 from agent_gate.errors import GatewayError
 from approval.bot_api import CHAT, CHAT_NAME, TOKEN, BotApi
 from approval.conftest import (
@@ -253,11 +254,17 @@ def test_a_chat_that_was_down_gets_each_question_once_when_it_heals(start, api):
             'agent_gate_deliveries_total{channel="telegram",result="failed"}' in gate.admin.get("/metrics")
         )
     )
+    [need] = gate.admin.get("/api/now")["needs"]
+    assert need["problem"] == "Questions do not get through to telegram"
+    status = gate.admin.get("/api/status")
+    assert "Questions do not get through to telegram: " in summary(status)
+    assert TOKEN not in str(status)
     healed = BotApi(bot.port)
     healed.question("light.one", 20)
     healed.question("light.two", 20)
     healed.press(healed.question("light.one"), "Once", ANN)
     until(lambda: reached(api))
+    until(lambda: gate.admin.get("/api/now")["needs"] == [])
     assert len(healed.messages) == 2
     healed.stop()
     assert healed.faults == []

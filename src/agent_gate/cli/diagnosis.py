@@ -186,6 +186,12 @@ def of_running(client: AdminClient, told: Container[str] = ()) -> Iterable[Findi
             why="The gateway still runs with the old one",
             fix="agent-gate check",
         )
+    for name, why in status["channel_faults"].items():
+        yield Finding(
+            what=f"Questions do not get through to {name}: {why}",
+            why="They wait until it is back; nobody is told there meanwhile",
+            fix="agent-gate approvals",
+        )
     for source in status["sources"]:
         if source["state"] in ("failed", "needs_auth", "degraded"):
             yield Finding(

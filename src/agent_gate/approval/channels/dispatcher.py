@@ -27,6 +27,7 @@ UPSERT = (
 )
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ASKED = 0.5, 30.0, 600.0
 MOST_UPDATES = 20
+STEADY = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ class Dispatcher:
         self._ends: dict[str, asyncio.Future[Approval]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stories: set[tuple[str, str]] = set()
+        self.faults: dict[str, str] = {}
+        """Why a channel reaches nobody, by its name; one that is well has no entry."""
         self._undo: Callable[[], None] = lambda: None
 
     async def start(self, places: Sequence[Place]) -> None:
@@ -130,6 +133,7 @@ class Dispatcher:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._ends.clear()
         self._stories.clear()
+        self.faults.clear()
 
     async def _known(self, channel: str) -> dict[str, str | None]:
         """The stories of this channel that had not ended."""
@@ -187,7 +191,7 @@ class Dispatcher:
                 self._failed(channel, approval, error)
                 continue
             await self._sent(channel, approval, message)
-            self._metrics.deliveries.add(channel.name, "sent")
+            self._took(channel, "sent")
             return message
         return None
 
@@ -199,12 +203,17 @@ class Dispatcher:
                 self._failed(channel, ended, error)
                 await asyncio.sleep(pause(tries, error))
             else:
-                self._metrics.deliveries.add(channel.name, "updated")
+                self._took(channel, "updated")
                 return
+
+    def _took(self, channel: Channel, what: str) -> None:
+        self._metrics.deliveries.add(channel.name, what)
+        self.faults.pop(channel.name, None)
 
     def _failed(self, channel: Channel, approval: Approval, error: Exception) -> None:
         self._metrics.deliveries.add(channel.name, "failed")
         why, fault = (error.message, None) if isinstance(error, GatewayError) else (repr(error), error)
+        self.faults[channel.name] = why
         log.warning(
             "A channel did not take a message; it is tried again",
             extra={"channel": channel.name, "approval": approval.id, "why": why},
@@ -229,15 +238,25 @@ class Dispatcher:
         while True:
             began = self._clock.monotonic()
             try:
-                await channel.run()
+                await self._run(channel)
                 return
             except GatewayError as error:
+                self.faults[channel.name] = error.message
                 log.warning("A channel is down", extra={"channel": channel.name, "why": error.message})
                 await asyncio.sleep(pause(tries, error))
-            except Exception:  # the others go on while this one starts again
+            except Exception as error:  # the others go on while this one starts again
+                self.faults[channel.name] = repr(error)
                 log.exception("A channel's loop failed", extra={"channel": channel.name})
                 await asyncio.sleep(LONGEST_PAUSE)
             tries = tries + 1 if self._clock.monotonic() - began < 2 * LONGEST_PAUSE else 0
+
+    async def _run(self, channel: Channel) -> None:
+        """A loop that lasts for a while shows that the channel is well again."""
+        steady = asyncio.get_running_loop().call_later(STEADY, self.faults.pop, channel.name, None)
+        try:
+            await channel.run()
+        finally:
+            steady.cancel()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -27,6 +27,7 @@ def summary(status: dict[str, Any]) -> str:
         f"agent-gate {status['version']} at {status['url']} (pid {status['pid']})",
         f"{status['tools']} tools, {len(status['agents'])} agent{'' if len(status['agents']) == 1 else 's'}, {status['pending_approvals']} waiting for a person, {status['running_calls']} running",
         table(("source", "state", "tools", "reason"), rows, "No sources are configured."),
+        *(f"Questions do not get through to {name}: {why}" for name, why in status["channel_faults"].items()),
         *(f"Warning: {warning}" for warning in status["warnings"]),
         f"Next: {next_step(status)}",
     ]

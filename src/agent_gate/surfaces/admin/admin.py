@@ -1,6 +1,6 @@
 """`Admin`: everything the API works on, handed over by the composition root."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,6 +56,7 @@ class Admin:
     configuration: Configuration
     listeners: Listeners
     policy: Callable[[], Policy]
+    channel_faults: Callable[[], Mapping[str, str]]
     callers: Callable[[], Sequence[Caller]]
     refresh_agents: Callable[[], None]
     reload: Callable[[], Awaitable[list[str]]]

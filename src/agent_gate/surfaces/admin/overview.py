@@ -56,6 +56,7 @@ def status(admin: Admin) -> dict[str, Any]:
         "running_calls": len(admin.calls.running()),
         "store_fault": admin.store.fault,
         "reload_fault": admin.configuration.fault,
+        "channel_faults": admin.channel_faults(),
         "warnings": admin.configuration.warnings(),
     }
 
@@ -102,6 +103,8 @@ class Overview:
         if configuration.fault:
             reload = "Reload", "/api/reload"
             yield need("The new configuration is not used", configuration.fault, "policy", act=reload)
+        for channel, why in self._admin.channel_faults().items():
+            yield need(f"Questions do not get through to {channel}", why, "approvals")
         for state in self._admin.sources.states():
             if state.status in TROUBLED:
                 again = ("Try now", f"/api/sources/{part(state.key)}/connect")
