@@ -2,7 +2,7 @@
 import { at, button, h, show } from "./dom.js";
 import { ago, count, left, many, moment } from "./format.js";
 import { field } from "./layout.js";
-import { stateWord } from "./words.js";
+import { ending, stateWord } from "./words.js";
 
 const LONG = 400;
 const LABELS = { once: "Once", session: "This session", hour: "One hour", always: "Always for these arguments" };
@@ -41,13 +41,8 @@ function argumentRow(argument) {
 }
 
 function answered(approval) {
-  const by = approval.answered_by ? ` by ${approval.answered_by} on ${approval.answered_on}` : "";
-  return field(
-    "answer",
-    stateWord(approval.state),
-    by,
-    approval.answered_at ? `, ${moment(approval.answered_at)}` : "",
-  );
+  const { state, lifetime, answered_by: by, answered_on: channel, answered_at: at_ } = approval;
+  return field("answer", ending(state, { by, channel, lifetime }), at_ ? `, ${moment(at_)}` : "");
 }
 
 function facts(approval) {

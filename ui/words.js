@@ -31,6 +31,19 @@ const EFFECTS = {
   unseen: ["not seen", ""],
 };
 
+const COVERED = {
+  once: "once",
+  session: "for this session",
+  hour: "for one hour",
+  always: "always for these arguments",
+};
+
+// How a question ended, in a sentence: approved for one hour by anna on page.
+export function ending(state, { by, channel, lifetime }) {
+  const covered = state === "approved" ? ` ${COVERED[lifetime] ?? lifetime}` : "";
+  return [stateWord(state), covered, ["approved", "denied"].includes(state) ? ` by ${by} on ${channel}` : ""];
+}
+
 const word = (table) => (name) => {
   const [text, kind] = table[name] ?? [name, ""];
   return h(`span.word${kind ? `.${kind}` : ""}`, text);

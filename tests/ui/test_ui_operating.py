@@ -220,6 +220,25 @@ def test_an_agent_is_made_tried_and_revoked_on_the_page(tab, home):
     assert gateway.call("light_get", {"room": "hall"}, token=token).status == 401
 
 
+def test_an_answer_is_found_again_with_who_gave_it_and_for_how_long(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    asked = calling(gateway, "light_set", {"room": "study"})
+    page.click(f"{ROW} >> text=light_set(study)")
+    page.click("[data-answer=hour]:not([disabled])")
+    assert asked.reply().status == 200
+    said = "approved for one hour by operator on page, "
+    page.click("[data-tab=history]")
+    page.click(f"{ROW} >> text=light_set(study)")
+    assert said in page.inner_text(".detail dl.facts")
+    page.click(".detail dl.facts a")
+    page.wait_for_selector("text=On the record")
+    assert said in page.inner_text(".detail dl.facts")
+    refused = gateway.call("light_sat", {"room": "study"}).headers["agent-gate-call"]
+    page.goto(f"{gateway.announced['admin']}/#/calls/{refused}")
+    page.wait_for_selector("text=The call ended before there was anything to measure.")
+
+
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_source_is_disconnected_and_connected_again_on_the_page(tab, tmp_path, size):
     with house(tmp_path) as (gateway, _api):

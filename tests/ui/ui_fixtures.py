@@ -36,6 +36,7 @@ def approval(number, state="pending"):
         "answered_by": "" if state == "pending" else "anna",
         "answered_on": "page",
         "answer_reason": "",
+        "lifetime": "once",
     }
 
 

@@ -7,7 +7,7 @@ import { keys } from "../keyboard.js";
 import { chosen, field, movement, panes } from "../layout.js";
 import { List, listOrEmpty } from "../list.js";
 import { callRow } from "../rows.js";
-import { STATE_NAMES, rowWord, stateWord } from "../words.js";
+import { STATE_NAMES, ending, rowWord, stateWord } from "../words.js";
 
 const PAGE = 400;
 const PATIENCE = 200; // milliseconds after the last letter before the search runs
@@ -40,13 +40,16 @@ const facts = (story) =>
     field("caller", h("code", story.caller), story.surface ? ` over ${story.surface}` : ""),
     field("decision", story.decision || "refused before a decision", story.granted ? ", by a grant" : ""),
     story.rule ? field("rule", story.rule, at(story.where)) : null,
+    story.answer ? field("answer", ending(story.answer.state, story.answer), `, ${moment(story.answer.at)}`) : null,
+    story.answer?.reason ? field("reason given", story.answer.reason) : null,
     field("tool", h("code", story.tool_id || "unknown")),
     field("result", story.size === null ? "none" : bytes(story.size)),
     field("call", h("code", story.call)),
   );
 
 function told(story, url) {
-  const took = story.seconds === null ? "Where the time goes" : `Where the time went: ${span(story.seconds)} in all`;
+  const measured = story.seconds !== null && story.spans.length > 0;
+  const took = measured ? `Where the time went: ${span(story.seconds)} in all` : "Where the time goes";
   const forms = Object.entries(copies(story.tool, story.arguments, url));
   return [
     h("h2", story.tool, " ", stateWord(story.state)),

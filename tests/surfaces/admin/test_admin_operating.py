@@ -196,20 +196,21 @@ def test_the_record_is_folded_to_one_line_per_call_with_where_its_time_went(gate
     [approval] = person.get("/api/approvals")
     pending = person.get(f"/api/calls/{approval['call']}/timeline")
     assert pending["spans"][-1]["name"] == "waits for a person"
-    person.post(f"/api/approvals/{approval['id']}", {"verdict": "approve"})
+    person.post(f"/api/approvals/{approval['id']}", {"verdict": "approve", "lifetime": "hour"})
     gateway.request("GET", f"/api/calls/{approval['call']}?wait=10")
     [call] = person.get("/api/calls?by=call&text=slow")["calls"]
     assert (call["state"], call["signature"], call["decision"]) == ("completed", "light_set(slow)", "ask")
     story = person.get(f"/api/calls/{approval['call']}/timeline")
     names = [span["name"] for span in story["spans"]]
     assert names == [
-        "resolve, validate, decide",
         "waited for a person",
         "waited for the source",
         "upstream",
         "shaped, settled",
     ]
     assert all(span["end"] >= span["start"] for span in story["spans"])
+    assert story["answer"]["by"] == "operator"
+    assert (story["answer"]["state"], story["answer"]["lifetime"]) == ("approved", "hour")
     assert [row["state"] for row in story["rows"]] == ["pending", "approved", "dispatching", "completed"]
 
 
@@ -217,6 +218,14 @@ def test_refused_calls_are_listed_with_their_reason(gateway, person):
     gateway.call("siren")
     found = person.get("/api/calls?by=call&state=refused")["calls"]
     assert ("siren", "FORBIDDEN") in [(call["tool"], call["error"]["code"]) for call in found]
+    story = person.get(f"/api/calls/{found[0]['call']}/timeline")
+    assert (story["spans"], story["answer"]) == ([], None)
+
+
+def test_a_call_that_was_allowed_tells_how_long_the_rules_took(gateway, person):
+    call = gateway.call("light_get", {"room": "hall"}).json["call"]
+    names = [span["name"] for span in person.get(f"/api/calls/{call}/timeline")["spans"]]
+    assert names == ["resolve, validate, decide", "upstream", "shaped, settled"]
 
 
 def test_what_needs_a_person_is_said_with_its_reason_and_a_button(tmp_path):

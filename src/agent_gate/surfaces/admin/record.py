@@ -23,7 +23,7 @@ QUERY = {
     "cursor": TEXT,
     "by": {"enum": ["row", "call"]},
 }
-ADMITTED = (("resolved", "resolve"), ("validated", "validate"), ("decided", "decide"))
+ANSWERED = ("approved", "denied", "expired", "withdrawn")
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
@@ -56,7 +56,14 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "seconds": max(0.0, last["at"] - began) if State(last["state"]).final else None,
         "size": end.get("size"),
         "error": end.get("error"),
+        "answer": next((answer(row) for row in rows if row["state"] in ANSWERED), None),
     }
+
+
+def answer(row: dict[str, Any]) -> dict[str, Any]:
+    """How the question about a call ended: by whom, where, for how long, and why."""
+    said = {name: row["body"].get(name, "") for name in ("by", "channel", "lifetime", "reason")}
+    return {"state": row["state"], "at": row["at"], **said}
 
 
 def spans(rows: Sequence[dict[str, Any]], now: float) -> list[dict[str, Any]]:
@@ -72,11 +79,11 @@ def spans(rows: Sequence[dict[str, Any]], now: float) -> list[dict[str, Any]]:
             out.append({"name": name, "start": here, "end": max(here, end)})
             here = max(here, end)
 
-    for mark, name in ADMITTED:
-        until(name, marks.get(mark))
-    answered = next((at[s] for s in ("approved", "denied", "expired", "withdrawn") if s in at), None)
-    admitted = "record" if out else "resolve, validate, decide"
-    until(admitted, at.get("pending", marks.get("dispatched", at.get("dispatching", at.get("refused")))))
+    answered = next((at[s] for s in ANSWERED if s in at), None)
+    if (
+        "received" in marks and "pending" not in at
+    ):  # of a question and a refusal nobody noted when it came in
+        until("resolve, validate, decide", marks.get("dispatched", at.get("dispatching")))
     if rows[-1]["state"] == "pending":
         until("waits for a person", now)
     until("waited for a person", answered)
