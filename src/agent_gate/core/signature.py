@@ -107,7 +107,12 @@ def compile_signer(wire: str, definition: Definition) -> Signer:
     return partial(pairs, wire)
 
 
+def undeclared(name: str, arguments: Mapping[str, Json]) -> str:
+    """The signature of a call to a tool that nobody declared: its values in the order of their keys."""
+    values = ", ".join(str(arguments[key]) for key in sorted(arguments))
+    return f"{name}({values})" if values else name
+
+
 def unvalued(name: str, keys: Iterable[str]) -> str:
-    """What is kept of a call to an unknown tool: the names of its arguments, and none of their values."""
-    names = ", ".join(sorted(map(safe, keys)))
-    return f"{name}({names})" if names else name
+    """What is kept of a call to an unknown tool: the names of its arguments in the place of their values."""
+    return undeclared(name, {key: safe(key) for key in keys})
