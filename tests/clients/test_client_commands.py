@@ -102,6 +102,21 @@ def test_importing_moves_secrets_out_and_the_result_can_be_loaded(home, monkeypa
     assert servers["figma"].enabled is False
 
 
+def test_variables_that_nobody_has_set_are_named_because_the_gateway_will_not_start(home, monkeypatch):
+    monkeypatch.setenv("DB_CONNECTION_STRING", "known")
+    out = run(import_, "gemini", "vscode", "codex", "--all").output
+    assert (
+        "Set before the gateway starts, in .env or the environment: EXTERNAL_API_KEY, MY_TOKEN, PERPLEXITY_KEY"
+        in out
+    )
+    assert "FIGMA_OAUTH_TOKEN" not in out, "its server is switched off"
+
+
+def test_taking_over_a_clients_servers_names_the_variables_they_need(home):
+    done = run(connect, "windsurf", "--replace", "--url", "http://127.0.0.1:1")
+    assert "in .env or the environment: AUTH_TOKEN" in done.stderr
+
+
 def test_importing_again_finds_everything_here_already(home):
     run(import_, "--all")
     before = Path("config.yaml").read_bytes()

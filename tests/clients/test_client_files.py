@@ -107,6 +107,7 @@ EXPECTED = {
             "type": "http",
             "url": "http://localhost:8082/stream",
             "headers": {"Authorization": "Bearer your-api-token-0123456789"},
+            "timeout": 5.0,
         },
         "sseServer": {"type": "sse", "url": "http://localhost:8083/sse"},
         "pythonTools": {
@@ -121,11 +122,13 @@ EXPECTED = {
             "command": "npx",
             "args": ["-y", "@modelcontextprotocol/server-github"],
             "env": {"GITHUB_PERSONAL_ACCESS_TOKEN": "${GITHUB_PERSONAL_ACCESS_TOKEN}"},
+            "timeout": 300,
         },
         "tutor": {
             "type": "http",
             "url": "https://tutor.example.com/mcp",
             "headers": {"Authorization": "Bearer tut_0123456789abcdef"},
+            "timeout": 60,
         },
     },
     "opencode": {
@@ -181,6 +184,37 @@ def test_the_servers_of_each_client_are_read(name):
     found = servers(file(name), fixture(name), PLACE)
     assert {one.name: one.entry for one in found} == EXPECTED[name]
     assert {one.name for one in found if not one.enabled} == OFF.get(name, set())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "codex",
+            '[mcp_servers.s]\ncommand = "s"\nenabled_tools = []\ndisabled_tools = ["wipe"]\ntool_timeout_sec = 7\n',
+            {"include": [], "exclude": ["wipe"], "timeout": 7},
+        ),
+        (
+            "gemini",
+            '{"mcpServers": {"s": {"command": "s", "includeTools": ["get"], "excludeTools": ["wipe"], "timeout": 500}}}',
+            {"include": ["get"], "exclude": ["wipe"], "timeout": 0.5},
+        ),
+        (
+            "windsurf",
+            '{"mcpServers": {"s": {"command": "s", "disabledTools": ["wipe"]}}}',
+            {"exclude": ["wipe"]},
+        ),
+        (
+            "goose",
+            "extensions: {s: {type: stdio, cmd: s, available_tools: [get], timeout: 9}}",
+            {"include": ["get"], "timeout": 9},
+        ),
+        ("goose", "extensions: {s: {type: stdio, cmd: s, available_tools: []}}", {}),
+    ],
+)
+def test_what_a_client_was_told_of_a_servers_tools_comes_along(name, text, expected):
+    [found] = servers(file(name), text, PLACE)
+    assert found.entry == {"command": "s", **expected}
 
 
 def test_a_project_of_claude_code_has_servers_in_the_users_own_file():

@@ -48,7 +48,7 @@ FOUND = [
                 "headers": {"X-Api-Key": "topsecretvalue123"},
             },
             "old": OLD,
-            "time": TIME,
+            "time": {**TIME, "timeout": 5.0},
         },
     ),
 ]

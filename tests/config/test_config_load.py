@@ -229,7 +229,7 @@ class TestVariables:
         assert "hunter2" not in refused("log: {level: '${LEVEL}'}", {"LEVEL": "hunter2-secret"})
 
     def test_a_form_we_do_not_know_is_refused(self, refused):
-        assert "${input:key} is no variable" in refused("gateway: {id: '${input:key}'}")
+        assert "${command:key} is no variable" in refused("gateway: {id: '${command:key}'}")
 
     def test_filled_values_and_literal_secrets_are_remembered(self, load_text, env):
         text = (

@@ -230,8 +230,75 @@ def test_codex_files_are_read(write):
     assert warnings == ["config.toml:10: mcp_servers.web.startup_timeout_sec: unknown key, ignored"]
 
 
+def test_a_codex_file_means_what_it_means_to_codex(write):
+    file = write(
+        "config.toml",
+        '[mcp_servers.web]\nurl = "https://w/mcp"\nbearer_token_env_var = "W"\nenv_http_headers = { X = "H" }\n'
+        'tool_timeout_sec = 7\n\n[mcp_servers.own]\ncommand = "own"\nenv_vars = ["P"]\nenabled_tools = ["get"]\n'
+        'disabled_tools = ["wipe"]\n',
+    )
+    servers, warnings = client_file(file, {"W": "secret", "H": "head", "P": "passed"})
+    assert servers["web"].headers == {"X": "head", "Authorization": "Bearer secret"}
+    assert servers["web"].timeout == 7
+    assert servers["own"].env == {"P": "passed"}
+    assert (servers["own"].include, servers["own"].exclude) == (("get",), ("wipe",))
+    assert warnings == []
+
+
+def test_opencode_and_zed_files_are_read(write):
+    opencode = write(
+        "opencode.jsonc",
+        '{"mcp": {"a": {"type": "local", "command": ["x", "--y"], "environment": {"T": "{env:T}"}},'
+        ' "b": {"type": "remote", "url": "https://b/mcp", "enabled": false}}} // end',
+    )
+    servers, warnings = client_file(opencode, {"T": "tok"})
+    assert (servers["a"].command, servers["a"].args, servers["a"].env) == ("x", ("--y",), {"T": "tok"})
+    assert (servers["b"].url, servers["b"].enabled) == ("https://b/mcp", False)
+    assert warnings == []
+    zed = write(
+        "settings.json",
+        '{"context_servers": {"a": {"command": {"path": "x", "args": ["--y"]}},\n"ext": {"source": "extension"}}}',
+    )
+    servers, warnings = client_file(zed)
+    assert {key: (one.command, one.args) for key, one in servers.items()} == {"a": ("x", ("--y",))}
+    assert warnings == ["settings.json:2:1: context_servers.ext: is no MCP server, ignored"]
+
+
+def test_what_an_editor_asks_for_is_a_variable_and_its_folders_are_known(write, folder, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    (folder / ".vscode").mkdir()
+    file = write(
+        ".vscode/mcp.json",
+        '{"servers": {"a": {"command": "x", "args": ["${workspaceFolder}/src", "${userHome}/b"],'
+        ' "env": {"T": "${input:my-key}"}}}}',
+    )
+    servers, _ = client_file(file, {"MY_KEY": "tok"})
+    assert servers["a"].args == (f"{folder}/src", "/home/ada/b")
+    assert servers["a"].env == {"T": "tok"}
+
+
+def test_a_pasted_block_may_hold_what_an_editor_asks_for(load_text, refused, folder):
+    text = "mcpServers: {a: {command: x, args: ['${workspaceFolder}'], env: {T: '${input:my-key}'}}}"
+    server = load_text(text, {"MY_KEY": "tok"}).settings.servers["a"]
+    assert (server.args, server.env) == ((str(folder),), {"T": "tok"})
+    assert "the environment variable MY_KEY is not set" in refused(text, {})
+
+
+def test_the_tools_that_a_pasted_block_leaves_out_stay_left_out(load_text):
+    text = "mcpServers: {a: {command: x, includeTools: [get], excludeTools: [wipe]}}"
+    server = load_text(text).settings.servers["a"]
+    assert (server.include, server.exclude) == (("get",), ("wipe",))
+
+
+def test_a_time_that_was_meant_in_milliseconds_is_a_warning(load_text):
+    loaded = load_text("mcpServers: {a: {command: x, timeout: 30000}}")
+    assert loaded.warnings == (
+        "config.yaml:1:39: mcpServers.a.timeout: is in seconds here; some clients count milliseconds",
+    )
+
+
 def test_a_file_without_servers_is_refused(write):
-    with pytest.raises(ConfigError, match="none of mcpServers, mcp_servers, servers"):
+    with pytest.raises(ConfigError, match="none of mcpServers, mcp_servers, servers, context_servers, mcp "):
         client_file(write("x.json", "{}"))
 
 

@@ -1,5 +1,6 @@
 """Servers found in other clients' files, written into our own configuration with their secrets moved out."""
 
+import json
 import os
 import re
 import sys
@@ -10,12 +11,12 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
-from agent_gate.config.clientfiles import BLOCKS, read_any
+from agent_gate.config.clientfiles import BLOCKS, in_our_words, read_any, server_block
 from agent_gate.config.clients.forms import rewrite, texts, words
 from agent_gate.config.clients.model import Entry, FoundServer, Place, Platform
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
-from agent_gate.config.decode import beside
+from agent_gate.config.decode import Reading, beside
 from agent_gate.config.dotenv import add_variables, environment
 from agent_gate.config.edit import Edit, add_server, current, save
 from agent_gate.config.load import YAML_SUFFIXES, names_meet, shared_namespace
@@ -69,9 +70,18 @@ def our_servers(config: Path) -> dict[str, Any]:
     named = named_file(config)
     places = [current(config)[1]]
     if named is not None and named.is_file():
-        places.append(read_any(named).plain() or {})
+        places.append(plain_file(named))
     blocks = [place.get(name) for place in places for name in BLOCKS]
     return {key: value for block in blocks if isinstance(block, dict) for key, value in block.items()}
+
+
+def plain_file(file: Path) -> dict[str, Any]:
+    """What a file of servers says, a client's in our words."""
+    root = read_any(file)
+    name, block = server_block(root)
+    if file.suffix in YAML_SUFFIXES or block is None:
+        return root.plain() or {}
+    return {BLOCKS[0]: in_our_words(block, name, Reading(Variables({}))).plain()}
 
 
 def others(config: Path) -> list[str]:
@@ -123,12 +133,16 @@ def absolute(folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """What an import will write; the values of `variables` go only into the file for them."""
+    """What an import will write; the values of `variables` go only into the file for them.
+
+    `unset` are the variables that the servers need besides, without which the configuration does not load.
+    """
 
     file: Path
     edit: Edit
     added: dict[str, FoundServer]
     variables: dict[str, str] = field(repr=False)
+    unset: tuple[str, ...] = ()
 
 
 def plan_import(chosen: Iterable[FoundServer], config: Path, env: Mapping[str, str]) -> Import:
@@ -136,6 +150,7 @@ def plan_import(chosen: Iterable[FoundServer], config: Path, env: Mapping[str, s
     file = servers_file(config)
     added: dict[str, FoundServer] = {}
     variables: dict[str, str] = {}
+    needed: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / file.name
         if file.exists():
@@ -148,8 +163,22 @@ def plan_import(chosen: Iterable[FoundServer], config: Path, env: Mapping[str, s
             keys.append(key)
             added[key] = server
             variables |= moved
+            needed |= references(entry) if server.enabled else set()
         text = copy.read_text(encoding="utf-8") if copy.exists() else ""
-    return Import(file, Edit(text, ""), added, variables)
+    unset = sorted(needed - env.keys() - variables.keys())
+    return Import(file, Edit(text, ""), added, variables, tuple(unset))
+
+
+def still_unset(plan: Import, env_file: Path) -> str:
+    """What a person has to do before the configuration loads; empty where there is nothing."""
+    names = ", ".join(plan.unset)
+    return f"Set before the gateway starts, in {env_file} or the environment: {names}" if names else ""
+
+
+def references(entry: Entry) -> set[str]:
+    """The variables that an entry cannot do without."""
+    forms = [FORM.fullmatch(inside) for inside in VARIABLE.findall(json.dumps(entry))]
+    return {form[1] for form in forms if form is not None and form[2] is None}
 
 
 def our_form(server: FoundServer, entry: Entry) -> Entry:

@@ -24,7 +24,18 @@ TRANSPORTS: dict[str, Transport] = {
     "sse": "sse",
     "auto": "auto",
 }
-SAME = {"httpUrl": "url", "serverUrl": "url", "http_headers": "headers", "title": "name"}
+SAME = {
+    "httpUrl": "url",
+    "serverUrl": "url",
+    "http_headers": "headers",
+    "title": "name",
+    "includeTools": "include",
+    "enabled_tools": "include",
+    "excludeTools": "exclude",
+    "disabled_tools": "exclude",
+    "disabledTools": "exclude",
+}
+LONGEST_LIKELY = 3600.0
 LAUNCHERS = frozenset({"npx", "bunx", "uvx", "pnpx"})
 PACKAGE_FLAGS = frozenset({"--package", "-p", "--from"})
 VERSIONED = re.compile(r"(?:@[^@/]+/)?[^@/]+(?:@[^@]+|==[^=]+)")
@@ -59,6 +70,9 @@ def read_server(
         given["cwd"] = str(relative_to(cwd.mark, Path(convert(cwd, str, join(path, "cwd"), reading))))
     server = decode(plain, ServerSettings, path, reading, **given)
     check_server(server, plain, path)
+    if lenient and (server.timeout or 0) > LONGEST_LIKELY:
+        mark = (plain.get("timeout") or plain).mark
+        reading.warn(mark, join(path, "timeout"), "is in seconds here; some clients count milliseconds")
     return server
 
 

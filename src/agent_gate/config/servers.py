@@ -10,6 +10,7 @@ from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
 from agent_gate.errors import ConfigError
 
 Transport = Literal["stdio", "http", "sse", "auto"]
+NAMES = {"type": "array", "items": {"type": "string"}}
 AUTH_TYPES = Literal["none", "api-key", "bearer", "oauth2", "oauth2-pkce", "device-code"]
 
 
@@ -117,6 +118,11 @@ class ServerSettings:
         "httpUrl": InFile({"type": "string"}, "The same as `url`."),
         "serverUrl": InFile({"type": "string"}, "The same as `url`."),
         "http_headers": InFile(TEMPLATES, "The same as `headers`."),
+        "includeTools": InFile(NAMES, "The same as `include`."),
+        "enabled_tools": InFile(NAMES, "The same as `include`."),
+        "excludeTools": InFile(NAMES, "The same as `exclude`."),
+        "disabled_tools": InFile(NAMES, "The same as `exclude`."),
+        "disabledTools": InFile(NAMES, "The same as `exclude`."),
     }
 
     @property

@@ -1,10 +1,13 @@
 """`${VAR}`, `${VAR:-default}` and `${env:VAR}` in text values of a node tree, filled from the environment.
 
+Also what editors write: `${input:some-key}` is the variable SOME_KEY, `${workspaceFolder}` and `${userHome}` are folders.
+
 Runs after parsing, so no value can become YAML; fills values, never keys; fills once, so no value is expanded.
 """
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from agent_gate.config.nodes import Mark, Node, fail, join
 
@@ -13,6 +16,23 @@ SHORTEST_SECRET = 4
 ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?/?")
 """A bare address, which an operator has to see; where a setting is a secret, even this is one."""
 FORM = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+INPUT = re.compile(r"input:(.+)")
+
+
+def variable(text: str) -> str:
+    """Any text as the name of an environment variable."""
+    name = re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_") or "SECRET"
+    return f"_{name}" if name[0].isdigit() else name
+
+
+def folder(name: str, mark: Mark) -> str | None:
+    """The folder that an editor calls `name`: a workspace is where its file stands, or where `.vscode` and the like do."""
+    if name == "userHome":
+        return str(Path.home())
+    if name != "workspaceFolder":
+        return None
+    here = Path(mark.file).absolute().parent
+    return str(here.parent if here.name.startswith(".") else here)
 
 
 class Variables:
@@ -49,6 +69,8 @@ class Variables:
         return VARIABLE.sub(lambda found: self.one(found[1], mark, path, off), text)
 
     def one(self, inside: str, mark: Mark, path: str, off: bool) -> str:
+        if asked := INPUT.fullmatch(inside):
+            inside = variable(asked[1])
         form = FORM.fullmatch(inside)
         if form is None:
             fail(mark, path, f"${{{inside}}} is no variable; write ${{NAME}} or ${{NAME:-default}}")
@@ -56,6 +78,8 @@ class Variables:
         value = self.env.get(name)
         if default is not None and not value:
             return str(default)
+        if value is None and (place := folder(name, mark)) is not None:
+            return place
         if value is None:
             if not off:
                 self._unset.setdefault(name, (mark, path))

@@ -14,6 +14,7 @@ from agent_gate.cli.importing import (
     carry_out,
     our_servers,
     plan_import,
+    still_unset,
     this_place,
     where_here,
 )
@@ -115,6 +116,8 @@ def take_over(file: ClientFile, place: Place, config: Path, dry_run: bool) -> li
     plan = plan_import(fresh, config, env)
     if plan.added and not dry_run:
         carry_out(plan, env_file)
+        if needed := still_unset(plan, env_file):
+            click.echo(needed, err=True)
     return [server.name for server in standing]
 
 

@@ -15,6 +15,7 @@ from agent_gate.cli.importing import (
     found_servers,
     our_servers,
     plan_import,
+    still_unset,
     this_place,
     where_here,
 )
@@ -87,6 +88,8 @@ def report(plan: Import, env_file: Path, dry_run: bool) -> None:
     if plan.variables:
         names = ", ".join(sorted(plan.variables))
         click.echo(f"{'Would move' if dry_run else 'Moved'} secrets into {env_file}: {names}")
+    if needed := still_unset(plan, env_file):
+        click.echo(needed)
     if dry_run and plan.added:
         old, _ = current(plan.file)
         new, name = plan.edit.text.splitlines(keepends=True), str(plan.file)
@@ -149,6 +152,7 @@ def command(
                     "servers": as_dicts(found, here),
                     "added": list(plan.added),
                     "variables": sorted(plan.variables),
+                    "unset": list(plan.unset),
                     "config": str(plan.file),
                     "env_file": str(secrets),
                     "written": bool(plan.added) and not dry_run,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.clients.forms import child, remote, texts, words
+from agent_gate.config.clients.forms import child, patience, remote, texts, words
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
 from agent_gate.config.clients.tomltext import Toml
 
@@ -20,14 +20,19 @@ def files(place: Place) -> list[ClientFile]:
 def read(raw: Mapping[str, Any]) -> Entry:
     if isinstance(raw.get("command"), str):
         passed = {name: f"${{{name}}}" for name in words(raw.get("env_vars"))}
-        return child(raw["command"], raw.get("args"), {**passed, **texts(raw.get("env"))}, raw.get("cwd"))
+        env = {**passed, **texts(raw.get("env"))}
+        return child(raw["command"], raw.get("args"), env, raw.get("cwd")) | time_of(raw)
     if not isinstance(raw.get("url"), str):
         return {}
     headers = texts(raw.get("http_headers"))
     headers |= {name: f"${{{env}}}" for name, env in texts(raw.get("env_http_headers")).items()}
     if token := raw.get("bearer_token_env_var"):
         headers["Authorization"] = f"Bearer ${{{token}}}"
-    return remote(raw["url"], headers)
+    return remote(raw["url"], headers) | time_of(raw)
+
+
+def time_of(raw: Mapping[str, Any]) -> Entry:
+    return patience(raw.get("tool_timeout_sec"))
 
 
 def write(gateway: Gateway) -> Entry:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.model import Entry
+from agent_gate.config.serverfiles import SAME
 
 ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
 HTTP_WORDS = frozenset({"http", "streamable-http", "streamablehttp", "streamable_http", "remote"})
@@ -12,7 +13,11 @@ INPUT = re.compile(r"\$\{input:([^}]+)\}")
 
 
 def texts(value: object) -> dict[str, str]:
-    return {str(key): str(item) for key, item in value.items()} if isinstance(value, Mapping) else {}
+    return {str(key): text(item) for key, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def words(value: object) -> list[str]:
@@ -46,10 +51,16 @@ def standard(raw: Mapping[str, Any]) -> Entry:
     return {}
 
 
-def variable(text: str) -> str:
-    """Any text as the name of an environment variable."""
-    name = re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_") or "SECRET"
-    return f"_{name}" if name[0].isdigit() else name
+def chosen_tools(raw: Mapping[str, Any]) -> Entry:
+    """Which tools of a server its user wants, which may be none, and which not; in our words."""
+    lists = {SAME[key]: words(value) for key, value in raw.items() if key in SAME and isinstance(value, list)}
+    return {key: names for key, names in lists.items() if key == "include" or (key == "exclude" and names)}
+
+
+def patience(seconds: object) -> Entry:
+    """How long a call may run, where the client says a number that can be one."""
+    usable = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0
+    return {"timeout": seconds} if usable else {}
 
 
 def rewrite(value: Any, pattern: re.Pattern[str], replacement: Any) -> Any:

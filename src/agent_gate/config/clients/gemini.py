@@ -1,10 +1,11 @@
-"""Gemini CLI: `mcpServers` in `settings.json`, where `httpUrl` is HTTP, `url` is SSE and `$NAME` is expanded."""
+"""Gemini CLI: `mcpServers` in `settings.json`, where `httpUrl` is HTTP, `url` is SSE, `$NAME` is expanded and times are in
+milliseconds."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from agent_gate.config.clients.forms import remote, rewrite, standard
+from agent_gate.config.clients.forms import patience, remote, rewrite, standard
 from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
 
@@ -26,7 +27,11 @@ def read(raw: Mapping[str, Any]) -> Entry:
     else:
         entry = standard(raw)
     expanded: Entry = rewrite(entry, BARE, r"${\1}")
-    return expanded
+    return expanded | patience(seconds(raw.get("timeout"))) if expanded else {}
+
+
+def seconds(milliseconds: object) -> float | None:
+    return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
 
 
 def write(gateway: Gateway) -> Entry:

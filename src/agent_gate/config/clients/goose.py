@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent_gate.config.clients.forms import child, remote, texts, words
+from agent_gate.config.clients.forms import child, patience, remote, texts, words
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place
 from agent_gate.config.clients.yamltext import Yaml
 
@@ -19,10 +19,13 @@ def files(place: Place) -> list[ClientFile]:
 def read(raw: Mapping[str, Any]) -> Entry:
     kept = {name: f"${{{name}}}" for name in words(raw.get("env_keys"))}
     if raw.get("type") == "stdio" and isinstance(raw.get("cmd"), str):
-        return child(raw["cmd"], raw.get("args"), {**kept, **texts(raw.get("envs"))})
-    if raw.get("type") in ("sse", "streamable_http") and isinstance(raw.get("uri"), str):
-        return remote(raw["uri"], raw.get("headers"), raw["type"])
-    return {}
+        entry = child(raw["cmd"], raw.get("args"), {**kept, **texts(raw.get("envs"))})
+    elif raw.get("type") in ("sse", "streamable_http") and isinstance(raw.get("uri"), str):
+        entry = remote(raw["uri"], raw.get("headers"), raw["type"])
+    else:
+        return {}
+    only = words(raw.get("available_tools"))
+    return entry | ({"include": only} if only else {}) | patience(raw.get("timeout"))
 
 
 def write(gateway: Gateway) -> Entry:

@@ -18,7 +18,7 @@ from agent_gate.config.clients import (
     windsurf,
     zed,
 )
-from agent_gate.config.clients.forms import rewrite
+from agent_gate.config.clients.forms import chosen_tools, rewrite
 from agent_gate.config.clients.model import Client, ClientFile, Entry, FoundServer, Place
 from agent_gate.errors import ConfigError
 
@@ -71,7 +71,7 @@ def servers(file: ClientFile, text: str, place: Place) -> list[FoundServer]:
     for name, raw in block(program.syntax.read(text, str(file.path)), file.block).items():
         entry: Entry = program.read(raw) if isinstance(raw, Mapping) else {}
         if entry and name not in OUR_NAMES:
-            here: Entry = rewrite(entry, FOLDER, lambda match: folders[match[1]])
+            here: Entry = rewrite(entry, FOLDER, lambda match: folders[match[1]]) | chosen_tools(raw)
             found.append(FoundServer(file.client, file.path, str(name), here, enabled(raw)))
     return found
 
