@@ -192,6 +192,24 @@ def test_request_logging(gateway):
     assert 0 < line["seconds"] < 30
 
 
+def test_request_logging_of_what_is_no_call(gateway):
+    rpc(gateway, "tools/list")
+    rpc(gateway, "tools/call", name="no_such", arguments={})
+    assert gateway.request("GET", "/api/tools/nothing?token=hidden").status == 404
+
+    def lines():
+        told = [event for event in events(gateway) if event["event"] == "Request ended"]
+        return told if any(event["path"] == "/api/tools/nothing" for event in told) else None
+
+    told = eventually(lines, "the line of the last request")
+    seen = [(e["method"], e["path"], e.get("rpc"), e.get("tool"), e["status"]) for e in told]
+    assert ("POST", "/mcp", "tools/list", None, 200) in seen
+    assert ("POST", "/mcp", "tools/call", "no_such", 200) in seen
+    assert ("GET", "/api/tools/nothing", None, "nothing", 404) in seen
+    assert all(0 <= event["seconds"] < 30 for event in told)
+    assert "hidden" not in gateway.stderr
+
+
 def test_error_logging(gateway):
     assert gateway.call("break_it").status == 502
     line = next(event for event in events(gateway) if "ZeroDivisionError" in event.get("error", ""))

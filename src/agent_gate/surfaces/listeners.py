@@ -20,6 +20,7 @@ from agent_gate.net.tls import (
     renew,
     server_context,
 )
+from agent_gate.surfaces.requestlog import logged
 
 log = logging.getLogger("agent_gate.app")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -47,7 +48,7 @@ class Listeners:
             self._context = server_context(certificate.cert, certificate.key)
         bounds = Limits(body_bytes=limits.max_request_bytes, connections=limits.max_connections)
         nobody = HostGuard((), 0)
-        self.public = Server(public, upgrade=upgrade, guard=nobody, limits=bounds, ssl=self._context)
+        self.public = Server(logged(public), upgrade=upgrade, guard=nobody, limits=bounds, ssl=self._context)
         # Plain on loopback, where browsers distrust private certificates; TLS elsewhere.
         secure = None if admin.host in LOOPBACK else self._context
         self.page = Server(page, guard=nobody, ssl=secure)

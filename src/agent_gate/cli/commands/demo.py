@@ -33,6 +33,10 @@ The last one waits for you. Answer it in a third terminal, or on the page:
   PATH=$PWD/.venv/bin:$PATH
   agent-gate approvals approve --config {folder}/config.yaml
 
+Connect a client, here Claude Code; without a name, connect shows the line for every other:
+  agent-gate connect claude-code --config {folder}/config.yaml
+Any other MCP client: {url}/mcp with the header Authorization: Bearer $AGENT_TOKEN
+
 Ctrl-C stops everything.
 """
 
