@@ -298,6 +298,8 @@ def test_a_client_that_passes_no_environment_gets_a_token_file_of_its_own(home, 
     assert file.read_text() == "token-of-the-agent"
     assert file.stat().st_mode & 0o777 == 0o600
     assert Path(entry["command"]).is_absolute()
+    run(disconnect, "claude-desktop")
+    assert not file.exists()
 
 
 def test_the_gateways_own_certificate_and_token_are_used_where_they_are(home):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hosting import eventually
 
-from agent_gate.cli.sessions import Sessions, is_gateway, safe
+from agent_gate.cli.sessions import Sessions, safe, serves
 
 SESSION = [sys.executable, "-c", "from agent_gate.cli.commands.session import command; command()"]
 
@@ -70,10 +70,11 @@ def test_hooks_start_and_stop_a_gateway_and_tell_scripts_where_it_is(place):
     pid_file = folder / "r" / "agent-gate" / "agent-gate-5f0c-aa.pid"
     pid = int(pid_file.read_text())
     assert pid_file.read_text() == str(pid)
-    assert is_gateway(pid)
+    data = folder / "s" / "agent-gate" / "sessions" / "5f0c-aa"
+    assert serves(pid, data)
     run(env, "stop", given=hook("5f0c-aa", "SessionEnd"))
     assert not pid_file.exists()
-    eventually(lambda: not is_gateway(pid), "the gateway's end")
+    eventually(lambda: not serves(pid, data), "the gateway's end")
 
 
 def test_sessions_run_side_by_side_and_stop_one_by_one(place):
@@ -111,7 +112,7 @@ def test_files_of_gateways_that_are_gone_are_removed(place):
     folder, env = place
     started = json.loads(run(env, "start", "--session", "killed", "--json"))
     os.kill(started["pid"], 9)
-    eventually(lambda: not is_gateway(started["pid"]), "the gateway's end")
+    eventually(lambda: not serves(started["pid"], Path(started["data"])), "the gateway's end")
     stale = folder / "r" / "agent-gate" / "agent-gate-killed.pid"
     assert stale.exists()
     assert run(env, "status") == "No session has a gateway.\n"
@@ -132,6 +133,19 @@ def test_a_number_that_now_belongs_to_another_program_is_left_alone(place):
     finally:
         bystander.kill()
         bystander.wait()
+
+
+def test_a_number_that_now_belongs_to_another_sessions_gateway_is_left_alone(place):
+    folder, env = place
+    other = json.loads(run(env, "start", "--session", "other", "--json"))
+    stale = folder / "r" / "agent-gate" / "agent-gate-x.pid"
+    stale.write_text(str(other["pid"]))
+    assert "No gateway runs" in run(env, "stop", "--session", "x")
+    assert not stale.exists()
+    assert health(other["url"]) == 200
+    stale.write_text(str(other["pid"]))
+    mine = json.loads(run(env, "start", "--session", "x", "--json"))
+    assert mine["pid"] != other["pid"]
 
 
 def test_a_gateway_that_cannot_start_is_reported_and_leaves_no_file(place):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from agent_gate.config.replace import replace_bytes
 from agent_gate.errors import ConfigError, Internal
 
 OTHERS_MAY_WRITE = 0o022
@@ -66,18 +67,20 @@ def safe(session: str) -> str:
     return f"{re.sub('[^A-Za-z0-9_-]', '_', session)[:24]}-{sha256(session.encode()).hexdigest()[:12]}"
 
 
-def is_gateway(pid: int) -> bool:
-    """Whether that process is there and is one of ours, since numbers are used again."""
+def serves(pid: int, data: Path) -> bool:
+    """Whether that process is there and is the gateway of this data folder, since numbers are used again."""
+    told = [b"--data", os.fsencode(data)]
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except FileNotFoundError:
         if Path("/proc/self").exists():
             return False
-        argv = ["ps", "-o", "args=", "-p", str(pid)]
-        command = subprocess.run(argv, capture_output=True, check=False).stdout
+        argv = ["ps", "-ww", "-o", "args=", "-p", str(pid)]
+        shown = subprocess.run(argv, capture_output=True, check=False).stdout
+        return b" ".join([*told, b""]) in shown
     except OSError:
         return False
-    return b"agent_gate" in command or b"agent-gate" in command
+    return any(words[at : at + 2] == told for at in range(len(words)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class Session:
             number = int(self.pid_file.read_text())
         except (OSError, ValueError):
             return None
-        return number if is_gateway(number) else None
+        return number if serves(number, self.data) else None
 
     def told(self) -> dict[str, Any]:
         """What the gateway printed when it was up: url, admin, socket, pid, fingerprint."""
@@ -150,7 +153,8 @@ class Sessions:
 
     def _start(self, session: Session, options: Sequence[str]) -> None:
         process = self._spawn(session, options)
-        session.pid_file.write_text(str(process.pid))
+        # Whole or not at all: a start of another session takes a half-written file for that of a gateway that is gone.
+        replace_bytes(session.pid_file, str(process.pid).encode())
         try:
             self._wait(session, process)
         except Internal:
@@ -191,29 +195,29 @@ class Sessions:
         session = self.session(ident)
         pid = session.pid()
         if pid is not None:
-            end(pid)
+            end(pid, session.data)
         session.pid_file.unlink(missing_ok=True)
         session.announcement.unlink(missing_ok=True)
         return pid is not None
 
 
-def end(pid: int) -> None:
+def end(pid: int, data: Path) -> None:
     """Ask the process to stop, wait, and insist at last."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
-    while gone(pid) is False and time.monotonic() < deadline:
+    while not gone(pid, data) and time.monotonic() < deadline:
         time.sleep(0.02)
-    if not gone(pid):
+    if not gone(pid, data):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def gone(pid: int) -> bool:
+def gone(pid: int, data: Path) -> bool:
     """Whether the process has ended; our own child is also collected."""
     with suppress(ChildProcessError):
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    return not is_gateway(pid)
+    return not serves(pid, data)
 
 
 def exports(session: Session, env: Mapping[str, str]) -> list[str]:

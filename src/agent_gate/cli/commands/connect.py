@@ -43,6 +43,11 @@ def backups(place: Place) -> Backups:
     return Backups(state_folder(place) / "clients")
 
 
+def token_file(place: Place, name: str) -> Path:
+    """Where a client that passes no environment on finds its token."""
+    return state_folder(place) / "tokens" / name
+
+
 def program() -> str:
     """The full path of this program: desktop clients do not have the shell's PATH."""
     return shutil.which("agent-gate") or str(Path(sys.argv[0]).absolute())
@@ -70,7 +75,7 @@ def kept_token(program_: Client, place: Place, config: Path) -> str:
             f"{program_.title} passes no environment on, so the token must stand in a file: "
             "pass --token-file PATH, or set AGENT_TOKEN and one is made"
         )
-    path = state_folder(place) / "tokens" / program_.name
+    path = token_file(place, program_.name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_bytes(path, token.encode(), private=True)
     return str(path)

@@ -2,7 +2,7 @@
 
 import click
 
-from agent_gate.cli.commands.connect import backups
+from agent_gate.cli.commands.connect import backups, token_file
 from agent_gate.cli.importing import this_place
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import json_option, print_json
@@ -20,8 +20,10 @@ def command(client_name: str, as_json: bool) -> None:
     servers that it replaced come back.
     """
     with reporting():
-        kept = backups(this_place())
+        place = this_place()
+        kept = backups(place)
         done = [(one.path, disconnect_file(kept, one)) for one in require(kept, client_name)]
+        token_file(place, client_name).unlink(missing_ok=True)
         if as_json:
             print_json(
                 [{"file": str(path), "restored": "whole" if whole else "entry"} for path, whole in done]
