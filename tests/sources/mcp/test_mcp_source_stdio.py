@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import logging
 import os
 import resource
 import signal
@@ -59,13 +60,18 @@ def test_many_calls_share_one_child_and_each_gets_its_own_answer() -> None:
     run(story())
 
 
-def test_noise_on_the_output_is_counted_and_skipped() -> None:
-    async def story() -> None:
+def test_noise_on_the_output_is_counted_skipped_and_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> str:
         async with connected(**zoo("noise")) as made:
             assert await made.text("echo", {"text": "still here"}) == "still here"
             assert link_of(made).noise == 4
+            return made.source.key
 
-    run(story())
+    caplog.set_level(logging.INFO, "agent_gate.sources.mcp")
+    key = run(story())
+    [told] = [vars(line) for line in caplog.records if "was skipped" in line.getMessage()]
+    assert (told["source"], told["lines"]) == (key, 1)
+    assert told["last"]
 
 
 def test_replies_with_foreign_or_repeated_ids_reach_nobody() -> None:

@@ -196,10 +196,13 @@ class Mux:
         try:
             messages = decode(data)
         except UNREADABLE:
-            self.noise += 1
+            self.skip(data)
             return
         for message in messages:
             self.dispatch(message)
+
+    def skip(self, _data: bytes) -> None:
+        self.noise += 1
 
     def dispatch(self, message: Message) -> None:
         if not message.method:

@@ -1,30 +1,40 @@
 """An MCP server as a child process: one line of JSON is one message."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Mapping
 
 from agent_gate.net.outbox import Outbox
 from agent_gate.sources.mcp.child import Child, Lines, start_child
+from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.mux import Mux
 from agent_gate.sources.mcp.wire import MAX_MESSAGE, Broken
+
+log = logging.getLogger("agent_gate.sources.mcp")
 
 MAX_UNREAD = 8 * 1024 * 1024
 EXIT_SECONDS = 0.2
 WORDS_SECONDS = 0.02
+TOLD = frozenset(10**power for power in range(12))
+SHOWN = 120
 
 
 class StdioLink(Mux):
-    """The stream of one child. A line on its output that is no message is counted and skipped."""
+    """The stream of one child. A line on its output that is no message is counted and skipped; the first, tenth,
+    hundredth and so on are told of, so that whoever wrote the server can find its stray print.
+    """
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         super().__init__(self.write)
         self.lines = Lines(self.feed, self.ended, self.overflow, limit)
         self.child: Child | None = None
+        self.name = ""
         self.unsent: list[bytes] = []
         self.outbox = Outbox(self.loop)
 
     async def start(self, name: str, argv: list[str], env: Mapping[str, str], cwd: str | None) -> None:
+        self.name = name
         try:
             self.child = await start_child(name, argv, env, cwd, self.lines)
         except OSError as error:
@@ -47,6 +57,13 @@ class StdioLink(Mux):
         stdin = self.child.stdin if self.child is not None else None
         if unsent and stdin is not None and not stdin.is_closing():
             stdin.write(b"\n".join(unsent) + b"\n")
+
+    def skip(self, data: bytes) -> None:
+        super().skip(data)
+        if self.noise in TOLD:
+            text = clean(data[: 4 * SHOWN].decode("utf-8", "replace"), SHOWN)
+            fields = {"source": self.name, "lines": self.noise, "last": text}
+            log.info("What a server printed on its output is no message and was skipped", extra=fields)
 
     def ended(self) -> None:
         """Its output is closed; its exit, where that is the cause, is the better reason."""
