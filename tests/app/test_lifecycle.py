@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.processes import eventually
+from tests.servers import command
 
 from agent_gate.cli.commands.serve import limit_of_the_promise
 from agent_gate.config.load import load
@@ -293,6 +294,20 @@ def test_what_a_plugin_prints_goes_to_stderr_and_never_between_the_lines_of_stdo
     assert rest == b""
     for words in b"imported", b"said by the plugin", b"said by its child":
         assert words in said
+
+
+def test_a_host_on_stdio_that_lists_once_finds_the_tools_of_a_first_start(tmp_path):
+    [program, *args] = command("time")
+    servers = {"time": {"command": program, "args": args}, "gone": {"command": "/not/there"}}
+    config = {"gateway": {"port": 0}, "admin": {"port": 0}, "agent": {"token": TOKEN}, "mcpServers": servers}
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    argv = [COMMAND, "serve", "--config", "config.yaml", "--stdio"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(argv, cwd=tmp_path, bufsize=0, **pipes) as process:
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}\n')
+        listed = json.loads(process.stdout.readline())["result"]["tools"]
+        process.stdin.close()
+    assert "time__get_current_time" in [tool["name"] for tool in listed]
 
 
 def test_serving_stdio_as_an_agent_that_there_is_not_names_those_there_are(tmp_path, files):

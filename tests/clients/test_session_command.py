@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hosting import eventually
+from tests.servers import command
 
 from agent_gate.cli.sessions import Sessions, safe, serves
 
@@ -106,6 +107,21 @@ def test_the_projects_configuration_is_served(place):
     with urllib.request.urlopen(request, timeout=10) as answer:
         assert answer.status == 200
     assert not (project / "data").exists()
+
+
+def test_a_script_finds_every_tool_as_soon_as_the_session_has_started(place):
+    folder, env = place
+    [program, *args] = command("time")
+    servers = {"time": {"command": program, "args": args}, "gone": {"command": "/not/there"}}
+    config = {"agent": {"token": "a-token-of-this-project"}, "mcpServers": servers}
+    (folder / "agent-gate.yaml").write_text(json.dumps(config))
+    started = json.loads(run(env, "start", "--session", "s", "--json", cwd=folder))
+    request = urllib.request.Request(
+        f"{started['url']}/runtime/tools.ts", headers={"Authorization": "Bearer a-token-of-this-project"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert b"getCurrentTime" in answer.read()
+    assert started["not_connected"] == ["gone"]
 
 
 def test_files_of_gateways_that_are_gone_are_removed(place):

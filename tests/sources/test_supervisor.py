@@ -523,3 +523,55 @@ def test_a_source_that_a_reload_replaces_is_not_connected_beside_it(with_store):
             assert state(supervisor) == ("ready", "")
 
     with_store(story)
+
+
+class Slow(Shop):
+    """A source that takes its time to connect."""
+
+    def __init__(self, key, *definitions):
+        super().__init__(key, *definitions)
+        self.asked, self.allowed = asyncio.Event(), asyncio.Event()
+
+    async def connect(self):
+        self.asked.set()
+        await self.allowed.wait()
+        return self.definitions
+
+
+class Broken(Shop):
+    async def connect(self):
+        raise DependencyUnavailable("It is not there")
+
+
+def test_a_source_of_which_nothing_is_known_is_waited_for(with_store):
+    async def story(store):
+        slow = Slow("slow", Definition(name="get"))
+        async with supervised(store, plan(slow)) as supervisor:
+            learning = asyncio.create_task(supervisor.learn(60))
+            await slow.asked.wait()
+            assert not learning.done()
+            slow.allowed.set()
+            await learning
+            assert wires(supervisor) == ["slow__get"]
+
+    with_store(story)
+
+
+def test_a_source_that_is_known_or_failed_once_is_not_waited_for(with_store):
+    async def story(store):
+        await remember(store, Shop("known", Definition(name="get")))
+        plans = plan(Slow("known", Definition(name="get"))), plan(Broken("broken"))
+        async with supervised(store, *plans, plan(Slow("off"), enabled=False)) as supervisor:
+            await supervisor.learn(60)
+            assert wires(supervisor) == ["known__get"]
+
+    with_store(story)
+
+
+def test_a_source_that_never_connects_is_waited_for_only_so_long(with_store):
+    async def story(store):
+        async with supervised(store, plan(Slow("slow"))) as supervisor:
+            await supervisor.learn(0)
+            assert wires(supervisor) == []
+
+    with_store(story)

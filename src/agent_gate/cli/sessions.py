@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from agent_gate.cli.operator import AdminClient
 from agent_gate.config.replace import replace_bytes
-from agent_gate.errors import ConfigError, Internal
+from agent_gate.errors import ConfigError, GatewayError, Internal
 
 OTHERS_MAY_WRITE = 0o022
 SAFE = re.compile(r"[A-Za-z0-9_-]{1,40}")
-START_SECONDS, STOP_SECONDS = 30.0, 10.0
+START_SECONDS, LEARN_SECONDS, STOP_SECONDS = 30.0, 10.0, 10.0
+AWAY = frozenset({"connecting", "failed", "needs_auth"})
 SERVE = (sys.executable, "-c", "from agent_gate.cli.commands.serve import command; command()")
 
 
@@ -189,6 +191,23 @@ class Sessions:
                 process.terminate()
                 raise Internal(f"The gateway of session {session.id} did not come up in time (log: {log})")
             time.sleep(0.02)
+
+    def learn(self, session: Session) -> list[str]:
+        """Wait a while for sources of which nothing is known yet: a script is typed by the tools that it finds first.
+
+        Returns those that are not connected.
+        """
+        client = AdminClient(Path(str(session.told().get("socket", ""))))
+        deadline = time.monotonic() + LEARN_SECONDS
+        while True:
+            try:
+                states = client.get("/api/sources")
+            except GatewayError:
+                return []
+            new = any(state["status"] == "connecting" and not state["tools"] for state in states)
+            if not new or time.monotonic() > deadline:
+                return [state["key"] for state in states if state["status"] in AWAY]
+            time.sleep(0.05)
 
     def stop(self, ident: str) -> bool:
         """End the session's gateway and remove its PID file; False where none was running."""

@@ -51,6 +51,9 @@ class Keeper:
         self._reason = plan.needs_auth if self._status is Status.NEEDS_AUTH else ""
         self._next_try: float | None = None
         self._tools = 0
+        self.tried = asyncio.Event()
+        if known or self._status is not Status.IDLE:
+            self.tried.set()
 
     def _initial(self) -> Status:
         if not self.plan.enabled:
@@ -105,6 +108,7 @@ class Keeper:
             await self._live()
         finally:
             self._over = True
+            self.tried.set()
             self._ready.set()  # whoever waits for a connection is told that there will be none
             self._ready.clear()
 
@@ -131,6 +135,7 @@ class Keeper:
                 definitions = await source.connect()
             self._publish(self.plan, definitions, True)
             self.known = True
+            self.tried.set()
             self._last_failure = ""
             self._move(Status.READY)
             self._ready.set()
@@ -186,6 +191,7 @@ class Keeper:
         again = self._last_failure == before
         self._move(Status.FAILED, self._last_failure, logging.INFO if again else logging.ERROR)
         self._publish(self.plan, None, self.plan.on_demand and self.known)
+        self.tried.set()
         # Calls that wait for the connection are no reason to hurry: a busy source would never be left in peace.
         self._hurry.clear()
         with contextlib.suppress(TimeoutError):

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any
@@ -61,6 +62,13 @@ class Supervisor:
         self._show(list(plans))
         for key in list(self._keepers):
             self._launch(key)
+
+    async def learn(self, seconds: float) -> None:
+        """Wait at most so long for the sources of which nothing is known yet: until each has been tried once."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for keeper in list(self._keepers.values()):
+                    await keeper.tried.wait()
 
     def _show(self, plans: Sequence[Plan]) -> None:
         """Add sources to the catalog. Tools that are only remembered and do not fit wait for their source."""

@@ -29,6 +29,7 @@ log = logging.getLogger("agent_gate.cli")
 STOP = (signal.SIGINT, signal.SIGTERM)
 COLLECT = (50_000, 20, 50)
 USUAL = Path("config.yaml")
+LEARN_SECONDS = 5.0
 
 
 async def watch_files(gateway: Gateway, seen: dict[Path, tuple[int, int]], changed: asyncio.Event) -> None:
@@ -75,7 +76,11 @@ def stdio_caller(gateway: Gateway, agent: str) -> Caller:
 
 
 async def serve_stdio(gateway: Gateway, caller: Caller, out: TextIO, stop: asyncio.Event) -> None:
-    """Serve one MCP client on stdin and stdout; its end is ours."""
+    """Serve one MCP client on stdin and stdout; its end is ours.
+
+    Many hosts list once and never again, so at a first start the sources are waited for, as long as such hosts wait.
+    """
+    await gateway.supervisor.learn(LEARN_SECONDS)
     await StdioServer(gateway.mcp, caller).run(*await standard_streams(out))
     stop.set()
 

@@ -57,7 +57,7 @@ def shown(session: Session) -> dict[str, Any]:
     }
 
 
-def tell(session: Session, as_json: bool) -> None:
+def tell(session: Session, away: list[str], as_json: bool) -> None:
     """Export the address where Claude Code collects variables, else print it for `eval`."""
     lines = exports(session, os.environ)
     collected = os.environ.get("CLAUDE_ENV_FILE")
@@ -65,12 +65,15 @@ def tell(session: Session, as_json: bool) -> None:
         with Path(collected).open("a", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
     if as_json:
-        print_json(shown(session))
-    elif collected:
+        print_json({**shown(session), "not_connected": away})
+        return
+    if collected:
         url = session.told().get("url")
         click.echo(f"agent-gate is at {url} for this session; its tools are typed at {url}/runtime/tools.ts")
     else:
         click.echo("\n".join(lines))
+    if away:
+        click.echo(f"Not connected yet: {', '.join(away)}", err=not collected)
 
 
 @click.group()
@@ -95,7 +98,9 @@ def start(given: str | None, config: Path | None, permissions: Path | None, as_j
     hook = {} if given else hook_input()
     with reporting():
         options = serve_options(config, permissions, project(hook))
-        tell(Sessions(os.environ).start(session_id(given, hook), options), as_json)
+        sessions = Sessions(os.environ)
+        session = sessions.start(session_id(given, hook), options)
+        tell(session, sessions.learn(session), as_json)
 
 
 @command.command()
