@@ -105,6 +105,22 @@ def test_types_of_servers_and_tools_that_fold_together_stay_apart():
     )
 
 
+@pytest.mark.parametrize(
+    ("declared", "more", "open_ended"),
+    [
+        (frozenset({"entity"}), {}, True),
+        (frozenset({"entity"}), {"additionalProperties": False}, False),
+        (None, {}, False),
+    ],
+)
+def test_a_tool_that_passes_undeclared_arguments_on_takes_them_from_a_script(declared, more, open_ended):
+    schema = {"type": "object", "properties": {"entity": {"type": "string"}}, "required": ["entity"], **more}
+    text = module(servers={"home": [tool("turn_on", input_schema=schema, declared=declared)]})
+    params = text[text.index("export interface HomeTurnOnParams") :].partition("}")[0]
+    assert "  entity: string;\n" in params
+    assert ("[key: string]: unknown;" in params) is open_ended
+
+
 def test_a_request_without_a_token_is_refused():
     assert ask(Gateway(catalog(SERVERS)), "/runtime/tools.ts", headers=()).status == 401
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent_gate.core.tool import Tool
 from agent_gate.errors import InvalidArgs
@@ -38,7 +38,7 @@ class Function:
 
     def declarations(self) -> str:
         output = self.tool.definition.output_schema
-        params = declare(f"{self.type_name}Params", self.tool.input_schema)
+        params = declare(f"{self.type_name}Params", accepted(self.tool))
         return params + (declare(f"{self.type_name}Result", output) if output is not None else "")
 
     def property(self) -> str:
@@ -54,6 +54,13 @@ class Function:
 
     def answers_to(self, name: str) -> bool:
         return name in (self.name, self.tool.name, self.tool.upstream, self.tool.wire)
+
+
+def accepted(tool: Tool) -> Mapping[str, Any]:
+    """The schema of what the tool takes. One declared in YAML that does not refuse other arguments passes them on."""
+    if tool.definition.declared is None:
+        return tool.input_schema
+    return {"additionalProperties": True, **tool.input_schema}
 
 
 def takes_nothing(tool: Tool) -> bool:
