@@ -1,6 +1,7 @@
 """A real gateway in a process of its own, with a real MCP server behind it, that can be killed and started again."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -39,7 +40,11 @@ class GatewayProcess:
         argv = ["serve", "--insecure", "--port", str(self.port), "--config", str(self.folder / "config.yaml")]
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
-                [*CLI, *argv, "--data", str(self.folder / "d")], stdout=subprocess.PIPE, stderr=log, text=True
+                [*CLI, *argv, "--data", str(self.folder / "d")],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, "LOG_LEVEL": "debug"},
             )
         assert self.process.stdout is not None
         assert json.loads(self.process.stdout.readline())["url"] == self.url

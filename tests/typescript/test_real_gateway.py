@@ -2,10 +2,15 @@
 
 import asyncio
 import json
+import signal
+import subprocess
+import urllib.request
+from contextlib import contextmanager
 
 from gateway_process import TOKEN, gateway_process
-from node_tools import deno, quiet_environment
+from node_tools import deno, new_node, quiet_environment
 from standin import run
+from tests.processes import eventually
 
 SCRIPT = """
 import {{ tools, AgentGateError }} from "{url}/runtime/tools.ts";
@@ -51,3 +56,54 @@ def test_a_deno_script_calls_tools_and_waits_for_a_person(tmp_path):
             assert said["code"] == "INVALID_ARGS"
 
     asyncio.run(main())
+
+
+SUM = """
+import { tools } from "./tools.ts";
+const stop = new AbortController();
+process.stdin.once("data", () => stop.abort());
+try {
+  console.log(await tools.everything.getSum({ a: 2, b: 3 }, { signal: stop.signal }));
+} catch (error) {
+  console.log(error.name);
+}
+process.stdin.unref();
+"""
+
+
+@contextmanager
+def asking(gateway, folder):
+    """A script in Node whose call waits for a person."""
+    request = urllib.request.Request(
+        f"{gateway.url}/runtime/tools.ts", headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        (folder / "tools.ts").write_bytes(answer.read())
+    (folder / "script.mts").write_text(SUM)
+    env = quiet_environment(folder, AGENT_GATE_URL=gateway.url, AGENT_TOKEN=TOKEN)
+    argv = [new_node(), "--no-warnings", "script.mts"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, env=env, cwd=folder, text=True, **pipes) as script:
+        try:
+            eventually(gateway.waiting, "the question")
+            yield script
+        finally:
+            script.kill()
+
+
+def test_a_script_that_stops_waiting_at_once_takes_its_question_back(tmp_path):
+    with gateway_process(tmp_path) as gateway, asking(gateway, tmp_path) as script:
+        assert script.communicate("stop\n", timeout=30)[0] == "AbortError\n"
+        assert gateway.waiting() == []
+
+
+def test_a_call_that_waits_for_a_person_survives_the_gateways_death(tmp_path):
+    with gateway_process(tmp_path) as gateway, asking(gateway, tmp_path) as script:
+        eventually(lambda: '"status": 202' in (tmp_path / "log").read_text(), "the call's id to be told")
+        gateway.stop(signal.SIGKILL)
+        gateway.start()
+        [question] = gateway.waiting()
+        gateway.operator("approve", question["id"])
+        out = script.stdout.readline()
+        assert "5" in out
+        script.stdin.close()

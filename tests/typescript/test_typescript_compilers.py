@@ -229,7 +229,7 @@ def test_a_script_waits_while_a_person_is_asked(tmp_path):
             asked.set()
             done = await running
             assert (done.code, done.out) == (0, "7\n"), done.err
-            assert gateway.requests[0].header(b"prefer") == b"wait=50"
+            assert gateway.requests[0].header(b"prefer") == b"wait=1"
             assert sum(request.method == "POST" for request in gateway.requests) == 1
 
     asyncio.run(main())

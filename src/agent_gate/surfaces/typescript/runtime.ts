@@ -21,6 +21,8 @@ export interface CallOptions {
   idempotencyKey?: string;
 }
 
+// Short, because a call can be withdrawn, or found again after a restart, only once its id is known.
+const FIRST_WAIT_SECONDS = 1;
 const WAIT_SECONDS = 50;
 const POLL_PATIENCE_MS = 60_000;
 
@@ -89,7 +91,7 @@ async function read(response: Response): Promise<Answer> {
 
 /** Asks for a pending call until it has ended; a gateway that restarts meanwhile is waited for. */
 async function settled(base: string, id: string, signal: AbortSignal | undefined): Promise<Answer> {
-  const url = `${base}/api/calls/${encodeURIComponent(id)}`;
+  const url = calls(base, id);
   let giveUpAt = Date.now() + POLL_PATIENCE_MS;
   for (;;) {
     try {
@@ -103,6 +105,30 @@ async function settled(base: string, id: string, signal: AbortSignal | undefined
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
+}
+
+/** Sends the call. Where the script stops waiting before the gateway has named it, it is withdrawn as soon as it has. */
+async function sent(base: string, url: string, init: RequestInit, signal: AbortSignal | undefined): Promise<Answer> {
+  signal?.throwIfAborted();
+  const first = request(url, init).then(read);
+  if (!signal) return first;
+  let stop = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => {
+      reject(signal.reason);
+      first.then((answer) => (answer.status === "pending" && answer.call ? withdraw(calls(base, answer.call)) : undefined), () => undefined);
+    };
+    signal.addEventListener("abort", stop);
+  });
+  try {
+    return await Promise.race([first, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function calls(base: string, id: string): string {
+  return `${base}/api/calls/${encodeURIComponent(id)}`;
 }
 
 async function withdraw(url: string): Promise<void> {
@@ -125,16 +151,10 @@ function parsed(data: unknown): unknown {
 /** Calls any tool by the name the gateway gives it, such as `github__create_issue`. */
 export async function callTool(tool: string, args: unknown = {}, options: CallOptions = {}): Promise<unknown> {
   const base = gateway();
-  const more: Record<string, string> = { "Content-Type": "application/json", Prefer: `wait=${WAIT_SECONDS}` };
+  const more: Record<string, string> = { "Content-Type": "application/json", Prefer: `wait=${FIRST_WAIT_SECONDS}` };
   if (options.idempotencyKey) more["Idempotency-Key"] = options.idempotencyKey;
-  const first = await read(
-    await request(`${base}/api/tools/${encodeURIComponent(tool)}`, {
-      method: "POST",
-      headers: headers(more),
-      body: JSON.stringify(args),
-      signal: options.signal ?? null,
-    }),
-  );
+  const init = { method: "POST", headers: headers(more), body: JSON.stringify(args) };
+  const first = await sent(base, `${base}/api/tools/${encodeURIComponent(tool)}`, init, options.signal);
   const answer = first.status === "pending" && first.call ? await settled(base, first.call, options.signal) : first;
   return answer.data;
 }
