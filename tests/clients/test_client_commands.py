@@ -112,6 +112,17 @@ def test_variables_that_nobody_has_set_are_named_because_the_gateway_will_not_st
     assert "FIGMA_OAUTH_TOKEN" not in out, "its server is switched off"
 
 
+def test_the_variables_of_a_file_that_a_client_names_come_along(home):
+    Path("keys").write_text("MAIL_TOKEN=a-token-of-the-mail-server\nREGION=eu\nMODE=file\n")
+    entry = {"command": "mail", "envFile": "${workspaceFolder}/keys", "env": {"MODE": "own"}}
+    Path(".vscode").mkdir()
+    Path(".vscode/mcp.json").write_text(json.dumps({"servers": {"mail": entry}}))
+    run(import_, "vscode", "--pick", "mail")
+    assert "a-token" not in Path("config.yaml").read_text()
+    server = load(Path("config.yaml"), env={}).settings.servers["mail"]
+    assert server.env == {"MAIL_TOKEN": "a-token-of-the-mail-server", "REGION": "eu", "MODE": "own"}
+
+
 def test_taking_over_a_clients_servers_names_the_variables_they_need(home):
     done = run(connect, "windsurf", "--replace", "--url", "http://127.0.0.1:1")
     assert "in .env or the environment: AUTH_TOKEN" in done.stderr

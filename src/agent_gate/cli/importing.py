@@ -17,7 +17,7 @@ from agent_gate.config.clients.model import Entry, FoundServer, Place, Platform
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
 from agent_gate.config.decode import Reading, beside
-from agent_gate.config.dotenv import add_variables, environment
+from agent_gate.config.dotenv import add_variables, environment, known_variables
 from agent_gate.config.edit import Edit, add_server, current, save
 from agent_gate.config.load import YAML_SUFFIXES, names_meet, shared_namespace
 from agent_gate.config.nodes import Mark
@@ -158,7 +158,7 @@ def plan_import(chosen: Iterable[FoundServer], config: Path, env: Mapping[str, s
         keys, namespaces = list(our_servers(config)), others(config)
         for server in chosen:
             key = free_key(server, keys, namespaces)
-            entry, moved = move_secrets(key, server.entry, {**env, **variables})
+            entry, moved = move_secrets(key, with_env_file(server.entry), {**env, **variables})
             save(copy, add_server(copy, key, our_form(server, entry)).text)
             keys.append(key)
             added[key] = server
@@ -179,6 +179,14 @@ def references(entry: Entry) -> set[str]:
     """The variables that an entry cannot do without."""
     forms = [FORM.fullmatch(inside) for inside in VARIABLE.findall(json.dumps(entry))]
     return {form[1] for form in forms if form is not None and form[2] is None}
+
+
+def with_env_file(entry: Entry) -> Entry:
+    """The entry with the variables of the file that it names, which its client would give to the server."""
+    ours = dict(entry)
+    named = ours.pop("envFile", None)
+    kept = known_variables(Path(absolute(named))) if named else {}
+    return {**ours, "env": {**kept, **texts(ours.get("env"))}} if kept else ours
 
 
 def our_form(server: FoundServer, entry: Entry) -> Entry:

@@ -44,7 +44,8 @@ def remote(url: object, headers: object = None, kind: object = None) -> Entry:
 def standard(raw: Mapping[str, Any]) -> Entry:
     """The form of Claude, Cursor, Windsurf, VS Code and Cline; empty where it is no server."""
     if isinstance(raw.get("command"), str):
-        return child(raw["command"], raw.get("args"), raw.get("env"), raw.get("cwd"))
+        named = {"envFile": raw["envFile"]} if isinstance(raw.get("envFile"), str) else {}
+        return child(raw["command"], raw.get("args"), raw.get("env"), raw.get("cwd")) | named
     for key in ADDRESSES:
         if isinstance(raw.get(key), str):
             return remote(raw[key], raw.get("headers"), raw.get("type") or raw.get("transport"))

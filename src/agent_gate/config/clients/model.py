@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 Entry = dict[str, Any]
-"""A server as `mcpServers` has it: `command`, `args`, `env`, `cwd`, or `url`, `headers`, `type`."""
+"""A server as `mcpServers` has it: `command`, `args`, `env`, `envFile`, `cwd`, or `url`, `headers`, `type`."""
 
 Platform = Literal["linux", "darwin", "win32"]
 Scope = Literal["user", "project"]
