@@ -361,6 +361,28 @@ def test_what_a_client_needs_for_its_token_is_said_and_found_beside_the_configur
     assert kept.read_text() == "token-of-an-agent"
 
 
+def test_a_gateway_that_never_ran_is_to_be_started_before_a_client_can_trust_it(home):
+    later = "start it, then run this again, so that Cursor trusts it"
+    assert later in run(connect, "cursor").stderr
+    assert later not in run(connect, "cursor", "--url", "https://gate.example").stderr
+    Path("config.yaml").write_text("gateway: {tls: {cert: a.pem, key: a.key}}")
+    assert later not in run(connect, "cursor").stderr
+    Path("config.yaml").unlink()
+    Path("data/tls").mkdir(parents=True)
+    Path("data/tls/gateway.crt").write_text("made")
+    assert later not in run(connect, "cursor").stderr
+
+
+def test_a_token_that_the_gateway_made_is_named(home):
+    Path("data").mkdir()
+    Path("data/agent.token").write_text("made-by-the-gateway")
+    said = run(connect, "cursor", "--url", "http://127.0.0.1:8443").output
+    assert (
+        "as after `export AGENT_TOKEN=$(cat data/agent.token)`, or pass --token-file data/agent.token" in said
+    )
+    assert "made-by-the-gateway" not in said
+
+
 def test_a_dry_run_of_connect_prints_the_file_and_leaves_it(home):
     file = home / ".cursor" / "mcp.json"
     before = file.read_bytes()

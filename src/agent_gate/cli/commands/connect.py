@@ -28,6 +28,7 @@ from agent_gate.config.clients.registry import CLIENTS, client, read, servers, t
 from agent_gate.config.dotenv import known_variables
 from agent_gate.config.replace import replace_bytes
 from agent_gate.config.settings import GatewaySettings
+from agent_gate.config.yamlfile import read_yaml
 from agent_gate.errors import ConfigError, Unreachable
 from agent_gate.surfaces.listeners import opened_at
 
@@ -143,13 +144,24 @@ def address(config: Path) -> str:
     return opened_at(gateway.host, gateway.port, secure=True)
 
 
+def trusted_by_nobody(gateway: Gateway, config: Path) -> bool:
+    """Whether the gateway will show a certificate that does not exist yet, so that no client can be told to trust it."""
+    found = read_yaml(config).get("gateway") if config.is_file() else None
+    named = found is not None and found.get("tls") is not None
+    return gateway.url.startswith("https") and not (gateway.ca or gateway.fingerprint or named)
+
+
 def where_the_token_is(program_: Client, told: Gateway, config: Path) -> str:
     """What a client without a token file needs, which no file of ours can give it."""
     if told.token_file:
         return ""
-    file = config.parent / ".env"
-    held = "AGENT_TOKEN" in known_variables(file)
-    return f"{program_.title} finds its token in AGENT_TOKEN: start it with that set{f', as after `set -a; . {file}`' if held else ''}, or pass --token-file FILE."
+    file, made = config.parent / ".env", config.parent / MADE_TOKEN
+    how = ""
+    if "AGENT_TOKEN" in known_variables(file):
+        how = f", as after `set -a; . {file}`"
+    elif made.is_file():
+        how = f", as after `export AGENT_TOKEN=$(cat {made})`"
+    return f"{program_.title} finds its token in AGENT_TOKEN: start it with that set{how}, or pass --token-file {made if made.is_file() else 'FILE'}."
 
 
 @click.command()
@@ -196,7 +208,7 @@ def command(
     Without a CLIENT, print for each one what to run or paste. `agent-gate disconnect CLIENT` puts the file back.
     """
     with reporting():
-        url = url or address(config)
+        ours, url = url is None, url or address(config)
         made = config.parent / MADE_CERTIFICATE
         if ca is None and fingerprint is None and url.startswith("https") and made.is_file():
             ca = made
@@ -222,6 +234,11 @@ def command(
             dry_run=dry_run,
             as_json=as_json,
         )
+        if ours and trusted_by_nobody(gateway, config):
+            click.echo(
+                f"Its own certificate is made at its first start: start it, then run this again, so that {client(client_name).title} trusts it.",
+                err=True,
+            )
 
 
 def show_all(gateway: Gateway, place: Place, config: Path, as_json: bool) -> None:
