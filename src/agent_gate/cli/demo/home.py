@@ -11,7 +11,7 @@ from agent_gate.net.http import Request, Response, error_response, json_response
 
 SWITCHES = {"turn_on": "on", "turn_off": "off", "lock": "locked", "unlock": "unlocked"}
 FIRST_STATES: dict[str, tuple[str, dict[str, Any]]] = {
-    "light.bedroom": ("off", {"friendly_name": "Bedroom", "brightness": 0}),
+    "light.bedroom": ("off", {"friendly_name": "Bedroom"}),
     "light.kitchen": ("on", {"friendly_name": "Kitchen", "brightness": 180}),
     "lock.front_door": ("locked", {"friendly_name": "Front door"}),
     "sensor.living_room_temperature": ("21.4", {"friendly_name": "Living room", "unit_of_measurement": "°C"}),
