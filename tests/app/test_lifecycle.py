@@ -455,7 +455,8 @@ def test_a_reload_whose_agent_gets_no_token_changes_nothing(tmp_path, files):
         assert "agent.token" in gateway.admin.get("/api/status")["reload_fault"]
 
 
-def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothing(tmp_path, files):
+def add_server(files):
+    """An MCP server named other, with one tool named look."""
     server = {"command": sys.executable, "args": ["server.py"]}
     files["config.yaml"] += f"servers: {{other: {json.dumps(server)}}}\n"
     files["server.py"] = (
@@ -464,6 +465,10 @@ def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothin
         "server.tool(name='look')(lambda: 'seen')\n"
         "server.run()\n"
     )
+
+
+def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothing(tmp_path, files):
+    add_server(files)
     files["permissions.yaml"] = 'rules: [{pattern: "*", action: allow}]'
     with running(tmp_path, files, "--insecure") as gateway:
         eventually(lambda: gateway.admin.get("/api/status")["tools"] == 3)
@@ -479,14 +484,7 @@ def test_a_reload_whose_tool_has_the_name_of_another_servers_tool_changes_nothin
 
 
 def test_the_doctor_tells_rules_on_tools_that_a_running_server_does_not_have(tmp_path, files):
-    server = {"command": sys.executable, "args": ["server.py"]}
-    files["config.yaml"] += f"servers: {{other: {json.dumps(server)}}}\n"
-    files["server.py"] = (
-        "from mcp.server.mcpserver import MCPServer\n"
-        "server = MCPServer('other')\n"
-        "server.tool(name='look')(lambda: 'seen')\n"
-        "server.run()\n"
-    )
+    add_server(files)
     files["permissions.yaml"] = (
         'rules: [{pattern: "other__look", action: allow},\n        {pattern: "other__lok", action: allow}]'
     )

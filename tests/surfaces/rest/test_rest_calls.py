@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 import time
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
@@ -396,14 +397,20 @@ def test_an_idempotency_key_runs_once_and_other_arguments_are_refused(gateway, a
     assert (other.status, len(api.requests)) == (400, 1)
 
 
-def test_two_idempotency_keys_in_one_request_are_refused(gateway, api):
-    head = (
-        b"POST /api/tools/get_state HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %b\r\n"
-        b"idempotency-key: k-a\r\nidempotency-key: k-b\r\nconnection: close\r\ncontent-length: 17\r\n\r\n"
-    )
+@contextmanager
+def raw_call(gateway, entity, headers=b""):
+    """A connection over which a call of `get_state` was just sent."""
+    body = b'{"entity_id":"%b"}' % entity
+    head = b"POST /api/tools/get_state HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %b\r\n%b"
     address = urlsplit(gateway.url)
     with socket.create_connection((address.hostname, address.port), 10) as raw:
-        raw.sendall(head % TOKEN.encode() + b'{"entity_id":"k"}')
+        raw.sendall(head % (TOKEN.encode(), headers) + b"content-length: %d\r\n\r\n%b" % (len(body), body))
+        yield raw
+
+
+def test_two_idempotency_keys_in_one_request_are_refused(gateway, api):
+    headers = b"idempotency-key: k-a\r\nidempotency-key: k-b\r\nconnection: close\r\n"
+    with raw_call(gateway, b"k", headers) as raw:
         reply = b"".join(iter(lambda: raw.recv(65536), b""))
     assert reply.startswith(b"HTTP/1.1 400 ")
     assert b"idempotency-key is given twice" in reply
@@ -417,13 +424,7 @@ def test_the_result_of_a_call_whose_sender_hung_up_is_kept_for_it(gateway, api):
         assert go.wait(20)
 
     api.replies["/base/states/away"] = once_told
-    head = (
-        b"POST /api/tools/get_state HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %b\r\n"
-        b"content-length: 20\r\n\r\n"
-    )
-    address = urlsplit(gateway.url)
-    with socket.create_connection((address.hostname, address.port), 10) as raw:
-        raw.sendall(head % TOKEN.encode() + b'{"entity_id":"away"}')
+    with raw_call(gateway, b"away"):
         wait_for(lambda: api.requests)
     assert gateway.request("GET", "/api/tools").status == 200
     go.set()
