@@ -323,6 +323,17 @@ def test_proxy_mode_shows_every_tool_stripped_and_runs_them_by_tool_execute(gate
     run(scenario)
 
 
+def test_a_meta_tool_of_the_other_mode_is_answered_with_those_of_this_one(gateway):
+    async def scenario():
+        async with client(gateway, "/gateway") as agent:
+            said = text(await agent.call_tool("tool_hydrate", {"tool_id": "time__get_current_time"}))
+            assert "no tool_hydrate in gateway mode. Use tool_browse, tool_execute, tool_view" in said
+            said = text(await agent.call_tool("time__get_current_time", {"timezone": "UTC"}))
+            assert "Use tool_execute with its tool_id" in said
+
+    run(scenario)
+
+
 def test_an_unknown_tool_in_full_mode_is_a_protocol_error(gateway):
     async def scenario():
         async with client(gateway, "/full") as agent:

@@ -11,6 +11,7 @@ from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Call, Caller, Outcome, Pending, Result
 from agent_gate.core.call import Mode as ModeName
 from agent_gate.discovery.meta import (
+    ARGUMENTS,
     BrowseArgs,
     ExecuteArgs,
     HydrateArgs,
@@ -67,15 +68,18 @@ class MetaMode:
         path = str(arguments.get("path") or arguments.get("tool_id") or arguments.get("handle") or "")[:240]
         try:
             if name not in self._own:
-                raise InvalidArgs(
-                    f"{name[:120]} is not called directly here. Use tool_execute with its tool_id"
-                )
+                raise InvalidArgs(self._not_here(name))
             args = parse(name, arguments)
             if isinstance(args, ExecuteArgs):
                 return self._outcome(await self._execute(args, call, resumes, held), path)
             return await self._look(args, call)
         except GatewayError as error:
             return error_result(self._meta.refused(call, error), path)
+
+    def _not_here(self, name: str) -> str:
+        if name in ARGUMENTS:
+            return f"There is no {name} in {self._mode} mode. Use {', '.join(sorted(self._own))}"
+        return f"{name[:120]} is not called directly here. Use tool_execute with its tool_id"
 
     async def _look(self, args: BrowseArgs | HydrateArgs | ViewArgs, call: Call) -> Reply:
         caller, session = call.caller, call.session
