@@ -222,4 +222,5 @@ def test_two_starts_of_one_session_at_once_share_one_gateway(place):
 def test_a_config_yaml_of_the_project_is_not_taken_for_the_gateways(place):
     folder, env = place
     (folder / "config.yaml").write_text("title: a web site")
-    run(env, "start", "--session", "site", given="", cwd=folder)
+    told = json.loads(run(env, "start", "--session", "site", "--json", given="", cwd=folder))
+    assert health(told["url"]) == 200

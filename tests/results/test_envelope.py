@@ -3,15 +3,11 @@ import time
 
 import jsonschema_rs
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_gate.core.call import Caller, Result
-from agent_gate.core.catalog import Listing, build
-from agent_gate.core.tool import Definition
+from agent_gate.core.call import Result
 from agent_gate.discovery.tokens import count, fits
-from agent_gate.results.budget import DEFAULT_BUDGET, budget_for, wants_envelope
 from agent_gate.results.envelope import (
     ENVELOPE_SCHEMA,
     ERROR_BUDGET,
@@ -34,27 +30,6 @@ def text_result(text, is_error=False):
 
 def check(envelope):
     jsonschema_rs.validator_for(ENVELOPE_SCHEMA).validate(msgspec.json.decode(envelope.encode()))
-
-
-def tool_with(budget):
-    definition = Definition(name="t", budget=budget)
-    return build([Listing(key="lab", namespace="lab", definitions=[definition])]).tools[0]
-
-
-@pytest.mark.parametrize(
-    ("tool", "caller", "expected"),
-    [(None, None, DEFAULT_BUDGET), (10, None, 10), (None, 20, 20), (10, 20, 10), (0, 20, 0)],
-)
-def test_the_smaller_budget_of_tool_and_caller_holds(tool, caller, expected):
-    assert budget_for(tool_with(tool), Caller(name="pi", budget=caller)) == expected
-
-
-def test_gateway_callers_always_get_an_envelope_and_others_above_the_budget():
-    small, large = result("hi"), result("word " * 5000)
-    assert wants_envelope("gateway", small, 100, fits)
-    assert not wants_envelope("full", small, 100, fits)
-    assert not wants_envelope("proxy", small, 100, fits)
-    assert wants_envelope("full", large, 100, fits)
 
 
 def test_a_small_result_is_its_own_summary():

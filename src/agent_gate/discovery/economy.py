@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.core.call import Caller, Mode
+from agent_gate.core.call import Mode
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.browse import TOP_K, Browser
 from agent_gate.discovery.cards import Deck, render
@@ -41,10 +41,6 @@ class Economy:
     servers: tuple[ServerCost, ...]
     recommended: Mode
     reason: str
-
-    def saving(self, mode: Mode) -> float:
-        """The share of up-front tokens that a mode spares against `full`, from 0 to 1."""
-        return 1 - self.upfront[mode] / self.upfront["full"] if self.upfront["full"] else 0.0
 
 
 def definition_of(tool: Tool) -> dict[str, Any]:
@@ -100,11 +96,6 @@ def recommend(upfront: Mapping[Mode, int], reach: Mapping[Mode, int]) -> tuple[M
         "gateway",
         f"{upfront['gateway']} tokens up front instead of {upfront['full']}, {reach['gateway']} to a call",
     )
-
-
-def for_caller(caller: Caller, tools: Sequence[Tool], deck: Deck | None = None) -> Economy:
-    """What the modes cost this caller, who may see only some namespaces."""
-    return measure([tool for tool in tools if caller.sees(tool.namespace)], deck)
 
 
 def to_reach(browser: Browser, query: str, tool: Tool, top_k: int = TOP_K) -> int | None:

@@ -1,0 +1,70 @@
+"""Which results go to the agent as they are, and which as an envelope."""
+
+import asyncio
+import json
+
+import pytest
+
+from agent_gate.calls.shaping import Shaper
+from agent_gate.core.call import Call, Caller, Case, Decision, Result
+from agent_gate.core.catalog import Listing, build
+from agent_gate.core.tool import Definition
+from agent_gate.discovery.tokens import fits
+from agent_gate.results.artifacts import Artifacts
+from agent_gate.results.budget import DEFAULT_BUDGET
+from calls.small_calls import Clock, opened
+
+SMALL, LARGE = Result(b'"hi"'), Result(json.dumps("word " * 5000).encode())
+
+
+def case(mode="full", tool=None, caller=None):
+    definition = Definition(name="t", budget=tool)
+    [found] = build([Listing(key="lab", namespace="lab", definitions=[definition])]).tools
+    return Case(
+        call=Call(tool=found.wire, arguments={}, caller=Caller(name="pi", budget=caller), mode=mode),
+        tool=found,
+        signature=found.wire,
+        decision=Decision(effect="allow"),
+        arguments_hash="",
+        definition_hash=found.pin,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "caller", "default", "expected"),
+    [
+        (None, None, None, None),
+        (10, None, None, 10),
+        (None, 20, None, 20),
+        (10, 20, None, 10),
+        (0, 20, 5, 0),
+        (10, 20, 5, 5),
+    ],
+)
+def test_the_smallest_budget_that_anybody_set_holds(tool, caller, default, expected):
+    shaper = Shaper(None, fits, default)
+    assert shaper.budget(case("full", tool, caller)) == expected
+    assert shaper.budget(case("proxy", tool, caller)) == (DEFAULT_BUDGET if expected is None else expected)
+    assert shaper.leaves(case("full", tool, caller)) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "result", "shaped"),
+    [
+        ("gateway", SMALL, True),
+        ("gateway", LARGE, True),
+        ("full", SMALL, False),
+        ("full", LARGE, True),
+        ("proxy", SMALL, False),
+        ("proxy", LARGE, True),
+    ],
+)
+def test_gateway_callers_always_get_an_envelope_and_others_above_the_budget(tmp_path, mode, result, shaped):
+    async def story():
+        async with opened(tmp_path) as store:
+            shaper = Shaper(Artifacts(store, Clock()), fits, 100)
+            found = await shaper(case(mode), result)
+            assert (found is not result) == shaped
+            assert not shaped or "summary" in json.loads(found.body)
+
+    asyncio.run(story())
