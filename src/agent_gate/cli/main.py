@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "To set up": {
         "init": "Write a configuration to start from.",
         "import": "Take over servers from other clients' files.",
+        "openapi": "Make tools of an HTTP API from its OpenAPI document.",
         "connect": "Write this gateway into a client's file.",
         "disconnect": "Put a client's file back as it was.",
         "check": "Look for mistakes in the configuration.",

@@ -38,16 +38,21 @@ def append_rule(path: Path, rule: Mapping[str, Any]) -> Edit:
 
 def add_server(path: Path, key: str, server: Mapping[str, Any]) -> Edit:
     """The file with one more server under `servers`, or under `mcpServers` where that names another file or is absent."""
-    old, plain = current(path)
+    _, plain = current(path)
     elsewhere = isinstance(plain.get("servers"), str) or ("mcpServers" in plain and "servers" not in plain)
-    block = "mcpServers" if elsewhere else "servers"
-    servers = plain.get(block) or {}
-    if not isinstance(servers, dict):
+    return add_entry(path, "mcpServers" if elsewhere else "servers", key, server)
+
+
+def add_entry(path: Path, block: str, key: str, entry: Mapping[str, Any]) -> Edit:
+    """The file with one more entry in the mapping under `block`."""
+    old, plain = current(path)
+    entries = plain.get(block) or {}
+    if not isinstance(entries, dict):
         raise ConfigError(f"{block}: expected a mapping", where=str(path))
-    if key in servers:
+    if key in entries:
         raise ConfigError(f"{block}.{key}: is already there", where=str(path))
-    text = insert(old, block, f"{flow(key)}: {flow(server)}", "")
-    return checked(path, old, text, {**plain, block: {**servers, key: dict(server)}})
+    text = insert(old, block, f"{flow(key)}: {flow(entry)}", "")
+    return checked(path, old, text, {**plain, block: {**entries, key: dict(entry)}})
 
 
 def save(path: Path, text: str) -> None:
