@@ -360,6 +360,22 @@ def test_names_that_clients_refuse_are_sent_as_the_document_has_them(tmp_path: P
     assert tool.request.path == "/pets/{pet_id}"
 
 
+def test_what_frameworks_add_by_themselves_is_not_repeated(tmp_path: Path) -> None:
+    parameters = [
+        {
+            "name": "item_id",
+            "in": "path",
+            "required": True,
+            "schema": {"type": "integer", "title": "Item Id"},
+        },
+        {"name": "deep", "in": "query", "schema": {"type": "boolean", "title": "Deep", "default": False}},
+    ]
+    operation = {"operationId": "read_item_items__item_id__get", "parameters": parameters}
+    [tool] = tools_of(with_operation(operation, "/items/{item_id}"), tmp_path).values()
+    assert tool.name == "t_read_item"
+    assert [arg.description for arg in tool.args.values()] == ["", "Deep (default false)"]
+
+
 def test_two_operations_of_one_name_are_two_tools() -> None:
     same = {"operationId": "do"}
     document = with_operation(same)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from agent_gate.config.openapi.document import Document, Schema, items, mapping, words
 from agent_gate.config.tools import runs_in_linear_time
 from agent_gate.core.schema import compile_schema, forbidden_argument
+from agent_gate.core.signature import written
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
 SCALARS = TYPES[:4]
@@ -174,7 +175,7 @@ def described(text: str, schema: Schema) -> str:
     elif low is not None or high is not None:
         limits.append(f"at least {low}" if low is not None else f"at most {high}")
     if isinstance(default := schema.get("default"), str | int | float) and default != "":
-        limits.append(f"default {words(str(default))[:60]}")
+        limits.append(f"default {words(written(default))[:60]}")
     said = shortened(text or words(schema.get("description") or schema.get("title")), LONGEST)
     return " ".join(filter(None, (said, f"({', '.join(limits)})" if limits else "")))
 

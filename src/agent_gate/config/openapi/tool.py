@@ -35,6 +35,8 @@ def tool_name(operation: Operation, prefix: str) -> str:
     """The operation's own name, else its method and path, after the service's."""
     named = operation.node.get("operationId")
     plain = snake(named if isinstance(named, str) else operation.title)
+    # Some frameworks write path and method behind the name.
+    plain = plain.removesuffix("_" + snake(f"{operation.path} {operation.method}"))
     name = plain if plain == prefix or plain.startswith(f"{prefix}_") else f"{prefix}_{plain}"
     return name[:LONGEST_NAME].rstrip("_")
 
@@ -65,6 +67,7 @@ class Request:
         named = dict.fromkeys(PLACEHOLDER.findall(self.path))
         self.signed = [name for name in named if not self.args[name].get("secret")]
         self._place_body()
+        self._forget_echoes()
 
     def _place_parameters(self) -> None:
         places = {"path": self._in_path, "query": self._in_query, "header": self._in_header}
@@ -94,6 +97,12 @@ class Request:
         self.args[name] = argument.said
         self.outside.append(name)
         return name
+
+    def _forget_echoes(self) -> None:
+        """Some frameworks describe an argument by its name, which an agent has read already."""
+        for name, said in self.args.items():
+            if snake(said.get("description", "")) == snake(name):
+                del said["description"]
 
     def _in_path(self, parameter: Parameter) -> None:
         argument = self._read(parameter, text=False)
