@@ -3,9 +3,10 @@
 import re
 from functools import lru_cache
 
-EXPRESSION = re.compile(r"\{([+#./;?&]?)[^{}]*\}")
+EXPRESSION = re.compile(r"\{([^{}]*)\}")
 ALLOWED = {
     "": re.compile(r"[^/?#]+"),
+    "*": re.compile(r"[^?#]+"),
     "+": re.compile(r".+", re.DOTALL),
     "#": re.compile(r"(?:#.*)?", re.DOTALL),
     ".": re.compile(r"(?:\.[^/?#]*)?"),
@@ -14,6 +15,7 @@ ALLOWED = {
     "?": re.compile(r"(?:\?[^#]*)?"),
     "&": re.compile(r"(?:&[^#]*)?"),
 }
+OPERATORS = frozenset("+#./;?&")
 LONGEST = 4_096
 
 
@@ -21,7 +23,14 @@ LONGEST = 4_096
 def parts(template: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The literal before the first expression, then each expression's operator with the literal after it."""
     pieces = EXPRESSION.split(template[:LONGEST])
-    return pieces[0], tuple(zip(pieces[1::2], pieces[2::2], strict=True))
+    return pieces[0], tuple(zip(map(operator_of, pieces[1::2]), pieces[2::2], strict=True))
+
+
+def operator_of(expression: str) -> str:
+    """Its first character, where that is one. `{path*}` without one means several segments, as many servers write it."""
+    if expression[:1] in OPERATORS:
+        return expression[:1]
+    return "*" if expression.endswith("*") else ""
 
 
 def fits(template: str, uri: str) -> bool:
@@ -45,4 +54,4 @@ def closing(uri: str, operator: str, literal: str, at: int, *, last: bool) -> in
     if not literal:
         found = ALLOWED[operator].match(uri, at)
         return found.end() if found else -1
-    return uri.find(literal, at + (operator in "+"))
+    return uri.find(literal, at + (operator in "+*"))
