@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent_gate.core.call import Result
 from agent_gate.discovery.tokens import count, fits
+from agent_gate.results.data import data_of
 from agent_gate.results.envelope import (
     ENVELOPE_SCHEMA,
     ERROR_BUDGET,
@@ -92,6 +93,22 @@ def test_a_long_error_keeps_both_ends_verbatim():
     assert envelope.status == "error"
     assert envelope.summary.startswith("Traceback (most recent call last):")
     assert envelope.summary.endswith("ValueError: bad zip")
+
+
+def test_the_text_of_a_resource_that_came_along_is_read_like_any_text():
+    file = {"uri": "repo://ada/main.py", "mimeType": "text/x-python", "text": "print('hello')"}
+    parts = [{"type": "text", "text": "downloaded"}, {"type": "resource", "resource": file}]
+    envelope = whole(result({"content": parts}, "mcp"))
+    assert envelope.summary == "downloaded\nprint('hello')"
+    assert envelope.facts == ("resource text/x-python repo://ada/main.py",)
+
+
+def test_the_text_of_a_resource_is_part_of_a_result_as_plain_data():
+    file = {"uri": "repo://ada/main.py", "text": "print('hello')"}
+    parts = [{"type": "text", "text": "downloaded"}, {"type": "resource", "resource": file}]
+    blob = {"type": "resource", "resource": {"uri": "repo://ada/x.bin", "blob": "AA=="}}
+    found = data_of(result({"content": [*parts, blob, {"type": "resource", "resource": "odd"}]}, "mcp"))
+    assert json.loads(found) == "downloaded\nprint('hello')"
 
 
 def test_parts_that_are_no_text_are_named():

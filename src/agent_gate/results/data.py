@@ -3,6 +3,7 @@
 import msgspec
 
 from agent_gate.core.call import Result
+from agent_gate.results.reading import text_in
 
 NULL = b"null"
 
@@ -17,6 +18,13 @@ class Parts(msgspec.Struct, rename="camel"):
 class Part(msgspec.Struct):
     type: str = ""
     text: str | None = None
+    resource: msgspec.Raw = msgspec.Raw()
+
+    def words(self) -> str | None:
+        """Its text, or that of the resource which came along."""
+        if self.type == "resource" and self.resource:
+            return text_in({"type": self.type, "resource": msgspec.json.decode(self.resource)})
+        return self.text if self.type == "text" else None
 
 
 parts_of = msgspec.json.Decoder(Parts).decode
@@ -36,7 +44,7 @@ def data_of(result: Result) -> bytes:
 
 def joined_text(content: bytes) -> str:
     found = content_parts(content) if content and content != NULL else []
-    return "\n".join(part.text for part in found if part.type == "text" and part.text is not None)
+    return "\n".join(words for part in found if (words := part.words()) is not None)
 
 
 def content_of(result: Result) -> bytes | None:

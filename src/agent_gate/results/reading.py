@@ -29,7 +29,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Reading:
-    """`value` is the JSON where there is one, `text` always; `others` are parts that are no text.
+    """`value` is the JSON where there is one, `text` always; `others` are parts that are no text, or a resource's.
 
     `said` is the text as it came, where reading it as JSON gave it other line breaks.
     """
@@ -80,15 +80,23 @@ def _of_text(text: str) -> Reading:
 
 def _read_mcp(result: Mapping[str, Any]) -> Reading:
     parts = [part for part in result.get("content") or [] if isinstance(part, dict)]
-    texts = [
-        part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)
-    ]
+    texts = [text for part in parts if (text := text_in(part)) is not None]
     others = tuple(_other(part) for part in parts if part.get("type") != "text")
     structured, text = result.get("structuredContent"), "\n".join(texts)
     if structured is not None and not result.get("isError") and not _only_wraps(structured, text):
         return Reading(pretty(structured), structured, True, others)
     reading = _of_text(text)
     return replace(reading, others=others)
+
+
+def text_in(part: Mapping[str, Any]) -> str | None:
+    """What a content part says in words: its text, or that of the resource which came along."""
+    kind, resource = part.get("type"), part.get("resource")
+    if kind == "resource":
+        text = resource.get("text") if isinstance(resource, Mapping) else None
+    else:
+        text = part.get("text") if kind == "text" else None
+    return text if isinstance(text, str) else None
 
 
 def _only_wraps(structured: Json, text: str) -> bool:
