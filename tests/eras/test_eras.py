@@ -1,6 +1,8 @@
 """Every feature that the two protocol eras do differently, for each pair of eras and each transport to the server."""
 
 import asyncio
+import gzip
+from base64 import b64decode
 from itertools import product
 
 import pytest
@@ -123,5 +125,24 @@ def test_tools_that_server_everything_adds_after_its_start_are_listed(gateway, c
     async def scenario():
         async with agent(gateway, client) as one:
             assert f"{server}_{transport}__get_roots_list" in await one.tools()
+
+    run(scenario)
+
+
+@REAL
+def test_a_resource_that_a_result_of_server_everything_links_to_is_read_at_once(
+    gateway, client, server, transport
+):
+    async def scenario():
+        async with agent(gateway, client) as one:
+            wanted = {
+                "name": f"{new_key()}.gz",
+                "data": "data:text/plain,hello",
+                "outputType": "resourceLink",
+            }
+            result = await one.call(f"{server}_{transport}__gzip_file_as_resource", **wanted)
+            [link] = result.content
+            [found] = (await one.client.read_resource(link.uri)).contents
+            assert gzip.decompress(b64decode(found.blob)) == b"hello"
 
     run(scenario)

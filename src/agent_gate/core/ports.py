@@ -113,6 +113,10 @@ class ContextSource(Source, Protocol):
         """The last known list: `kind` is `resources`, `resourceTemplates` or `prompts`."""
         ...
 
+    def leads_to(self, uri: str) -> bool:
+        """Whether one of its tools or results named this resource, which need not be listed."""
+        ...
+
     def capabilities(self) -> Mapping[str, Json]: ...
 
     async def forward(

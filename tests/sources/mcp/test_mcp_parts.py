@@ -17,6 +17,7 @@ from agent_gate.sources.mcp.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_DESCRIPTION, clean, clean_schema
 from agent_gate.sources.mcp.events import EventParser
 from agent_gate.sources.mcp.headers import header_map, header_value, param_headers
+from agent_gate.sources.mcp.links import LONGEST, MOST, Links
 from agent_gate.sources.mcp.listing import usable_tools
 from agent_gate.sources.mcp.mux import Mux
 from agent_gate.sources.mcp.shape import shape_of, without_reserved
@@ -206,6 +207,42 @@ def test_any_list_of_tools_yields_definitions_or_reasons(entries: list) -> None:
 def test_a_version_that_a_tool_declares_stands_in_its_id(upstream: str, version: object, ident: str) -> None:
     made = usable_tools([tool(upstream, _meta={"version": version})], SETTINGS, modern=False)
     assert [tool_id("github", definition) for definition in made.definitions] == [ident]
+
+
+def test_a_result_leads_to_its_links_and_to_the_resources_it_brings_along() -> None:
+    links = Links()
+    parts = [
+        {"type": "resource_link", "uri": "a://link", "name": "a"},
+        {"type": "resource", "resource": {"uri": "a://inside", "text": "x"}},
+        {"type": "text", "text": "a://text", "uri": "a://odd"},
+        {"type": "resource_link", "uri": "a://" + "x" * LONGEST, "name": "b"},
+    ]
+    links.note(msgspec.json.encode({"content": parts}))
+    assert [uri in links for uri in ("a://link", "a://inside", "a://odd")] == [True, True, False]
+    assert parts[3]["uri"] not in links
+    for body in (
+        b'{"content":[{"type":"resource_link","uri":7}]}',
+        b'{"content":"resource"}',
+        b'["resource"]',
+    ):
+        links.note(body)
+
+
+def test_of_the_links_in_results_the_latest_are_known() -> None:
+    links = Links()
+    for number in (*range(MOST), 0, MOST):
+        links.note(msgspec.json.encode({"content": [{"type": "resource_link", "uri": f"a://{number}"}]}))
+    assert [f"a://{number}" in links for number in (0, 1, 2, MOST)] == [True, False, True, True]
+
+
+def test_the_page_of_a_tool_is_known_while_the_tool_is_listed() -> None:
+    links = Links()
+    metas = [{"ui": {"resourceUri": "ui://new"}}, {"ui/resourceUri": "ui://old"}, {"ui": "odd"}, {}]
+    entries = [tool(f"t{number}", _meta=meta) for number, meta in enumerate(metas)]
+    links.listed(usable_tools(entries, SETTINGS, modern=True).definitions)
+    assert ("ui://new" in links, "ui://old" in links) == (True, True)
+    links.listed(())
+    assert "ui://new" not in links
 
 
 def test_two_tools_of_one_name_keep_the_first() -> None:

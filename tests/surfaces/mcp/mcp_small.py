@@ -82,6 +82,9 @@ class Cupboard:
     def offers(self, kind: str) -> Sequence[Any]:
         return self.context.get(kind, ())
 
+    def leads_to(self, uri: str) -> bool:
+        return uri in self.context.get("links", ())
+
     def capabilities(self) -> Mapping[str, Any]:
         return {"logging": {}}
 

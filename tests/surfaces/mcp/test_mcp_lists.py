@@ -147,6 +147,25 @@ def test_a_resource_is_read_from_the_source_that_lists_it_or_whose_template_it_f
     run(main())
 
 
+def test_a_resource_that_no_list_has_is_read_from_the_source_that_led_to_it(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        lab, attic = contexts()
+        lab.context = {**lab.context, "links": ["made://today"]}
+        attic.context = {**attic.context, "links": ["lab://7/data"]}
+        for source in lab, attic:
+            source.answers["resources/read"] = {"contents": [{"uri": "u", "text": source.key}]}
+        async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
+            for uri, owner in (
+                ("made://today", "my-lab"),
+                ("lab://7/data", "attic"),
+                ("lab://8/data", "my-lab"),
+            ):
+                found = (await client.ask("resources/read", uri=uri)).result["contents"][0]["text"]
+                assert found == owner
+
+    run(main())
+
+
 def test_out_of_sight_resources_and_prompts_do_not_exist(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         callers = (caller("anna", namespaces=frozenset({"attic"})), caller("bert"))

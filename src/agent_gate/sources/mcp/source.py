@@ -27,6 +27,7 @@ from agent_gate.sources.mcp.eras import about
 from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error
 from agent_gate.sources.mcp.headers import param_headers
 from agent_gate.sources.mcp.link import Order
+from agent_gate.sources.mcp.links import Links
 from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.shape import shape_of, without_reserved
@@ -64,6 +65,7 @@ class McpSource:
         self.bucket = Bucket(settings.rate_limit.max_requests_per_minute, toolbox.clock, self.title)
         self.watcher = Watcher(self.connections, self.refresh, self.key)
         self.tools = Tools()
+        self.links = Links()
         self.context: Mapping[str, tuple[Json, ...]] = {}
         self.listeners: list[Listener] = []
 
@@ -110,6 +112,7 @@ class McpSource:
         for left_out in set(tools.excluded) - set(self.tools.excluded):
             log.warning("%s: tool %s is left out: %s", self.key, left_out.name, left_out.reason)
         self.tools, self.context = tools, await list_context(session, deadline)
+        self.links.listed(tools.definitions)
 
     @property
     def watched(self) -> bool:
@@ -160,8 +163,7 @@ class McpSource:
     async def answer(self, job: Job) -> Result:
         call, tool = job.case.call, job.case.tool
         if tool.definition.method:
-            params = {**call.arguments, "_meta": call.meta}
-            return Result(await self.forward(tool.definition.method, params, call.conversation, job.deadline))
+            return Result(await self.read(call, tool.definition.method, job.deadline))
         route = self.tools.routes.get(tool.definition.name)
         if route is None:
             raise ToolNotFound(f"{self.title} no longer has the tool {tool.upstream}")
@@ -181,9 +183,24 @@ class McpSource:
             except (Throttled, Broken) as failure:
                 body = await self.again(ask, failure)
             shape = shape_of(body)
+            self.links.note(body)
             return Result(without_reserved(body, shape) if shape.meta else body, "mcp", shape.is_error)
         except FAILURES as error:
             raise call_error(error, self.title, ask.method) from None
+
+    async def read(self, call: Call, method: str, deadline: float) -> bytes:
+        """A resource or a prompt. What a result led to may exist only in the session that the result came from."""
+        plain, meta = split_params({**call.arguments, "_meta": call.meta})
+        ask = Ask(
+            method=method,
+            params=plain,
+            deadline=deadline,
+            caller=call.caller.name,
+            conversation=call.conversation,
+            meta=meta,
+            shared=plain.get("uri") not in self.links,
+        )
+        return await self.settled(ask)
 
     def attempt(self, ask: Ask) -> Awaitable[bytes]:
         """Send over the session at hand, where there is one and nothing limits how often it is used."""
@@ -213,6 +230,9 @@ class McpSource:
     def offers(self, kind: str) -> Sequence[Json]:
         return self.context.get(kind, ())
 
+    def leads_to(self, uri: str) -> bool:
+        return uri in self.links
+
     def capabilities(self) -> Mapping[str, Json]:
         main = self.connections.main
         return {} if main is None else main.welcome.capabilities
@@ -229,14 +249,17 @@ class McpSource:
         ask = Ask(
             method=method, params=plain, deadline=deadline, conversation=conversation, meta=meta, shared=True
         )
-        try:
-            body = await self.deliver(ask)
-            body = without_reserved(body, shape_of(body))
-        except FAILURES as error:
-            raise call_error(error, self.title, method) from None
+        body = await self.settled(ask)
         if method == "resources/subscribe":
             self.watcher.wish(str(plain.get("uri")), wanted=True)
         return body
+
+    async def settled(self, ask: Ask) -> bytes:
+        try:
+            body = await self.deliver(ask)
+            return without_reserved(body, shape_of(body))
+        except FAILURES as error:
+            raise call_error(error, self.title, ask.method) from None
 
     def settle_here(self, method: str, params: Mapping[str, Json]) -> bool:
         """Requests that the modern era has no more: they become settings of what is sent later."""

@@ -110,12 +110,15 @@ class Contexts:
         raise RpcError(INVALID_PARAMS, f"Unknown prompt: {str(name)[:120]}")
 
     def owner(self, caller: Caller, uri: Json) -> ContextSource | None:
-        """The source that lists this URI, else the first one with a template it fits."""
+        """The source that lists this URI, else the first one that led to it or has a template it fits."""
         if not isinstance(uri, str):
             return None
         sources = self.seen(caller)
         for source in sources:
             if any(entry.get("uri") == uri for entry in source.offers("resources")):
+                return source
+        for source in sources:
+            if source.leads_to(uri):
                 return source
         for source in sources:
             if any(uri == template or fits(template, uri) for template in templates(source)):
