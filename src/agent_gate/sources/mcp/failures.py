@@ -25,10 +25,11 @@ def call_error(error: Exception, title: str, method: str) -> GatewayError:
     if isinstance(error, Throttled):
         return RateLimited(f"{title} limits how often it is called; try again later", retry_after=error.after)
     if isinstance(error, Broken):
-        first = error.reason.partition("\n")[0]
         if error.sent:
-            return OutcomeUnknown(f"{title} was lost during {method}: {first}. Check whether it took effect")
-        return DependencyUnavailable(f"{title} is not available: {first}")
+            return OutcomeUnknown(
+                f"{title} was lost during {method}: {error.brief}. Check whether it took effect"
+            )
+        return DependencyUnavailable(f"{title} is not available: {error.brief}")
     return CallTimeout(f"{title} did not answer {method} in time; it was told to stop")
 
 

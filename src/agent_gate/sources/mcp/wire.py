@@ -66,6 +66,9 @@ class RpcError(Exception):
         self.data = data
 
 
+LAST_WORDS = "; its last words were:"
+
+
 class Broken(Exception):
     """The connection failed. `sent` says whether the request may have reached the server."""
 
@@ -73,6 +76,11 @@ class Broken(Exception):
         super().__init__(reason)
         self.reason = reason
         self.sent = sent
+
+    @property
+    def brief(self) -> str:
+        """The reason without what the server printed."""
+        return self.reason.partition("\n")[0].removesuffix(LAST_WORDS)
 
 
 class Refused(RpcError):
