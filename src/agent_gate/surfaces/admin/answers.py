@@ -7,26 +7,33 @@ when the question is answered, by whomever.
 import html
 import logging
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 
 from agent_gate.approval.channels.buttons import ANSWERS, LABELS, Buttons, Pressed, answer_of
+from agent_gate.approval.channels.webhook import clipped
 from agent_gate.approval.grants import describe
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.render import card, lines
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import State
 from agent_gate.core.ports import Clock
-from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized
+from agent_gate.errors import GatewayError, InvalidArgs, RateLimited, Unauthorized
 from agent_gate.net.http import Header, Request, Response, parse_query
 from agent_gate.observe.metrics import Metrics
 
 log = logging.getLogger("agent_gate.answers")
 PREFIX = "/answer/"
 STYLE = (
-    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui;max-width:44rem;margin:2rem auto;padding:0 1rem}"
-    "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8882;padding:1rem}label{display:block;margin:.5rem 0}"
-    "button{font:inherit;padding:.5rem 1rem;margin:.5rem .5rem 0 0}input{font:inherit;padding:.4rem;width:100%}"
+    ":root{color-scheme:light dark;--ground:#fbfaf7;--ink:#23211c;--soft:#6b675d;--line:#c9c4b6;--sunk:#f2f0ea;--you:#b4470f}"
+    "@media(prefers-color-scheme:dark){:root{--ground:#191814;--ink:#ece8dd;--soft:#a09a8b;--line:#4a463d;--sunk:#13120f;--you:#f0925a}}"
+    "body{font:16px/1.5 system-ui,sans-serif;background:var(--ground);color:var(--ink);max-width:44rem;margin:0 auto;padding:1rem}"
+    "h1{font-size:1.25rem;line-height:1.35;overflow-wrap:anywhere}.fault{color:var(--you);font-weight:600}"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--sunk);border:1px solid var(--line);border-radius:6px;padding:.75rem;font-size:.88rem;unicode-bidi:plaintext}"
+    "label{display:block;margin:.75rem 0;color:var(--soft)}"
+    "input,button{font:inherit;color:inherit;background:var(--ground);border:1px solid var(--line);border-radius:6px;box-sizing:border-box;width:100%;min-height:2.75rem;padding:.4rem .75rem}"
+    "button{margin-top:1rem;text-align:left;cursor:pointer}button[value=once]{background:var(--ink);color:var(--ground)}"
+    "p.says{margin:.25rem 0 0;color:var(--soft);overflow-wrap:anywhere}"
 )
 STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 HEADERS: tuple[Header, ...] = (
@@ -37,23 +44,37 @@ HEADERS: tuple[Header, ...] = (
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    # Not no-referrer: a browser then sends the form with `Origin: null`, which no listener answers.
+    (b"referrer-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
 NOT_VALID = "This link is not valid. Answer on the operator's page, or with `agent-gate approvals`"
 WHOLE = 1 << 20
+NO_DEFAULT = "<button disabled hidden></button>"
+"""Enter in a field presses a form's first button; this one takes it, so that typing a reason never says yes."""
 
 
 def page(status: int, title: str, body: str) -> Response:
     """A small page without scripts; `body` is HTML already."""
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
-    view = f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-    text = f"{head}{view}<h1>{html.escape(title)}</h1>{body}</html>"
+    view = f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style>'
+    text = f"{head}{view}<main><h1>{html.escape(title)}</h1>{body}</main></html>"
     return Response(status, text.encode("utf-8", "replace"), HEADERS, b"text/html; charset=utf-8")
 
 
 def said(error: GatewayError) -> Response:
     return page(error.status, "Nothing was changed", f"<p>{html.escape(error.message)}</p>")
+
+
+def offered(pressed: Pressed) -> tuple[str, ...]:
+    """What the link's page can answer; a no is always among it."""
+    if pressed.action not in ANSWERS:
+        return ("once", "hour", "always", "deny")
+    return (pressed.action,) if pressed.action == "deny" else (pressed.action, "deny")
+
+
+def meaning(approval: Approval, choice: str) -> str:
+    return "The call does not run." if choice == "deny" else describe(approval, ANSWERS[choice][1])
 
 
 class Answers:
@@ -80,11 +101,20 @@ class Answers:
             if approval is None:
                 raise InvalidArgs(NOT_VALID)
             if request.method == "POST":
-                return await self._confirmed(request, channel, pressed)
+                return await self._posted(request, approval, channel, pressed)
         except GatewayError as error:
             self._metrics.answers_refused.add("link", error.code.lower())
             return said(error)
         return self._shown(approval, channel, pressed)
+
+    async def _posted(self, request: Request, approval: Approval, channel: str, pressed: Pressed) -> Response:
+        """The end of the question; where the passphrase was wrong, the question once more with those words."""
+        form = parse_query(request.body.decode("ascii", "replace"))
+        try:
+            return await self._confirmed(form, channel, pressed)
+        except (Unauthorized, RateLimited) as error:
+            self._metrics.answers_refused.add("link", error.code.lower())
+            return self._shown(approval, channel, pressed, error, form.get("reason", ""))
 
     def _read(self, token: str) -> tuple[str, Pressed]:
         for channel in self._channels():
@@ -94,33 +124,43 @@ class Answers:
         log.warning("A link that this gateway did not make was followed")
         raise InvalidArgs(NOT_VALID)
 
-    def _shown(self, approval: Approval, channel: str, pressed: Pressed) -> Response:
+    def _shown(
+        self,
+        approval: Approval,
+        channel: str,
+        pressed: Pressed,
+        fault: GatewayError | None = None,
+        reason: str = "",
+    ) -> Response:
         shown = card(approval)
         text = "\n".join(lines(shown, self._clock.now(), WHOLE))
         body = f"<pre>{html.escape(text)}</pre>"
         if approval.state is not State.PENDING:
             return page(200, "This question is closed", body)
-        choices: list[str] = (
-            [pressed.action] if pressed.action in ANSWERS else ["once", "hour", "always", "deny"]
-        )
-        return page(200, shown.title()[:200], body + self._form(approval, choices, self._channels()[channel]))
+        if fault is not None:
+            body = f'<p class="fault" role="alert">Not answered yet. {html.escape(fault.message)}.</p>{body}'
+        form = self._form(approval, offered(pressed), self._channels()[channel], reason)
+        return page(fault.status if fault else 200, clipped(shown.title()), body + form)
 
-    def _form(self, approval: Approval, choices: list[str], person: str) -> str:
+    def _form(self, approval: Approval, choices: Sequence[str], person: str, reason: str) -> str:
         buttons = "".join(
-            f'<p><button name="choice" value="{choice}">{LABELS[choice]}</button>'
-            f"{html.escape(describe(approval, choice) if choice != 'deny' else 'The call does not run.')}</p>"  # type: ignore[arg-type]
+            f'<button name="choice" value="{choice}" aria-describedby="{choice}">{LABELS[choice]}</button>'
+            f'<p class="says" id="{choice}">{html.escape(meaning(approval, choice))}</p>'
             for choice in choices
         )
         asks = not self._check(person, None)
-        secret = '<label>Passphrase<input type="password" name="passphrase" required></label>' if asks else ""
-        reason = '<label>Reason (optional)<input name="reason" maxlength="500"></label>'
-        return f'<form method="post">{reason}{secret}{buttons}</form>'
+        secret = (
+            '<label>Passphrase<input type="password" name="passphrase" autocomplete="off" required></label>'
+            if asks
+            else ""
+        )
+        why = f'<label>Reason (optional)<input name="reason" maxlength="500" value="{html.escape(reason)}"></label>'
+        return f'<form method="post">{NO_DEFAULT}{why}{secret}{buttons}</form>'
 
-    async def _confirmed(self, request: Request, channel: str, pressed: Pressed) -> Response:
+    async def _confirmed(self, form: Mapping[str, str], channel: str, pressed: Pressed) -> Response:
         """The answer itself: the choice of the link, or one of those its page offered."""
-        form = parse_query(request.body.decode("ascii", "replace"))
         choice = form.get("choice", pressed.action)
-        if choice not in ANSWERS or (pressed.action != "choose" and choice != pressed.action):
+        if choice not in offered(pressed):
             raise InvalidArgs("This link cannot give that answer")
         person = self._channels()[channel]
         if not self._check(person, form.get("passphrase")):
