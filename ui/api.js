@@ -67,12 +67,24 @@ function parse(block) {
   return data ? [kind, JSON.parse(data)] : null;
 }
 
-async function read(reply, onEvent) {
+const SILENCE = 40_000; // milliseconds; the gateway says something every 15 seconds
+const LOOK = 5_000;
+
+// Ends a line that went dead without a word, as after a phone's sleep. The wall clock counts that sleep too.
+function watched() {
+  const line = new AbortController();
+  let last = Date.now();
+  const timer = setInterval(() => Date.now() - last > SILENCE && line.abort(), LOOK);
+  return { signal: line.signal, heard: () => (last = Date.now()), over: () => clearInterval(timer) };
+}
+
+async function read(reply, onEvent, heardIt) {
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    heardIt();
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) {
@@ -85,13 +97,16 @@ async function read(reply, onEvent) {
 // Events for as long as the page is open. `onOpen` runs after each connection, also after a restart of the gateway.
 export async function follow(path, { onEvent, onOpen, onLost }) {
   for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
+    const line = watched();
     try {
-      const reply = await send("GET", path);
+      const reply = await send("GET", path, line);
       wait = 250;
       await onOpen();
-      await read(reply, onEvent);
+      await read(reply, onEvent, line.heard);
     } catch (error) {
       if (error.status === 401) return;
+    } finally {
+      line.over();
     }
     onLost();
     await new Promise((done) => setTimeout(done, wait));

@@ -1,6 +1,7 @@
 // The frame around the pages: navigation, who is logged in, whether the line is up.
 import { get, logOut } from "./api.js";
 import { button, h, show } from "./dom.js";
+import { many } from "./format.js";
 import { inbox, listen, start } from "./inbox.js";
 import { help, keys } from "./keyboard.js";
 import { me } from "./me.js";
@@ -29,6 +30,7 @@ const main = document.getElementById("main");
 const nav = document.getElementById("nav");
 const top_ = document.getElementById("top");
 let leave = () => {};
+let waited = 0;
 
 function frame() {
   show(
@@ -45,6 +47,8 @@ function frame() {
   show(
     top_,
     h("a.name", { href: "#/now" }, "agent-gate"),
+    h("h1.unseen"),
+    h("span.news.unseen", { role: "status" }),
     h("span.line", { role: "status" }),
     h("span.who"),
     button("Keys", help, { kind: "quiet", key: "?" }),
@@ -52,12 +56,20 @@ function frame() {
   );
 }
 
+// Said to those who do not see the number change.
+function announce(number) {
+  if (number === waited) return;
+  const news = top_.querySelector(".news");
+  news.textContent = number > waited ? `${many(number, "question waits", "questions wait")} for an answer` : "";
+  waited = number;
+}
+
 function status() {
   const badge = nav.querySelector(".badge");
   const number = inbox.open.size;
   badge.hidden = number === 0;
   badge.textContent = number;
-  badge.setAttribute("aria-label", `${number} waiting`);
+  announce(number);
   document.title = `${number ? `(${number}) ` : ""}${PAGES[here()[0]][0]} · agent-gate`;
   const line = top_.querySelector(".line");
   line.textContent = inbox.online ? "" : "Reconnecting to the gateway…";
@@ -81,7 +93,11 @@ function open() {
   const [page, ...rest] = here();
   leave();
   keys({});
-  for (const link of nav.children) link.toggleAttribute("aria-current", link.dataset.page === page);
+  for (const link of nav.children) {
+    if (link.dataset.page === page) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  top_.querySelector("h1").textContent = PAGES[page][0];
   nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   main.className = `page ${page}`;
   main.replaceChildren();

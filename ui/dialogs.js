@@ -19,14 +19,18 @@ function ask(dialog, focus) {
   });
 }
 
+// A way out that needs no key: a phone has no Esc.
+const notNow = () => h("button", { value: "", formNoValidate: true }, "Not now");
+
 // The approver's passphrase where this gateway wants one; undefined where it does not.
 export async function passphrase() {
   if (!me.passphrase) return undefined;
   const input = h("input", { type: "password", autocomplete: "off", required: true });
   const label = h("label.block", h("span", "Your approver's passphrase"), input);
-  const form = h("form", { method: "dialog" }, label, h("div.buttons", h("button.strong", "Answer")));
-  await ask(h("dialog", form), input);
-  if (!input.value) throw new Error("Not answered: no passphrase was given");
+  const yes = h("button.strong", { value: "yes" }, "Answer");
+  const form = h("form", { method: "dialog" }, label, h("div.buttons", yes, notNow()));
+  const said = await ask(h("dialog", { "aria-label": "Passphrase" }, form), input);
+  if (said !== "yes" || !input.value) throw new Error("Not answered: no passphrase was given");
   return input.value;
 }
 
@@ -38,13 +42,14 @@ export async function confirmMany(title, ids) {
   const yes = h("button.strong", { value: "yes" }, title);
   const dialog = h(
     "dialog",
+    { "aria-label": title },
     h("h2", `${title}: ${many(ids.length, "question")}`),
     h(
       "ul",
       rows.map((item) => h("li", h("code", item.signature), ` (${item.agent})`)),
     ),
     ids.length > rows.length ? h("p", `and ${ids.length - rows.length} more`) : null,
-    h("form", { method: "dialog" }, h("div.buttons", yes, h("button", { value: "" }, "Not now"))),
+    h("form", { method: "dialog" }, h("div.buttons", yes, notNow())),
   );
   return (await ask(dialog, yes)) === "yes";
 }

@@ -72,7 +72,7 @@ export const at = (where) => (where ? [" at ", h("code", { title: where }, place
 
 export function say(text, { fault = false } = {}) {
   const toast = h(fault ? "p.toast.fault" : "p.toast", text);
-  document.getElementById("toasts").append(toast);
+  document.getElementById("toasts")?.append(toast); // gone once somebody is logged out
   setTimeout(() => toast.remove(), fault ? 9000 : 4000);
 }
 

@@ -12,6 +12,7 @@ const PAGES = {
   o: "connect",
   h: "health",
 };
+const OFF = "agent-gate-keys-off";
 let own = {};
 let waitingForPage = false;
 
@@ -19,7 +20,18 @@ export function keys(map) {
   own = map;
 }
 
+// Whoever reads what was chosen scrolls with the arrows; elsewhere they walk through the list.
+const reading = ({ target }) => target instanceof Element && target.closest(".over") !== null;
 const typing = (target) => target instanceof Element && target.matches("input:not([type=checkbox]), textarea, select, [contenteditable]");
+
+// Letters that act can be switched off: whoever speaks to the machine, or slips on the keyboard, must answer nothing.
+const lettersCount = () => localStorage.getItem(OFF) === null;
+const isLetter = ({ key }) => key.length === 1;
+
+function letters() {
+  const onchange = ({ target }) => (target.checked ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, "1"));
+  return h("label", h("input", { type: "checkbox", checked: lettersCount(), onchange }), " letters and signs act");
+}
 
 export function help() {
   const rows = [
@@ -32,14 +44,15 @@ export function help() {
   ];
   const dialog = h(
     "dialog",
+    { "aria-label": "Keys" },
     h("h2", "Keys"),
     h(
       "dl.keys",
       rows.map(([key, says]) => [h("dt", h("kbd", key)), h("dd", says)]),
     ),
+    h("form", { method: "dialog" }, h("div.buttons", h("button", "Close"), letters())),
   );
   dialog.addEventListener("close", () => dialog.remove());
-  dialog.addEventListener("click", () => dialog.close());
   document.body.append(dialog);
   dialog.showModal();
 }
@@ -50,6 +63,7 @@ function press(event) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
+  if (isLetter(event) ? !lettersCount() : reading(event)) return;
   if (waitingForPage) {
     waitingForPage = false;
     if (PAGES[event.key]) location.hash = `#/${PAGES[event.key]}`;

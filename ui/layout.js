@@ -3,20 +3,36 @@ import { get } from "./api.js";
 import { button, fault, h, show } from "./dom.js";
 
 export function panes(main, { bar, list, nothing, hint }) {
-  const detail = h("section.detail", { "aria-label": "Details", tabIndex: -1 }, h("p.hint", hint));
-  const back = button("Back to the list", () => main.removeAttribute("data-open"), { kind: "quiet back" });
-  show(main, h("section.side", bar, list, nothing), h("div.over", back, detail));
+  const detail = h("div.detail", h("p.hint", hint));
+  const side = h("section.side", bar, list, nothing);
+  const close = () => {
+    main.removeAttribute("data-open");
+    list.focus({ preventScroll: true });
+  };
+  const back = button("Back to the list", close, { kind: "quiet back" });
+  const over = h("div.over", { role: "region", "aria-label": "Details", tabIndex: -1 }, back, detail);
+  show(main, side, over);
   main.removeAttribute("data-open");
+  // What comes next is read from its beginning; where it covers the list, the keyboard goes along.
+  const turn = (byHand = true) => {
+    over.scrollTop = 0;
+    if (!byHand) return;
+    main.setAttribute("data-open", "");
+    if (getComputedStyle(side).display === "none") over.focus({ preventScroll: true });
+  };
   return {
     detail,
+    turn,
     open: (...children) => {
-      main.setAttribute("data-open", "");
+      turn();
       detail.inert = false;
       show(detail, ...children);
     },
     fill: (...children) => show(detail, ...children),
     clear: () => {
       detail.inert = false;
+      const { activeElement: held } = document;
+      if (main.hasAttribute("data-open") && (held === document.body || over.contains(held))) close();
       main.removeAttribute("data-open");
       show(detail, h("p.hint", hint));
     },

@@ -6,12 +6,13 @@ const CONTROLS = "a, button, input";
 const RELEASES = ["pointerup", "pointercancel", "contextmenu"]; // a menu takes the release for itself
 
 export class List {
-  constructor({ row, key, onSelect = () => {}, label, onEnd = () => {}, height = "--row" }) {
-    Object.assign(this, { row, key, onSelect, onEnd, height, items: [], selected: null, pressed: false });
+  // Rows that have controls of their own are `cells` of a grid; others are the options of a list.
+  constructor({ row, key, onSelect = () => {}, label, onEnd = () => {}, height = "--row", cells = false }) {
+    Object.assign(this, { row, key, onSelect, onEnd, height, cells, items: [], selected: null, pressed: false });
     this.over = new AbortController();
     this.ends = { signal: this.over.signal };
-    this.sheet = h("div.sheet");
-    this.node = h("div.list", { role: "listbox", tabIndex: 0, "aria-label": label }, this.sheet);
+    this.sheet = h("div.sheet", { role: cells ? "rowgroup" : "presentation" });
+    this.node = h("div.list", { role: cells ? "grid" : "listbox", tabIndex: 0, "aria-label": label }, this.sheet);
     this.drawn = new Map();
     this.node.addEventListener("scroll", () => this.later(), { passive: true });
     this.node.addEventListener("click", (event) => this.clicked(event));
@@ -97,18 +98,25 @@ export class List {
     node.classList.add("row");
     node.dataset.key = key;
     node.id = `row-${key}`;
-    node.setAttribute("role", "option");
-    node.setAttribute("aria-setsize", this.items.length);
-    node.setAttribute("aria-posinset", index + 1);
     node.setAttribute("aria-selected", key === this.selected);
+    if (this.cells) this.asRow(node, index);
+    else this.asOption(node, index);
     node.style.transform = `translateY(${index * this.tall}px)`;
     this.sheet.append(node);
     this.drawn.set(index, node);
   }
 
-  refresh() {
-    this.stale = true;
-    this.later();
+  asOption(node, index) {
+    node.setAttribute("role", "option");
+    node.setAttribute("aria-setsize", this.items.length);
+    node.setAttribute("aria-posinset", index + 1);
+  }
+
+  asRow(node, index) {
+    node.setAttribute("role", "row");
+    node.setAttribute("aria-rowindex", index + 1);
+    for (const cell of node.children) cell.setAttribute("role", "gridcell");
+    this.node.setAttribute("aria-rowcount", this.items.length);
   }
 
   select(key, byHand = false) {

@@ -19,6 +19,7 @@ export function makeRule(approval, passphrase) {
   const place = h("div", { "aria-live": "polite" });
   const dialog = h(
     "dialog",
+    { "aria-label": "Make a rule from this" },
     h("h2", "Make a rule from this"),
     h(
       "p.soft",
@@ -32,6 +33,8 @@ export function makeRule(approval, passphrase) {
     place,
   );
 
+  const leave = () => button("Not now", () => dialog.close());
+
   async function look(change = {}) {
     Object.assign(wanted, change);
     try {
@@ -43,11 +46,11 @@ export function makeRule(approval, passphrase) {
         h(
           "div.buttons",
           button("Write it", () => write(shown), { kind: "strong" }),
-          button("Not now", () => dialog.close()),
+          leave(),
         ),
       );
     } catch (error) {
-      show(place, h("p", error.message));
+      show(place, h("p", error.message), h("div.buttons", leave()));
     }
   }
 

@@ -110,7 +110,7 @@ class Agents {
   // What was asked for last is shown, and in any case a token, which nobody can ask for again.
   async open(name, token) {
     const mine = (this.round += 1);
-    this.main.setAttribute("data-open", "");
+    this.view.turn();
     try {
       const agent = await get(`/api/agents/${segment(name)}`);
       if (mine === this.round || token) this.drawOne(agent, token);
@@ -177,7 +177,7 @@ class Agents {
 
   async operators(made) {
     this.round += 1;
-    this.main.setAttribute("data-open", "");
+    this.view.turn();
     try {
       this.drawOperators(await get("/api/operators"), made);
     } catch (error) {

@@ -63,6 +63,7 @@ class Approvals {
       onSelect: (item, byHand) => this.open(item, byHand),
       onEnd: () => this.older(),
       label: "Approvals",
+      cells: true,
     });
     const bar = h("div.bar", this.tabs, this.search(), this.bulk);
     const hint = "Choose a question to see all of it.";
@@ -97,8 +98,11 @@ class Approvals {
     if (this.tab === "grants") return grantRow(item);
     const checked = this.picked.has(item.id);
     const onchange = () => this.toggle(item.id);
+    const label = `Choose ${item.signature}`;
     const pick =
-      this.tab === "inbox" ? h("input", { type: "checkbox", checked, "aria-label": "Choose", onchange }) : null;
+      this.tab === "inbox"
+        ? h("span.tick", h("input", { type: "checkbox", checked, "aria-label": label, onchange }))
+        : null;
     const pending = item.state === "pending";
     return h(
       pick ? "div.pick" : "div.two",
@@ -166,8 +170,8 @@ class Approvals {
   // What is on the screen is another question until this one is drawn: it cannot be answered meanwhile.
   async open(item, byHand) {
     if (this.tab === "grants") return this.openGrant(item);
+    this.view.turn(byHand);
     this.view.detail.inert = true;
-    if (byHand) this.main.setAttribute("data-open", "");
     try {
       const whole = await get(`/api/approvals/${segment(item.id)}`);
       if (this.list.selected !== null && this.list.selected !== item.id) return undefined;

@@ -182,7 +182,7 @@ class Calls {
   }
 
   async open(call) {
-    this.main.setAttribute("data-open", "");
+    this.view.turn();
     try {
       const story = await get(`/api/calls/${segment(call.call)}/timeline`);
       if (this.list.selected === null || this.list.selected === call.call) this.view.fill(told(story, this.url));

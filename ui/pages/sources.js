@@ -120,13 +120,13 @@ class Sources {
 
   openChanges() {
     this.list.select(null);
-    this.main.setAttribute("data-open", "");
+    this.view.turn();
     this.drawn = "";
     this.redraw();
   }
 
   open(source, byHand) {
-    if (byHand) this.main.setAttribute("data-open", "");
+    this.view.turn(byHand);
     this.drawn = "";
     this.tools = [];
     this.redraw();

@@ -170,7 +170,7 @@ class Tools {
 
   async open(tool) {
     const mine = (this.round += 1);
-    this.main.setAttribute("data-open", "");
+    this.view.turn();
     try {
       const [full, agents] = await Promise.all([get(`/api/tools/${segment(tool.name)}`), get("/api/agents")]);
       if (mine === this.round) this.view.fill(described(full, agents));

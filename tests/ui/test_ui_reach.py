@@ -1,0 +1,181 @@
+"""The page for those who do not see it, who have only keys or only fingers, and whose line or login went away."""
+
+import pytest
+from chromium import PHONE
+from playwright.sync_api import expect
+from ui_fixtures import Fixtures
+from ui_house import house
+
+ROW = ".approvals .row"
+READY = "[data-answer=once]:not([disabled])"
+
+
+@pytest.fixture(scope="module")
+def fixtures():
+    server = Fixtures().start()
+    server.state = "some"
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with house(tmp_path_factory.mktemp("house")) as home:
+        yield home
+
+
+@pytest.fixture
+def home(shared):
+    """The shared gateway with nothing waiting and nothing called."""
+    gateway, api = shared
+    for approval in gateway.admin.get("/api/approvals"):
+        gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
+    api.reset()
+    return gateway, api
+
+
+def opened(tab, gateway, name="approvals"):
+    page = tab.log_in(gateway.admin.request("POST", "/api/logins", {})["url"]).page
+    page.goto(f"{gateway.announced['admin']}/#/{name}")
+    return page
+
+
+def long_question(gateway, room):
+    gateway.call("light_set", {"room": room, "note": "\n".join("why" * 5 for _ in range(40))}, wait=0)
+
+
+def test_the_page_that_is_open_is_named(tab, fixtures):
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/tools")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Tools")
+    expect(page.locator("#nav [aria-current]")).to_have_attribute("aria-current", "page")
+    page.goto(f"{fixtures.url}/#/calls")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Calls")
+    expect(page.locator("#nav [aria-current]")).to_have_text("Calls")
+
+
+def test_a_question_that_comes_is_said_to_those_who_do_not_see_the_number(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway, "health")
+    gateway.call("light_set", {"room": "hall"}, wait=0)
+    news = page.locator("#top [role=status].news")
+    expect(news).to_have_text("1 question waits for an answer")
+    gateway.answer("deny")
+    expect(news).to_have_text("")
+
+
+def test_a_row_that_can_be_chosen_is_a_row_of_cells(tab, fixtures):
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/approvals")
+    grid = page.get_by_role("grid", name="Approvals")
+    expect(grid).to_have_attribute("aria-rowcount", "30")
+    chosen = grid.get_by_role("checkbox", name="Choose mail_send(to=3@example.org)")
+    chosen.check()
+    assert chosen.evaluate("node => node.parentElement.getAttribute('role')") == "gridcell"
+    assert page.locator("[role=option] input, [role=option] button").count() == 0
+
+
+def test_the_next_question_is_read_from_its_beginning(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    for room in ("first", "second"):
+        long_question(gateway, room)
+    page.click(f"{ROW} >> text=light_set(first)")
+    page.wait_for_selector(READY)
+    page.locator("text=Make a rule").scroll_into_view_if_needed()
+    assert page.evaluate("document.querySelector('.over').scrollTop") > 0
+    page.keyboard.press("j")
+    page.wait_for_selector("h2:has-text('Set the light in second?')")
+    page.wait_for_selector(READY)
+    assert page.evaluate("document.querySelector('.over').scrollTop") == 0
+
+
+def test_the_arrows_scroll_what_is_read_and_walk_through_the_list_elsewhere(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    for room in ("first", "second"):
+        long_question(gateway, room)
+    page.wait_for_selector(f"{ROW} >> text=light_set(second)")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector("h2:has-text('Set the light in first?')")
+    page.wait_for_selector(READY)
+    page.focus(".over")
+    scrolled = "window.scrolled = new Promise((done) => document.querySelector('.over').addEventListener('scroll', () => done(), { once: true }))"
+    page.evaluate(f"{scrolled}; undefined")
+    page.keyboard.press("ArrowDown")
+    page.evaluate("window.scrolled")
+    assert page.is_visible("h2:has-text('Set the light in first?')")
+    page.focus(".list")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector("h2:has-text('Set the light in second?')")
+
+
+def test_on_a_phone_the_keyboard_goes_to_the_question_and_back_to_the_list(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    page.set_viewport_size(PHONE)
+    for room in ("first", "second"):
+        gateway.call("light_set", {"room": room}, wait=0)
+    page.click(f"{ROW} >> text=light_set(first)")
+    expect(page.locator(".over")).to_be_focused()
+    page.click("button:has-text('Back to the list')")
+    expect(page.locator(".list")).to_be_focused()
+    page.click(f"{ROW} >> text=light_set(first)")
+    page.click("[data-answer=deny]:not([disabled])")
+    expect(page.locator(".list")).to_be_focused()
+    expect(page.locator(ROW)).to_have_count(1)
+
+
+def test_letters_that_answer_can_be_switched_off(tab, home):
+    gateway, api = home
+    page = opened(tab, gateway)
+    gateway.call("light_set", {"room": "hall"}, wait=0)
+    page.wait_for_selector(ROW)
+    page.click("#top button:has-text('Keys')")
+    page.get_by_label("letters and signs act").uncheck()
+    page.click("dialog button:has-text('Close')")
+    page.reload()
+    page.wait_for_selector(ROW)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector(READY)
+    for key in "adhwg?":
+        page.keyboard.press(key)
+    assert page.locator("dialog").count() == 0
+    assert len(gateway.admin.get("/api/approvals")) == 1
+    assert api.requests == []
+
+
+def test_a_passphrase_that_is_not_given_on_a_phone_leaves_the_question_open(tab, tmp_path):
+    with house(tmp_path, "approvers: {passphrase: open-sesame-all}") as (gateway, _api):
+        page = opened(tab, gateway)
+        page.set_viewport_size(PHONE)
+        gateway.call("light_set", {"room": "hall"}, wait=0)
+        page.click(f"{ROW} >> text=light_set(hall)")
+        page.click(READY)
+        page.click("dialog button:has-text('Not now')")
+        page.wait_for_selector("text=Not answered: no passphrase was given")
+        assert len(gateway.admin.get("/api/approvals")) == 1
+
+
+def test_an_answer_after_the_login_ended_counts_for_nothing_and_breaks_nothing(tab, home):
+    gateway, api = home
+    page = opened(tab, gateway)
+    gateway.call("light_set", {"room": "hall"}, wait=0)
+    page.click(f"{ROW} >> text=light_set(hall)")
+    page.wait_for_selector(READY)
+    page.context.clear_cookies()
+    page.click(READY)
+    page.wait_for_selector("text=You are logged out")
+    page.evaluate("new Promise(requestAnimationFrame)")  # what the page throws is heard before the test ends
+    assert len(gateway.admin.get("/api/approvals")) == 1
+    assert api.requests == []
+
+
+def test_a_line_that_fell_silent_is_opened_again(tab, fixtures):
+    page = tab.page
+    page.clock.install()
+    with page.expect_request("**/api/events?*"):
+        page.goto(f"{fixtures.url}/#/now")
+    page.wait_for_selector("#nav .badge:text-is('30')")
+    with page.expect_request("**/api/events?*"):
+        page.clock.run_for(60_000)
