@@ -9,7 +9,7 @@ from agent_gate.core.call import Result
 from agent_gate.core.ports import Clock, Job, Plan
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CallTimeout, DependencyUnavailable, Forbidden, GatewayError, OutcomeUnknown
-from agent_gate.sources.state import HEALTHY_AFTER, Circuit, SourceState, Status, delay
+from agent_gate.sources.state import HEALTHY_AFTER, Circuit, SourceState, Status, delay, sentence
 
 log = logging.getLogger("agent_gate.sources")
 IDLE_SECONDS = 600.0
@@ -209,7 +209,7 @@ class Keeper:
     def check(self) -> None:
         """Raise where a call cannot be sent now. A first connection under way is worth waiting for."""
         if self._status is not Status.READY and not self._worth_waiting():
-            why = f": {self._reason}" if self._reason else ""
+            why = f": {sentence(self._reason)}" if self._reason else ""
             after = max(1.0, (self._next_try or 0) - self._clock.now())
             raise DependencyUnavailable(
                 f"{self.key} is {self._status}{why}. Nothing was sent", retry_after=after

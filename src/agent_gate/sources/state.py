@@ -36,6 +36,11 @@ class SourceState:
     tools: int = 0
 
 
+def sentence(reason: str) -> str:
+    """What agents are told of a reason. What a program printed stands in the lines below, for the operator alone."""
+    return reason.partition("\n")[0]
+
+
 def delay(failures: int, rng: random.Random | None = None) -> float:
     """Exponential backoff with full jitter, from half a second to a minute."""
     ceiling = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(failures, 16))

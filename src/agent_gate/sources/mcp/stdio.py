@@ -9,7 +9,7 @@ from agent_gate.net.outbox import Outbox
 from agent_gate.sources.mcp.child import Child, Lines, start_child
 from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.mux import Mux
-from agent_gate.sources.mcp.wire import LAST_WORDS, MAX_MESSAGE, Broken
+from agent_gate.sources.mcp.wire import MAX_MESSAGE, Broken
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -81,7 +81,7 @@ class StdioLink(Mux):
 
     def fail(self, reason: str) -> None:
         words = self.child.tail.text() if self.child is not None else ""
-        super().fail(f"{reason}{LAST_WORDS}\n{words}" if words else reason)
+        super().fail(f"{reason}\nIts last words were:\n{words}" if words else reason)
 
     async def close(self) -> None:
         self.flush()

@@ -66,9 +66,6 @@ class RpcError(Exception):
         self.data = data
 
 
-LAST_WORDS = "; its last words were:"
-
-
 class Broken(Exception):
     """The connection failed. `sent` says whether the request may have reached the server."""
 
@@ -80,7 +77,7 @@ class Broken(Exception):
     @property
     def brief(self) -> str:
         """The reason without what the server printed."""
-        return self.reason.partition("\n")[0].removesuffix(LAST_WORDS)
+        return self.reason.partition("\n")[0]
 
 
 class Refused(RpcError):

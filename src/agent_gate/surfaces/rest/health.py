@@ -28,6 +28,7 @@ class SourceView(Protocol):
 
 
 def shown(state: SourceView) -> dict[str, Any]:
+    """A source as an agent may see it: of its reason the first line, since below it a program speaks."""
     out: dict[str, Any] = {
         "source": state.key,
         "namespace": state.namespace,
@@ -36,7 +37,7 @@ def shown(state: SourceView) -> dict[str, Any]:
         "tools": state.tools,
     }
     if state.reason:
-        out["reason"] = state.reason
+        out["reason"] = state.reason.partition("\n")[0]
     if state.next_try is not None:
         out["next_try"] = state.next_try
     return out
