@@ -112,9 +112,13 @@ class Inbox:
             raise InvalidArgs(f"There is {said} with the id {ident[:40]}. See `agent-gate approvals list`")
         return exact
 
-    async def history(self, limit: int = 100, before: float | None = None) -> list[Approval]:
+    async def history(
+        self, limit: int = 100, before: float | None = None, *, ended: bool = False
+    ) -> list[Approval]:
+        """Questions, newest first; with `ended` only those that no longer wait."""
+        only = " AND state <> 'pending'" if ended else ""
         rows = await self._store.read(
-            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE asked_at < ? ORDER BY asked_at DESC LIMIT ?",
+            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE asked_at < ?{only} ORDER BY asked_at DESC LIMIT ?",
             (before if before is not None else self._clock.now() + 1, limit),
         )
         return [approval_of(row) for row in rows]

@@ -105,14 +105,14 @@ class Asking:
         self._cases: dict[str, Case] = {}
         self._held_up = False
 
-    async def ask(self, case: Case) -> Approval:
+    async def ask(self, case: Case, received: float) -> Approval:
         """Make the question durable and show it; the same question open already is that question."""
         open_already = self._inbox.same(case.call.caller.name, case.tool.id, case.arguments_hash)
         if open_already is not None:
             return open_already
         self._inbox.check_room(case.call.caller.name, case.call.caller.max_pending)
         approval = self._approval(case)
-        also = [entries.pending(case, approval)]
+        also = [entries.pending(case, approval, received)]
         if case.call.idempotency_key:
             also.append(remember_key(case, approval.asked_at))
         failpoint.reach("before_pending_commit")

@@ -97,7 +97,7 @@ class Calls:
                 if call.idempotency_key is not None and (first := await self._first(case, wait)) is not None:
                     return first
                 return await self._performed(case, received, asked=False)
-            approval = await self.asking.ask(case)
+            approval = await self.asking.ask(case, received)
         except GatewayError as error:
             return self._refusals.refuse(draft, error)
         except Conflict:

@@ -34,6 +34,7 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     grant: str | None = None
     idempotency_key: str | None = None
     reason: str
+    received: float = 0.0
     rule: str
     session: str | None = None
     signature: str
@@ -82,8 +83,10 @@ def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
     )
 
 
-def pending(case: Case, approval: Approval) -> Statement:
+def pending(case: Case, approval: Approval, received: float) -> Statement:
+    """The question, and when its call came in: whoever performs it later knows only when it was asked."""
     body = decided(case, approval.id, approval.expires_at)
+    body.received = received
     return row(case.call.id, State.PENDING, approval.asked_at, case.call.caller.name, case.tool.id, body)
 
 

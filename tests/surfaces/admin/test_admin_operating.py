@@ -64,6 +64,16 @@ def test_the_history_has_answered_questions_only(gateway, person):
     assert "history" in json.dumps(person.get("/api/approvals?state=all&brief=1"))
 
 
+def test_open_questions_do_not_stand_in_the_way_of_older_answers(gateway, person):
+    gateway.call("light_set", {"room": "before"}, wait=0)
+    [asked] = [row for row in person.get("/api/approvals?brief=1") if row["signature"] == "light_set(before)"]
+    person.post(f"/api/approvals/{asked['id']}", {"verdict": "deny"})
+    for room in ("later", "latest"):
+        gateway.call("light_set", {"room": room}, wait=0)
+    [newest] = person.get("/api/approvals?state=answered&brief=1&limit=1")
+    assert newest["id"] == asked["id"]
+
+
 def test_an_agent_made_here_may_call_at_once_and_is_refused_once_revoked(gateway, person):
     made = person.post("/api/agents", {"name": "kitchen-pi", "namespaces": ["house"], "calls_per_minute": 0})
     assert gateway.call("light_get", {"room": "hall"}, token=made["token"]).status == 200
@@ -195,7 +205,7 @@ def test_the_record_is_folded_to_one_line_per_call_with_where_its_time_went(gate
     gateway.call("light_set", {"room": "slow"}, wait=0)
     [approval] = person.get("/api/approvals")
     pending = person.get(f"/api/calls/{approval['call']}/timeline")
-    assert pending["spans"][-1]["name"] == "waits for a person"
+    assert [span["name"] for span in pending["spans"]] == ["resolve, validate, decide", "waits for a person"]
     person.post(f"/api/approvals/{approval['id']}", {"verdict": "approve", "lifetime": "hour"})
     gateway.request("GET", f"/api/calls/{approval['call']}?wait=10")
     [call] = person.get("/api/calls?by=call&text=slow")["calls"]
@@ -203,12 +213,14 @@ def test_the_record_is_folded_to_one_line_per_call_with_where_its_time_went(gate
     story = person.get(f"/api/calls/{approval['call']}/timeline")
     names = [span["name"] for span in story["spans"]]
     assert names == [
+        "resolve, validate, decide",
         "waited for a person",
         "waited for the source",
         "upstream",
         "shaped, settled",
     ]
     assert all(span["end"] >= span["start"] for span in story["spans"])
+    assert story["seconds"] == pytest.approx(story["spans"][-1]["end"] - story["spans"][0]["start"])
     assert story["answer"]["by"] == "operator"
     assert (story["answer"]["state"], story["answer"]["lifetime"]) == ("approved", "hour")
     assert [row["state"] for row in story["rows"]] == ["pending", "approved", "dispatching", "completed"]

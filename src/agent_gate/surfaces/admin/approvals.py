@@ -68,8 +68,7 @@ class Approvals:
 
     async def _past(self, ask: Ask, state: str) -> list[Approval]:
         limit, before = int(ask.number("limit", 100, 1000)), ask.number("before", 0, 1e12) or None
-        found = await self._inbox.history(limit, before)
-        return [a for a in found if state == "all" or a.state.final or a.state == "approved"]
+        return await self._inbox.history(limit, before, ended=state == "answered")
 
     async def _one(self, ask: Ask) -> Reply:
         approval = await self._inbox.find(ask.values["id"])

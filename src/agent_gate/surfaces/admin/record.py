@@ -37,7 +37,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One call in a line: what was asked, by whom, how it ended, how long it took."""
     first, last = rows[0], rows[-1]
     body, end = first["body"], last["body"]
-    began = end.get("marks", {}).get("received", first["at"])
+    began = body.get("received") or end.get("marks", {}).get("received", first["at"])
     return {
         "call": first["call"],
         "at": first["at"],
@@ -71,7 +71,8 @@ def spans(rows: Sequence[dict[str, Any]], now: float) -> list[dict[str, Any]]:
     at = {row["state"]: row["at"] for row in rows}
     marks = rows[-1]["body"].get("marks", {})
     out: list[dict[str, Any]] = []
-    here = marks.get("received", rows[0]["at"])
+    came = rows[0]["body"].get("received")
+    here = came or marks.get("received", rows[0]["at"])
 
     def until(name: str, end: float | None) -> None:
         nonlocal here
@@ -80,10 +81,10 @@ def spans(rows: Sequence[dict[str, Any]], now: float) -> list[dict[str, Any]]:
             here = max(here, end)
 
     answered = next((at[s] for s in ANSWERED if s in at), None)
-    if (
-        "received" in marks and "pending" not in at
-    ):  # of a question and a refusal nobody noted when it came in
+    if "pending" not in at and "received" in marks:  # of a refusal nobody noted when it came in
         until("resolve, validate, decide", marks.get("dispatched", at.get("dispatching")))
+    elif came:
+        until("resolve, validate, decide", at["pending"])
     if rows[-1]["state"] == "pending":
         until("waits for a person", now)
     until("waited for a person", answered)
