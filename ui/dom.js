@@ -3,8 +3,13 @@ import { place } from "./format.js";
 
 const HIDDEN =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{1d173}-\u{1d17a}]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff]/gu;
+const LOOK_ALIKE =
+  /[\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04af\u04bb\u04cf\u0501\u051b\u051d\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u04ae\u04c0\u051a\u051c\u03bd\u03bf\u03f2\u03f3\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u0570\u0578\u057d\u0581\u0585\u0251\u0261\u2160-\u217f\uff21-\uff3a\uff41-\uff5a\u{1d400}-\u{1d6a5}]/gu;
+const WORD = /[\p{L}\p{N}]+(?:[.@_-]+[\p{L}\p{N}]+)*/gu;
 const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]$/u;
 const JOINS = new Set(["\ufe0f", "\u200d"]);
+const UNSEEN = "a character that would not be visible";
+const ALIKE = "a letter of another alphabet that looks like one of this word";
 const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0" };
 
 function escaped(character) {
@@ -15,17 +20,32 @@ function escaped(character) {
     : `\\u${code.toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-// `text` as nodes: control, bidirectional and invisible characters appear as marked escapes.
+// Letters of other alphabets in words that could be taken for ASCII; a single honest letter gives a word away.
+function disguised(text) {
+  if (!/[^\0-\x7f]/.test(text)) return [];
+  const passes = ([word]) => /[A-Za-z]/.test(word) && !/[^\0-\x7f]/u.test(word.replace(LOOK_ALIKE, ""));
+  const inside = (word) => [...word[0].matchAll(LOOK_ALIKE)].map((at) => [word.index + at.index, at[0], ALIKE]);
+  return [...text.matchAll(WORD)].filter(passes).flatMap(inside);
+}
+
+function hidden(text, lines) {
+  const meant = (character, index) =>
+    (lines && (character === "\n" || character === "\t")) ||
+    (JOINS.has(character) && PICTURE.test(text.slice(0, index)));
+  const found = [...text.matchAll(HIDDEN)].filter((at) => !meant(at[0], at.index));
+  return found.map((at) => [at.index, at[0], UNSEEN]);
+}
+
+// `text` as nodes: what could deceive appears as marked escapes.
 export function visible(text, { lines = false } = {}) {
   const out = [];
   let from = 0;
-  for (const { 0: character, index } of text.matchAll(HIDDEN)) {
-    if (lines && (character === "\n" || character === "\t")) continue;
-    if (JOINS.has(character) && PICTURE.test(text.slice(0, index))) continue;
+  const marks = [...hidden(text, lines), ...disguised(text)].sort(([one], [other]) => one - other);
+  for (const [index, character, title] of marks) {
     if (index > from) out.push(text.slice(from, index));
     const mark = document.createElement("span");
     mark.className = "escape";
-    mark.title = "a character that would not be visible";
+    mark.title = title;
     mark.textContent = escaped(character);
     out.push(mark);
     from = index + character.length;

@@ -64,6 +64,19 @@ def shows_everything(text):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("anna@p\u0430ypal.com", "anna@p\\u0430ypal.com"),
+        ("\u0440\u0430\u0443\u0440\u0430l-login.com", "\\u0440\\u0430\\u0443\\u0440\\u0430l-login.com"),
+        ("IT-\u043e\u0442\u0434\u0435\u043b", "IT-\u043e\u0442\u0434\u0435\u043b"),
+        ("\u0441\u043e\u0441 caf\u00e9 \u03b1-helix", "\u0441\u043e\u0441 caf\u00e9 \u03b1-helix"),
+    ],
+)
+def test_a_letter_that_passes_for_another_is_written_out(text, shown):
+    assert visible(text) == shown
+
+
 @given(HOSTILE)
 def test_nothing_invisible_is_left_in_text(text):
     assert shows_everything(visible(text))

@@ -58,6 +58,44 @@ def test_hostile_arguments_are_shown_as_what_they_are(tab, home):
     assert page.locator(".detail img, .detail script").count() == 0
 
 
+DISGUISED = {
+    "anna@p\u0430ypal.com": "anna@p\\u0430ypal.com",
+    "\u0440\u0430\u0443\u0440\u0430l.com": "\\u0440\\u0430\\u0443\\u0440\\u0430l.com",
+    "r\U0001d696 -rf": "r\\u{1D696} -rf",
+}
+HONEST = "\u041c\u043e\u0441\u043a\u0432\u0430 IT-\u043e\u0442\u0434\u0435\u043b \u03b1-helix \u0394t caf\u00e9 \u6771\u4eacABC \u0441\u043e\u0441\u043d\u0430"
+
+
+def test_a_letter_in_the_shape_of_another_is_written_out(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    gateway.call("light_set", {"room": "hall", "note": " ".join([*DISGUISED, HONEST])}, wait=0)
+    page.click(f"{ROW} >> text=light_set(hall)")
+    page.wait_for_selector("[data-answer=once]:not([disabled])")
+    text = page.inner_text(".detail")
+    assert all(shown in text for shown in DISGUISED.values())
+    assert HONEST in text
+
+
+def test_a_text_that_could_be_read_as_something_else_is_in_quotes(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    arguments = {
+        "room": "hall",
+        "note": "",
+        "level": "5",
+        "count": 5,
+        "on": "true",
+        "pad": " x",
+        "why": "say",
+    }
+    gateway.call("light_set", arguments, wait=0)
+    page.click(f"{ROW} >> text=light_set(hall)")
+    page.wait_for_selector("[data-answer=once]:not([disabled])")
+    shown = page.locator(".argument .value").all_inner_texts()
+    assert shown == ["hall", '""', '"5"', "5", '"true"', '" x"', "say"]
+
+
 @pytest.mark.parametrize("width", [320, 1600])
 def test_long_words_are_broken_rather_than_cut_off(tab, home, width):
     word = "Donaudampfschifffahrtsgesellschaft" * 12

@@ -9,6 +9,7 @@ from chromium import DESKTOP, PHONE
 from playwright.sync_api import expect
 from ui_fixtures import MANY, Fixtures, approval, call, change, source
 
+from agent_gate.approval.render import INVISIBLE, visible
 from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.commands import request
 
@@ -362,6 +363,20 @@ def test_a_changed_definition_is_found_on_a_phone(tab, fixtures):
     page.goto(f"{fixtures.url}/#/sources")
     page.click("button:has-text('2 changed definitions')")
     page.locator(".card:has-text('read_2')").get_by_role("button", name="Accept").click()
+
+
+def test_the_page_and_the_messages_write_out_the_same_letters(tab, fixtures):
+    tab.page.goto(f"{fixtures.url}/#/now")
+    ranges = (range(0xA0, 0x3000), range(0xA000, 0xD800), range(0xF900, 0x10000), range(0x1D400, 0x1D800))
+    letters = [f"a{chr(code)}" for codes in ranges for code in codes]
+    on_the_page = tab.page.evaluate(
+        "(words) => import('/dom.js').then(({ visible }) => words.filter((word) => visible(word).length > 1))",
+        letters,
+    )
+    unseen = [word for word in letters if not word.isprintable() or INVISIBLE.search(word)]
+    in_messages = [word for word in letters if visible(word) != word]
+    assert set(on_the_page) - set(unseen) == set(in_messages) - set(unseen)
+    assert len(in_messages) > len(unseen)
 
 
 HOSTILE_CALLS = {

@@ -19,6 +19,27 @@ FOLD = 400
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+LOOK_ALIKES = (
+    frozenset(
+        "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04af\u04bb\u04cf\u0501\u051b\u051d"  # Cyrillic
+        "\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u04ae\u04c0\u051a\u051c"
+        "\u03bd\u03bf\u03f2\u03f3\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"  # Greek
+        "\u0570\u0578\u057d\u0581\u0585\u0251\u0261"  # Armenian, phonetic
+    )
+    | frozenset(
+        map(
+            chr,
+            (
+                *range(0x2160, 0x2180),
+                *range(0xFF21, 0xFF3B),
+                *range(0xFF41, 0xFF5B),
+                *range(0x1D400, 0x1D6A6),
+            ),
+        )
+    )
+)
+"""Letters that pass for those of ASCII; `ui/dom.js` has the same."""
+WORD = re.compile(r"[^\W_]+(?:[.@_-]+[^\W_]+)*")
 PLAIN_NAME = re.compile(r"[\w.$@:/-]+")
 STATES = {
     "approved": "Approved",
@@ -34,10 +55,22 @@ def escaped(character: str) -> str:
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
+def passes(word: str) -> bool:
+    """Whether a word that is not ASCII could be taken for one that is; a single honest letter gives it away."""
+    foreign = {c for c in word if not c.isascii()}
+    return bool(foreign) and foreign <= LOOK_ALIKES and re.search("[A-Za-z]", word) is not None
+
+
+def undisguised(found: re.Match[str]) -> str:
+    word = found[0]
+    return "".join(c if c.isascii() else escaped(c) for c in word) if passes(word) else word
+
+
 def visible(text: str) -> str:
-    """Control, bidirectional and other characters without a shape of their own as escapes."""
+    """What could deceive as escapes: characters without a shape of their own, and letters in another's shape."""
     if text.isascii() and text.isprintable():
         return text
+    text = WORD.sub(undisguised, text)
     return "".join(c if c.isprintable() and not INVISIBLE.match(c) else escaped(c) for c in text)
 
 

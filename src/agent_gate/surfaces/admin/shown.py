@@ -1,5 +1,7 @@
 """Approvals, grants, rules and tools as the operator sees them: complete, masked, nothing hidden."""
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from hashlib import sha256
@@ -15,6 +17,8 @@ from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Json, Tool
 from agent_gate.observe.redact import mask_arguments
 
+SHORT = 200
+MISREAD = re.compile(r"|\s.*|.*\s|\".*\"|true|false|null|[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 LIFETIMES = ("once", "session", "hour", "always")
 
 
@@ -62,6 +66,13 @@ def as_text(value: Json) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
+def spelled(value: Json) -> str:
+    """The same, in quotes where a short text could be read as nothing, as a number, or without its blanks."""
+    if isinstance(value, str) and len(value) <= SHORT and MISREAD.fullmatch(value):
+        return json.dumps(value, ensure_ascii=False)
+    return as_text(value)
+
+
 def details(a: Approval, tool: Tool | None) -> list[dict[str, Any]]:
     """Every argument by itself: its text, size and digest, and whether the signature shows it."""
     return list(_details(a, tool))
@@ -78,7 +89,7 @@ def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
         secret = name in a.secret
         yield {
             "name": name,
-            "text": as_text(masked[name]),
+            "text": spelled(masked[name]),
             "length": len(text),
             "sha256": None if secret else sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
             "secret": secret,
