@@ -25,6 +25,7 @@ from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape, trace
 from agent_gate.calls.perform import Stage as PerformStage
 from agent_gate.calls.recovery import recover
 from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.restored import end_what_was_under_way, is_older
 from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.configuration import Configuration
@@ -50,7 +51,7 @@ from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.credentials import credentials
-from agent_gate.surfaces.admin.keys import Keys
+from agent_gate.surfaces.admin.keys import END_SESSIONS, Keys
 from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.passphrase import Passphrases
 from agent_gate.surfaces.admin.people import OPERATOR, People
@@ -145,9 +146,17 @@ class Gateway:
         await self.pins.load()
         self.inbox = Inbox(self.store, self.clock)
         self.grants = Grants(self.store, self.clock, self.people.answers)
+        await self._see_to_a_copy()
         await self.grants.load()
         self.keys = Keys(self.store, self.clock)
         await self.keys.load()
+
+    async def _see_to_a_copy(self) -> None:
+        """Where the store was restored from an older copy, nothing in it counts that was taken back since."""
+        noted = self.heads.known.get(self.store.chain)
+        if await is_older(self.store, noted):
+            also = [self.grants.ending_all(), END_SESSIONS]
+            await end_what_was_under_way(self.store, self.inbox, self.clock, noted, also)
 
     def _make_calls(self) -> Calls:
         """The two lists every call passes, joined by the record."""

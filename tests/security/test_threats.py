@@ -19,6 +19,7 @@ SOURCE = "tests/sources/mcp/test_mcp_"
 APPROVAL = "tests/approval/test_"
 STORE = "tests/store/test_sqlite_faults.py::"
 POSTGRES = "tests/store/test_postgres_faults.py::"
+RESTORED = "tests/app/test_restored.py::"
 LIFE = "tests/app/test_lifecycle.py::"
 ADMIN = "tests/surfaces/admin/test_admin_"
 CONFIG = "tests/config/test_config_"
@@ -409,6 +410,16 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             APPROVAL + "telegram.py::test_a_limit_is_waited_out",
             APPROVAL + "telegram.py::test_an_update_given_twice_counts_once",
             APPROVAL + "telegram.py::test_a_question_whose_reply_was_lost_is_asked_twice_and_answered_once",
+        ),
+    ),
+    "R23": (
+        "What a restored copy holds approved or open does not run again, and no answer that was taken back counts.",
+        (
+            RESTORED + "test_a_call_that_was_approved_in_the_copy_and_ran_since_does_not_run_again",
+            RESTORED
+            + "test_a_question_that_was_open_in_the_copy_is_withdrawn_because_it_may_have_been_answered",
+            RESTORED + "test_a_grant_of_the_copy_does_not_count_because_it_may_have_been_revoked",
+            RESTORED + "test_an_older_database_beside_the_note_of_its_end_is_known_without_a_mark",
         ),
     ),
     "R24": (

@@ -132,6 +132,11 @@ class Grants:
             (self._clock.now(), caller),
         )
 
+    def ending_all(self) -> Statement:
+        """Takes back every grant there is; to be written before they are loaded."""
+        sql = "UPDATE grants SET revoked_at = ? WHERE revoked_at IS NULL"
+        return Statement(sql, (self._clock.now(),))
+
     def forget(self, caller: str) -> None:
         """Let no grant of a caller count from now on; that is durable already."""
         self._live = {key: held for key, held in self._live.items() if key[0] != caller}

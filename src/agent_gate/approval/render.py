@@ -45,7 +45,7 @@ STATES = {
     "approved": "Approved",
     "denied": "Denied",
     "expired": "Expired: nobody answered in time",
-    "withdrawn": "Withdrawn by the agent",
+    "withdrawn": "Withdrawn",
 }
 SPANS = {"once": "once", "session": "for this session", "hour": "for one hour", "always": "always for this"}
 
@@ -154,6 +154,8 @@ class Card:
         if self.state in ("approved", "denied"):
             covered = f" {SPANS.get(self.lifetime, self.lifetime)}" if self.state == "approved" else ""
             said += f"{covered} by {self.answered_by} on {self.answered_on}"
+        elif self.state == "withdrawn" and self.answered_by == self.agent:
+            said += " by the agent"
         at = f" at {clock(self.answered_at)}" if self.answered_at is not None else ""
         return f"{said}{at}" + (f": {self.answer_reason}" if self.answer_reason else "")
 

@@ -17,7 +17,7 @@ from agent_gate.core.call import Call, Caller, Outcome, State
 from agent_gate.core.ports import Clock
 from agent_gate.errors import ApprovalTimeout, OutcomeUnknown
 from agent_gate.results.kept import keep
-from agent_gate.store.statement import Store
+from agent_gate.store.statement import Statement, Store
 
 log = logging.getLogger("agent_gate.recovery")
 LOST = OutcomeUnknown(f"The gateway stopped while this call ran. {MAY_HAVE_RUN}")
@@ -44,15 +44,15 @@ async def recover(calls: Calls, store: Store, inbox: Inbox, clock: Clock) -> dic
                 calls.approved(approval)
                 counts["approved"] += 1
         elif last is State.DISPATCHING:
-            lose(store, story, clock.now())
+            store.post(*lose(story, LOST, clock.now()))
             counts["unknown"] += 1
     if any(counts.values()):
         log.info("Took up where the last run ended", extra=counts)
     return counts
 
 
-def lose(store: Store, story: list[Row], now: float) -> None:
-    """Write down that nobody knows what became of this call, and keep that for its caller."""
+def lose(story: list[Row], error: OutcomeUnknown, now: float) -> tuple[Statement, Statement]:
+    """Writes down that nobody knows what became of this call, and keeps that for its caller."""
     first: dict[str, Any] = story[0].decoded()["body"]
     row = story[-1]
     call = Call(
@@ -63,7 +63,7 @@ def lose(store: Store, story: list[Row], now: float) -> None:
         session=first.get("session"),
         client_id=first.get("client_id"),
     )
-    outcome = Outcome(call_id=row.call, state=State.UNKNOWN, error=LOST)
+    outcome = Outcome(call_id=row.call, state=State.UNKNOWN, error=error)
     arguments = entries.text(first.get("arguments", {}))
     kept = keep(call, first.get("wire", row.tool), first.get("signature", ""), arguments, outcome, now)
-    store.post(entries.lost(row.call, row.caller, row.tool, now, LOST), kept)
+    return entries.lost(row.call, row.caller, row.tool, now, error), kept

@@ -14,6 +14,7 @@ from agent_gate.config.block import read_block
 from agent_gate.config.options import STORE
 from agent_gate.config.settings import StorageSettings
 from agent_gate.errors import ConfigError
+from agent_gate.store.copied import MARK
 
 KEPT = (*SECRETS, "tls/gateway.crt")
 
@@ -29,13 +30,15 @@ def store_of(config: Path, data: Path | None) -> Path:
 
 
 def copy_store(store: Path, copy: Path) -> int:
-    """Everything that was committed when it began; the number of rows on record."""
+    """Everything that was committed when it began, marked as a copy; the number of rows on record."""
     try:
         with (
             closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True)) as old,
             closing(sqlite3.connect(copy)) as new,
         ):
             old.backup(new)
+            new.execute(MARK)
+            new.commit()
             (rows,) = new.execute("SELECT count(*) FROM record").fetchone()
             return int(rows)
     except sqlite3.Error as error:

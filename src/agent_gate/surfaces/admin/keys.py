@@ -22,6 +22,7 @@ INSERT = (
     "ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, created_at = excluded.created_at, revoked_at = NULL, "
     "body = excluded.body WHERE tokens.revoked_at IS NOT NULL"
 )
+END_SESSIONS = Statement("DELETE FROM tokens WHERE name LIKE 'session:%'")
 REVOKE = "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL"
 
 
