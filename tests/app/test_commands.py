@@ -2,7 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
+import threading
+from contextlib import contextmanager
 
 import pytest
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
@@ -325,6 +328,43 @@ def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
     assert "guest" in agent_gate(gateway, "agents")
     agent_gate(gateway, "agents", "revoke", "guest")
     assert gateway.call("read", token=token).status == 401
+
+
+@contextmanager
+def standin_gateway(folder, *answers):
+    """An admin socket that sends the next answer when it is told that the last one was seen; it waits five seconds."""
+    seen, waited = threading.Event(), []
+
+    def serve():
+        connection, _ = server.accept()
+        connection.recv(65_536)
+        for answer in answers:
+            connection.sendall(answer)
+            waited.append(seen.wait(5))
+            seen.clear()
+        connection.close()
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder / "admin.sock"))
+        server.listen()
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield seen, waited
+        thread.join()
+
+
+def test_an_export_is_printed_as_it_comes_and_says_when_it_was_cut_off(tmp_path):
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
+    command = [COMMAND, "audit", "export", "--admin-socket", str(tmp_path / "admin.sock")]
+    with standin_gateway(tmp_path, head + b"6\r\nfirst\n\r\n", b"5\r\nlast") as (seen, waited):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "first\n"
+        seen.set()
+        assert eventually(lambda: waited) == [True]
+        seen.set()
+        _, said = process.communicate(timeout=30)
+    assert "stopped answering" in said
+    assert process.returncode == 3
 
 
 def test_a_gateway_keeps_its_data_and_page_where_the_command_line_says(tmp_path):

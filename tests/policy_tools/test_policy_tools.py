@@ -1,18 +1,27 @@
 """Simulate, suggest and make-a-rule, through the command line and a running gateway's record."""
 
+import asyncio
 import json
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
+from tests.rows import opened, step
 from tests.tools import arg, catalog, yaml_tool
 
+from agent_gate.config.configuration import Configuration
+from agent_gate.config.options import Options
 from agent_gate.core.approval import Approval
-from agent_gate.core.call import Caller, Decision
+from agent_gate.core.call import Caller, Decision, State
+from agent_gate.core.ports import SystemClock
 from agent_gate.core.rule import Rule
 from agent_gate.errors import InvalidArgs
 from agent_gate.policy import Policy
 from agent_gate.policy.simulate import recorded, simulate
 from agent_gate.policy.suggest import literal, past_questions, rule_from, suggest
+from agent_gate.store import StoreSettings
+from agent_gate.surfaces.admin.policy_tools import PolicyTools
 
 CATALOG = catalog(
     yaml_tool(
@@ -55,7 +64,32 @@ def test_simulating_the_rules_in_force_differs_in_nothing_even_where_a_grant_ans
     assert gate.call("light", {"name": "hall", "state": "on"}, wait=5).status == 200
     done = cli("simulate", "permissions.yaml", "--json")
     assert done.returncode == 0, done.stdout
-    assert json.loads(done.stdout) == {"tried": 2, "same": 2, "differences": []}
+    assert json.loads(done.stdout) == {"tried": 2, "same": 2, "differences": [], "more": False}
+
+
+def test_simulating_leaves_the_event_loop_to_the_others(tmp_path):
+    turned = threading.Event()
+
+    def find(_tool_id):
+        assert turned.wait(5), "the loop stood still"
+
+    async def story():
+        async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
+            await store.write(step("call", State.DISPATCHING, decision="ask", signature="light(hall)"))
+            admin = SimpleNamespace(
+                store=store,
+                clock=SystemClock(),
+                shelf=SimpleNamespace(catalog=SimpleNamespace(find=find)),
+                configuration=Configuration(Options()),
+            )
+            ask = SimpleNamespace(body=lambda: {"text": "rules: []", "since": 0})
+            reply = asyncio.create_task(PolicyTools(admin)._simulate(ask))
+            while not reply.done():
+                await asyncio.sleep(0.01)
+                turned.set()
+            return json.loads((await reply).body)
+
+    assert asyncio.run(story())["tried"] == 1
 
 
 def test_rules_are_tried_with_the_variables_that_the_gateway_has(gate, cli):

@@ -111,7 +111,8 @@ function simulated(report) {
   const { differences } = report;
   const rest = differences.length ? `${many(report.same, "is", "are")} decided as before.` : "all decided as before.";
   const table = differences.length ? h("table", h("tbody", differences.slice(0, MOST).map(different))) : null;
-  return [h("p", `${many(report.tried, "call")} tried, ${rest}`), table];
+  const newest = report.more ? " Only the newest were tried; the record has more." : "";
+  return [h("p", `${many(report.tried, "call")} tried, ${rest}${newest}`), table];
 }
 
 // Other rules against what was recorded: which calls would have met another decision.

@@ -19,6 +19,8 @@ from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
 
 DEFAULT_SOCKET = Path("data/admin.sock")
+PATIENCE = 60.0
+PORTION = 1 << 16
 SOCKET_HELP = "The gateway's admin socket."
 CONFIG_HELP = "Configuration whose admin socket to use."
 JSON_HELP = "Print JSON."
@@ -27,7 +29,7 @@ JSON_HELP = "Print JSON."
 class UnixConnection(http.client.HTTPConnection):
     """HTTP over the admin socket."""
 
-    def __init__(self, path: Path, timeout: float | None = 60) -> None:
+    def __init__(self, path: Path, timeout: float | None = PATIENCE) -> None:
         super().__init__("localhost", timeout=timeout)
         self._path = path
 
@@ -53,8 +55,8 @@ class AdminClient:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def request(self, method: str, path: str, body: Any = None) -> Any:
-        connection = UnixConnection(self.path)
+    def request(self, method: str, path: str, body: Any = None, *, timeout: float | None = PATIENCE) -> Any:
+        connection = UnixConnection(self.path, timeout)
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None)
             response = connection.getresponse()
@@ -81,8 +83,23 @@ class AdminClient:
         error.details = said.get("details")
         return error
 
-    def get(self, path: str) -> Any:
-        return self.request("GET", path)
+    def get(self, path: str, *, timeout: float | None = PATIENCE) -> Any:
+        return self.request("GET", path, timeout=timeout)
+
+    def portions(self, path: str) -> Iterator[bytes]:
+        """A long answer as it comes; one that ends too early is an error."""
+        connection = UnixConnection(self.path)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise self._error(response.read())
+            while portion := response.read1(PORTION):
+                yield portion
+        except (OSError, http.client.HTTPException) as error:
+            raise self._stopped(error) from None
+        finally:
+            connection.close()
 
     def events(self, path: str) -> Iterator[tuple[str, Any]]:
         """Server-Sent Events for as long as the gateway runs; its end is an error, since more was wanted."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_gate.core.call import Decision
 from agent_gate.core.tool import Definition, Json, Tool
 from agent_gate.observe.redact import MASK
 from agent_gate.policy.decide import Policy
@@ -103,28 +104,49 @@ def doubts(policy: Policy, call: Recorded, known: bool) -> tuple[str, ...]:
     return tuple(out if known else [*out, "the tool is gone, so its traits are not known"])
 
 
-def simulate(policy: Policy, calls: Iterable[Recorded], find: Find) -> Report:
-    """Decide every recorded call again with `policy`."""
-    tried = same = 0
-    found: dict[tuple[str, ...], Difference] = {}
-    for call in calls:
-        tool = find(call.tool_id)
-        decision = policy.decide(tool or stand_in(call), call.arguments, call.signature, call.caller)
-        tried += call.count
-        if decision.effect == call.effect:
-            same += call.count
-            continue
+class Simulation:
+    """Decides recorded calls again with `policy`, a portion of the record at a time."""
+
+    def __init__(self, policy: Policy, find: Find) -> None:
+        self._policy, self._find = policy, find
+        self._tried = self._same = 0
+        self._found: dict[tuple[str, ...], Difference] = {}
+
+    def add(self, calls: Iterable[Recorded]) -> None:
+        for call in calls:
+            tool = self._find(call.tool_id)
+            decision = self._policy.decide(
+                tool or stand_in(call), call.arguments, call.signature, call.caller
+            )
+            self._tried += call.count
+            if decision.effect == call.effect:
+                self._same += call.count
+            else:
+                self._note(call, decision, known=tool is not None)
+
+    def _note(self, call: Recorded, decision: Decision, *, known: bool) -> None:
         key = (call.caller, call.signature, call.effect, decision.effect, decision.where)
-        if key not in found:
-            found[key] = Difference(
+        if key not in self._found:
+            self._found[key] = Difference(
                 call.caller,
                 call.signature,
                 call.effect,
                 decision.effect,
                 decision.rule,
                 decision.where,
-                doubts(policy, call, tool is not None),
+                doubts(self._policy, call, known),
             )
-        found[key].count += call.count
-        found[key].calls = [*found[key].calls, call.call][:MOST_EXAMPLES]
-    return Report(tried, same, sorted(found.values(), key=lambda d: (-d.count, d.signature)))
+        found = self._found[key]
+        found.count += call.count
+        found.calls = [*found.calls, call.call][:MOST_EXAMPLES]
+
+    def report(self) -> Report:
+        found = sorted(self._found.values(), key=lambda d: (-d.count, d.signature))
+        return Report(self._tried, self._same, found)
+
+
+def simulate(policy: Policy, calls: Iterable[Recorded], find: Find) -> Report:
+    """Decide every recorded call again with `policy`."""
+    simulation = Simulation(policy, find)
+    simulation.add(calls)
+    return simulation.report()

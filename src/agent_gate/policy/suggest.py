@@ -15,6 +15,9 @@ from agent_gate.policy.decide import Policy
 from agent_gate.policy.match import undeclared
 from agent_gate.policy.simulate import Recorded, recorded, stand_in
 
+ENDS = ("approved", "denied", "expired", "withdrawn")
+TOLD_OF_QUESTIONS = ("pending", *ENDS)
+"""The states of the rows that say what was asked and what became of it."""
 LEAST_ASKS = 5
 LEAST_SHARE = 0.9
 LONGEST_VALUE = 200
@@ -57,7 +60,7 @@ def past_questions(rows: Iterable[Mapping[str, Any]]) -> list[Asked]:
     for row in rows:
         if row["state"] == "pending" and (call := recorded(row)) is not None:
             asked[row["call"]] = call
-        elif row["state"] in ("approved", "denied", "expired", "withdrawn"):
+        elif row["state"] in ENDS:
             ended[row["call"]] = (row["state"], row["at"])
     return [
         Asked(call, ended[ident][0], ended[ident][1] - call.at)

@@ -69,7 +69,8 @@ def show_command(ctx: click.Context, call_id: str) -> None:
 def verify_command(ctx: click.Context) -> None:
     """Check that no row was changed, removed or reordered."""
     with reporting():
-        report = ctx.obj["client"].get("/api/audit/verify")
+        # A record of years takes minutes; a gateway that dies meanwhile ends the wait.
+        report = ctx.obj["client"].get("/api/audit/verify", timeout=None)
     if ctx.obj["json"]:
         print_json(report)
     elif report["ok"]:
@@ -89,4 +90,5 @@ def verify_command(ctx: click.Context) -> None:
 def export_command(ctx: click.Context, kind: str) -> None:
     """The whole record on standard output."""
     with reporting():
-        click.echo(ctx.obj["client"].get(f"/api/audit/export?format={kind}"), nl=False)
+        for portion in ctx.obj["client"].portions(f"/api/audit/export?format={kind}"):
+            click.echo(portion, nl=False)

@@ -56,7 +56,7 @@ def simulate_command(ctx: click.Context, file: Path, last: str) -> None:
             "name": str(file),
             "since": time.time() - seconds_of(last),
         }
-        report = ctx.obj["client"].request("POST", "/api/policy/simulate", body)
+        report = ctx.obj["client"].request("POST", "/api/policy/simulate", body, timeout=None)
     if ctx.obj["json"]:
         print_json(report)
     else:
@@ -64,6 +64,8 @@ def simulate_command(ctx: click.Context, file: Path, last: str) -> None:
             click.echo("\n".join(difference_lines(found)))
         changed = report["tried"] - report["same"]
         click.echo(f"{report['tried']} calls tried, {changed} would be decided differently.")
+        if report["more"]:
+            click.echo("Only the newest calls were tried; the record of that time has more.", err=True)
     sys.exit(1 if report["differences"] else 0)
 
 
@@ -73,7 +75,9 @@ def simulate_command(ctx: click.Context, file: Path, last: str) -> None:
 def suggest_command(ctx: click.Context, last: str) -> None:
     """Rules for what is asked often and answered alike. Nothing is changed."""
     with reporting():
-        found = ctx.obj["client"].get(f"/api/policy/suggest?since={time.time() - seconds_of(last)}")
+        found = ctx.obj["client"].get(
+            f"/api/policy/suggest?since={time.time() - seconds_of(last)}", timeout=None
+        )
     if ctx.obj["json"]:
         print_json(found)
         return

@@ -1,27 +1,27 @@
 """Work on the rules: try changed ones on the record, let the record suggest some, make one from a question."""
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-from agent_gate.audit import Filters, search
+from agent_gate.audit import Filters, Page, search
 from agent_gate.config.edit import Edit, append_rule, save
 from agent_gate.config.yamlfile import read_text
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
 from agent_gate.net.http import json_response
-from agent_gate.policy.simulate import recorded, simulate
-from agent_gate.policy.suggest import past_questions, rule_from, suggest
+from agent_gate.policy.simulate import Recorded, Simulation, recorded
+from agent_gate.policy.suggest import TOLD_OF_QUESTIONS, past_questions, rule_from, suggest
 from agent_gate.policy.written import policy_of
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, Ask, Reply, Route
 
 log = logging.getLogger("agent_gate.admin")
 PAGE = 1000
-MOST_ROWS = 200_000
+MOST_PAGES = 200
 WEEK = 7 * 86_400.0
 ACTIONS, SCOPES = ("allow", "ask", "deny"), ("exact", "tool")
 
@@ -29,6 +29,11 @@ ACTIONS, SCOPES = ("allow", "ask", "deny"), ("exact", "tool")
 def digest(edit: Edit) -> str:
     """Names an edit, so that what is written is what was shown."""
     return sha256(edit.text.encode()).hexdigest()[:32]
+
+
+def decided(page: Page) -> Iterator[Recorded]:
+    """The calls whose decision stands on this page."""
+    return (call for row in page.rows if (call := recorded(row.decoded())) is not None)
 
 
 class PolicyTools:
@@ -71,18 +76,16 @@ class PolicyTools:
             ),
         ]
 
-    async def _rows(self, since: float) -> list[dict[str, Any]]:
-        """The record since then, newest first."""
+    async def _pages(self, since: float) -> AsyncIterator[Page]:
+        """The record since then, newest first, as far back as is looked at."""
         await self._admin.store.flush()
-        rows: list[dict[str, Any]] = []
         cursor: str | None = None
-        while len(rows) < MOST_ROWS:
+        for _ in range(MOST_PAGES):
             page = await search(self._admin.store, Filters(since=since), limit=PAGE, cursor=cursor)
-            rows += [row.decoded() for row in page.rows]
+            yield page
             cursor = page.cursor
             if cursor is None:
-                break
-        return rows
+                return
 
     async def _simulate(self, ask: Ask) -> Reply:
         body = ask.body()
@@ -94,13 +97,26 @@ class PolicyTools:
             policy = policy_of(self._admin.configuration.parse_permissions(text, name))
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
-        decided = [call for row in await self._rows(since) if (call := recorded(row)) is not None]
-        return json_response(200, asdict(simulate(policy, decided, self._admin.shelf.catalog.find)))
+        simulation, more = Simulation(policy, self._admin.shelf.catalog.find), False
+        async for page in self._pages(since):
+            # A month of calls takes seconds to decide, in which the others must go on.
+            await asyncio.to_thread(simulation.add, decided(page))
+            more = page.cursor is not None
+        return await asyncio.to_thread(
+            lambda: json_response(200, asdict(simulation.report()) | {"more": more})
+        )
 
     async def _suggest(self, ask: Ask) -> Reply:
         since = ask.number("since", self._admin.clock.now() - 4 * WEEK, 1e12)
-        questions = past_questions(await self._rows(since))
-        found = suggest(self._admin.policy(), questions, self._admin.shelf.catalog.find)
+        rows = [
+            row.decoded()
+            async for page in self._pages(since)
+            for row in page.rows
+            if row.state in TOLD_OF_QUESTIONS
+        ]
+        questions = past_questions(rows)
+        find = self._admin.shelf.catalog.find
+        found = await asyncio.to_thread(suggest, self._admin.policy(), questions, find)
         return json_response(
             200, {"questions": len(questions), "suggestions": [asdict(one) for one in found]}
         )
