@@ -120,6 +120,23 @@ def test_headers_of_a_tool_take_the_place_of_the_usual_ones_and_a_query_in_its_p
     assert (names.count("accept"), names.count("content-type")) == (1, 1)
 
 
+@pytest.mark.parametrize("fault", ["busy", "lost"])
+def test_only_the_file_says_what_may_be_sent_again_and_no_key_of_a_caller(gateway, api, fault, monkeypatch):
+    def lose(handler, _body):
+        handler.close_connection = True
+        handler.connection.close()
+        raise ConnectionAbortedError
+
+    monkeypatch.setattr(api.server, "handle_error", lambda *_: None)
+    api.replies["*"] = (503, {}, b"") if fault == "busy" else lose
+    once = gateway.call("own_words", {"id": "a"}, headers={"Idempotency-Key": f"key-{fault}"})
+    assert once.json["error"]["code"] == ("UPSTREAM_ERROR" if fault == "busy" else "OUTCOME_UNKNOWN")
+    assert [request["headers"]["idempotency-key"] for request in api.requests] == [f"key-{fault}"]
+    api.requests.clear()
+    assert gateway.call("get_state", {"entity_id": "sensor.x"}).status == 502
+    assert len(api.requests) > 1
+
+
 def test_a_secret_deep_inside_an_argument_reaches_the_api_and_nobody_who_looks(gateway, api):
     api.replies["/base/sign-in"] = (418, {}, b"not with deep-secret-77")
     account = {"user": "ann", "codes": ["deep-secret-77"]}

@@ -104,7 +104,8 @@ class HttpSource:
         trace = outgoing(case.call)
         if trace is not None:
             request = replace(request, headers=(*request.headers, (b"traceparent", trace.encode())))
-        safe = tool.idempotent or tool.read_only or case.call.idempotency_key is not None
+        # Not for the caller's key: a service that does not know the header would do the thing again.
+        safe = tool.idempotent or tool.read_only
         for left in range(TRIES if safe else 1, 0, -1):
             try:
                 reply = await self._send(request, job.deadline, safe=safe)
