@@ -160,6 +160,84 @@ def test_check_runs_the_files_own_policy_tests(gateway):
     )
 
 
+DECLARED = """
+agents: {me: {token: 0123456789abcdef}, ci: {token: 0123456789abcdefg, namespaces: [other]}}
+services:
+  home:
+    url: http://127.0.0.1:9
+    tools:
+      dim: {args: {room: {}, level: {type: integer}, mode: {enum: [soft, hard]}, all: {type: boolean}}, signature: "{room}", additional_args: false, request: {method: POST, path: /dim}}
+      look: {request: {method: GET, path: /look}}
+      send: {args: {note: {text: true}}, request: {method: POST, path: /send}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("{pattern: 'dim(*)', action: deny, when: {al: true}}", "dim has no argument al; did you mean all?"),
+        (
+            "{pattern: 'dim(*)', action: deny, when: {level: '100'}}",
+            'level of dim is of type integer, and never "100"',
+        ),
+        (
+            "{pattern: 'dim(*)', action: ask, when: {level: {glob: '1*'}}}",
+            'level of dim is of type integer, and never {"glob":"1*"}',
+        ),
+        (
+            "{pattern: 'dim(*)', action: allow, when: {mode: [sotf, hrd]}}",
+            'mode of dim is of type string, one of soft, hard, and never ["sotf","hrd"]',
+        ),
+        (
+            "{namespace: home, action: allow, when: {nte: x}}",
+            "dim has no argument nte; it has room, level, mode, all",
+        ),
+        (
+            "{pattern: 'send', action: allow, when: {nte: x}}",
+            "an allow covers that only where `extra` names it",
+        ),
+        ("{pattern: 'look(*)', action: allow}", "Every call of look has the signature look"),
+        ("{pattern: 'dim', action: deny}", "Calls of dim have the signature dim({room})"),
+        ("{pattern: 'dim(*)', action: deny, when: {level: {min: 3}, mode: [soft, 5], all: true}}", ""),
+        ("{pattern: 'dim(*)', action: allow, when: {level: null, mode: {in: [soft]}}}", ""),
+        ("{pattern: 'send', action: deny, when: {urgent: true}}", ""),
+        ("{pattern: 'send', action: allow, when: {urgent: true}, extra: [urgent]}", ""),
+        ("{pattern: '*', action: deny, when: {path: {glob: '/etc/*'}}}", ""),
+    ],
+)
+def test_check_finds_conditions_that_no_call_can_meet_and_says_how_calls_look(tmp_path, rule, said):
+    faults, _ = checked(tmp_path, f"rules:\n  - {rule}\n", DECLARED)
+    assert len(faults) == (1 if said else 0)
+    assert all(fault.startswith("permissions.yaml:2:5 ") and said in fault for fault in faults)
+
+
+def test_check_warns_of_an_allow_for_a_kind_of_tool_that_no_file_speaks_of(tmp_path):
+    rules = (
+        "rules:\n"
+        "  - {namespace: home, read_only: true, action: allow}\n"
+        "  - {namespace: home, destructive: true, action: deny}\n"
+    )
+    faults, warnings = checked(tmp_path, rules, DECLARED)
+    assert faults == []
+    [warning] = warnings
+    assert warning.startswith("permissions.yaml:2:5: ")
+    assert "allows nothing: dim is not read-only" in warning
+
+
+def test_a_policy_test_is_of_a_call_that_its_agent_can_make(tmp_path):
+    tests = (
+        "policy_tests:\n"
+        "  - {tool: look, caller: me, expect: ask}\n"
+        "  - {tool: look, caller: ci, expect: ask}\n"
+        "  - {tool: look, caller: made, expect: ask}\n"
+    )
+    [fault], [warning] = checked(tmp_path, tests, DECLARED)
+    assert fault.startswith("permissions.yaml:3:5 policy test: ci does not see home")
+    assert warning.startswith(
+        "permissions.yaml:4:5: policy test: made calls, and the configuration has no such"
+    )
+
+
 SERVED = """
 agents: {me: {token: 0123456789abcdef}}
 servers: {git: {command: /bin/true, traits: {read_only: true}}, old: {command: /bin/true, enabled: false}}

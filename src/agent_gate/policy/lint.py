@@ -9,8 +9,9 @@ from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.tool import Tool
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.globs import compile_glob
-from agent_gate.policy.match import head, may_match
+from agent_gate.policy.match import head, may_match, trait_mismatch
 from agent_gate.policy.possible import fits_pairs, fits_tool
+from agent_gate.policy.unmet import unmet
 
 FORM = (
     "A signature is name(key=value, key=value) with the keys in alphabetical order, or the tool's own template. "
@@ -88,16 +89,54 @@ def dead(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted
             if one.namespace is None or fnmatchcase(one.namespace, namespace)
             for start in one.starts
         ]
-        if any(fits_tool(rule.pattern, tool, allows=allows) for tool in named) or any(
-            fits_pairs(rule.pattern, start) for start in starts
-        ):
+        if any(fits_pairs(rule.pattern, start) for start in starts):
             continue
-        if not named and (not others or fits_pairs(rule.pattern)):
+        fitting = [tool for tool in named if fits_tool(rule.pattern, tool, allows=allows)]
+        if fitting:
+            yield from hopeless(rule, fitting)
+        elif not named and (not others or fits_pairs(rule.pattern)):
             yield Finding(
                 rule.where, f"{rule.label()!r} matches no tool; {what_there_is(rule, tools, others)}"
             )
         else:
-            yield Finding(rule.where, f"{rule.label()!r} can never match. {FORM}")
+            yield Finding(rule.where, f"{rule.label()!r} can never match. {form_of(named)}")
+
+
+def form_of(tools: Sequence[Tool]) -> str:
+    """How a pattern has to look for one of these tools; one that is declared in YAML has a form of its own."""
+    if len(tools) != 1 or (template := tools[0].definition.template) is None:
+        return FORM
+    name = tools[0].wire
+    if not template:
+        return f"Every call of {name} has the signature {name}, since its file gives no `signature`"
+    return f"Calls of {name} have the signature {name}({template})"
+
+
+def hopeless(rule: Rule, tools: Sequence[Tool]) -> Iterable[Finding]:
+    """A rule that names these tools by a condition that no call of them meets. One for whatever there is may wait."""
+    reasons = (
+        [unmet(rule, tool) for tool in tools] if rule.when and (head(rule.pattern) or rule.namespace) else []
+    )
+    if reasons and all(reasons):
+        yield Finding(rule.where, f"the `when` of {rule.label()!r} can never hold: {reasons[0]}")
+
+
+def idle(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted] = ()) -> Iterable[Finding]:
+    """Rules that allow what tools of a kind do, where no tool that they name is said to be of that kind."""
+    for rule in rules if not others else ():
+        named = [
+            tool
+            for tool in tools
+            if fnmatchcase(tool.namespace, rule.namespace or "*")
+            and may_match(rule.pattern, tool, allows=True)
+        ]
+        reasons = [trait_mismatch(rule, tool) for tool in named] if rule.action == "allow" else []
+        if reasons and all(reasons):
+            yield Finding(
+                rule.where,
+                f"{rule.label()!r} allows nothing: {str(reasons[0]).replace('the tool', named[0].wire)}. "
+                "What a tool does is what its file says of it; a GET is not taken for read-only",
+            )
 
 
 def bare(rules: Sequence[Rule], tools: Sequence[Tool]) -> Iterable[Finding]:

@@ -11,15 +11,18 @@ import click
 from agent_gate.cli.offline import look_at, supposed_tool, unlisted
 from agent_gate.cli.output import json_option, print_json
 from agent_gate.config.load import Loaded
+from agent_gate.config.permissions import PolicyTest
 from agent_gate.config.servers import find_command
 from agent_gate.config.settings import Settings, TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
+from agent_gate.core.tool import Tool
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy
-from agent_gate.policy.lint import bare, lint
+from agent_gate.policy.lint import bare, idle, lint
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.source import concurrency
 from agent_gate.surfaces.admin.people import OPERATOR
+from agent_gate.surfaces.admin.policy import check_sees
 
 INVALID = ConfigError.exit
 
@@ -51,20 +54,30 @@ def approver_findings(loaded: Loaded, policy: Policy) -> Iterator[Finding]:
             )
 
 
-def bare_warnings(catalog: Catalog, policy: Policy, faults: Iterable[Finding]) -> Iterator[str]:
+def rule_warnings(
+    loaded: Loaded, catalog: Catalog, policy: Policy, faults: Iterable[Finding]
+) -> Iterator[str]:
+    """Rules that hardly mean what they say, where no fault says so already."""
     told = {fault.where for fault in faults}
-    for finding in bare((*policy.rules, *policy.defaults), catalog.tools):
+    rules = (*policy.rules, *policy.defaults)
+    for finding in (*bare(rules, catalog.tools), *idle(rules, catalog.tools, unlisted(loaded))):
         if finding.where not in told:
             yield f"{finding.where}: {finding.message}"
 
 
 def caller_warnings(loaded: Loaded, policy: Policy) -> Iterator[str]:
-    """Rules for agents that the file does not have; one made at the gateway may still get the name."""
+    """Rules and tests for agents that the file does not have; one made at the gateway may still get the name."""
     agents = tuple(loaded.settings.agents) or ("default",)
     for rule in (*policy.rules, *policy.defaults):
         if rule.callers and not any(fnmatchcase(name, glob) for name in agents for glob in rule.callers):
             yield (
                 f"{rule.where}: {rule.label()!r} is for {', '.join(rule.callers)}, "
+                f"and the configuration has no such agent; it has {', '.join(agents)}"
+            )
+    for test in loaded.policy_tests:
+        if test.caller is not None and test.caller not in agents:
+            yield (
+                f"{test.where}: policy test: {test.caller} calls, "
                 f"and the configuration has no such agent; it has {', '.join(agents)}"
             )
 
@@ -84,6 +97,7 @@ def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Find
             continue
         arguments = {**tool.defaults, **test.args}
         try:
+            check_caller(loaded, test, tool)
             tool.validate(arguments)
         except GatewayError as error:
             found.append(Finding(test.where, f"policy test: {error.message}"))
@@ -98,6 +112,13 @@ def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Find
                 )
             )
     return found
+
+
+def check_caller(loaded: Loaded, test: PolicyTest, tool: Tool) -> None:
+    """What an agent does not see it cannot call, whatever the rules say: only `deny` can be expected of that."""
+    agent = loaded.settings.agents.get(test.caller or "default")
+    if agent is not None and test.expect != "deny":
+        check_sees(agent.caller(), tool)
 
 
 def plugin_findings(settings: Settings) -> list[Finding]:
@@ -143,7 +164,7 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     warnings = [
         *loaded.warnings,
         *missing_programs(loaded.settings),
-        *bare_warnings(catalog, policy, faults),
+        *rule_warnings(loaded, catalog, policy, faults),
         *caller_warnings(loaded, policy),
     ]
     return faults, warnings
