@@ -300,6 +300,23 @@ args:
             "body: additional_args have no",
         ),
         ("request: {method: GET, path: /, body: {a: 1}}", "request.body: GET has no body; use query"),
+        ("request: {method: GET, path: /, body_type: form}", "request.body_type: GET has no body; use query"),
+        (
+            "request: {method: PUT, path: /, body_type: text}",
+            "request.body_type: text needs a `body` that is",
+        ),
+        (
+            "request: {method: PUT, path: /, body_type: form, body: [1]}",
+            "request.body_type: form needs a `body` that is a mapping",
+        ),
+        (
+            "request: {method: PUT, path: /, headers: {content-type: multipart/form-data}}",
+            "request.headers: the body is JSON whatever Content-Type says; body_type: form sends fields",
+        ),
+        (
+            "request: {method: GET, path: /}\nresponse: {type: file, wrap: a}",
+            "response.wrap: a file cannot be wrapped",
+        ),
         ("request: {method: POST, path: /, body_exclude: [x]}", "body_exclude[0]: names no declared"),
         ("request: {method: FETCH, path: /}", "request.method: expected one of GET, POST"),
         ("request: {path: /}", 'tools.do.request: the key "method" is missing'),

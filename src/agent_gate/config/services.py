@@ -10,6 +10,8 @@ from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
 ArgType = Literal["string", "integer", "number", "boolean", "array", "object"]
 Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
 HealthMethod = Literal["GET", "HEAD", "POST", "OPTIONS"]
+BodyType = Literal["json", "form", "text"]
+AnswerType = Literal["json", "text", "file"]
 BODILESS = frozenset({"GET", "DELETE"})
 TEMPLATES = {"type": "object", "additionalProperties": {"type": "string"}}
 
@@ -48,7 +50,7 @@ class RequestDefinition:
 
     method: Annotated[Method, "HTTP method."]
     path: Annotated[str, "Path below the service's `url`; each `{argument}` is one encoded segment."]
-    body_exclude: Annotated[tuple[str, ...], "Arguments that stay out of the JSON body."] = ()
+    body_exclude: Annotated[tuple[str, ...], "Arguments that stay out of the body."] = ()
     query: Annotated[Mapping[str, str], "Query parameters, as templates over the arguments."] = field(
         default_factory=dict
     )
@@ -57,14 +59,20 @@ class RequestDefinition:
     )
     body: Annotated[
         Any,
-        "The JSON body as a template, instead of all arguments; a text that is one `{argument}` keeps its type.",
+        "The body as a template, instead of all arguments; a text that is one `{argument}` keeps its type.",
     ] = None
+    body_type: Annotated[
+        BodyType, "What the body is sent as: JSON, the fields of a form, or the text that `body` gives."
+    ] = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseDefinition:
     """What becomes of the answer."""
 
+    type: Annotated[
+        AnswerType, "What the answer is: JSON, text of any kind, or a file such as a picture."
+    ] = "json"
     wrap: Annotated[str | None, "Key under which the answer is put: `{wrap: answer}`."] = None
 
 

@@ -1,5 +1,7 @@
 """Tool files and inline `tools:` mappings into `ToolDefinition`s, with every template and expression checked."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from agent_gate.config.decode import Reading, beside, decode, existing
 from agent_gate.config.definition import anchored, arg_schema
 from agent_gate.config.nodes import Mark, Node, entries, fail, items, join
 from agent_gate.config.requests import check_headers, check_target
-from agent_gate.config.services import BODILESS, ArgDefinition, ToolDefinition
+from agent_gate.config.services import BODILESS, ArgDefinition, RequestDefinition, ToolDefinition
 from agent_gate.config.yamlfile import read_yaml
 from agent_gate.core.ids import NAME
 from agent_gate.core.schema import compile_schema, forbidden_argument
@@ -16,6 +18,7 @@ from agent_gate.core.signature import placeholders
 from agent_gate.errors import CatalogError
 
 MAX_PATTERN = 1024
+FORM = re.compile(r"\s*(application/x-www-form-urlencoded|multipart/)", re.IGNORECASE)
 SCALAR_TYPES = ("string", "integer", "number", "boolean")
 
 
@@ -72,6 +75,8 @@ def read_tool(node: Node, name: str, mark: Mark, service: str, path: str, readin
     warn_of_unsent(tool, node.get("args"), join(path, "args"), reading)
     if tool.record == "behind" and not tool.read_only:
         fail(node.key_mark("record"), join(path, "record"), "behind is only for tools with read_only: true")
+    if tool.response is not None and tool.response.type == "file" and tool.response.wrap is not None:
+        fail(node.key_mark("response"), join(path, "response.wrap"), "a file cannot be wrapped")
     if tool.read_only and tool.destructive:
         fail(node.key_mark("destructive"), path, "a tool cannot be read_only and destructive")
     return tool
@@ -189,6 +194,8 @@ def check_request(node: Node, path: str, tool: ToolDefinition) -> None:
         for name, item in entries(node.get(key) or Node({}, node.mark), join(path, key)).items():
             check_template(item, join(join(path, key), name), tool, text=key == "query")
     check_headers(node.get("headers"), join(path, "headers"))
+    if tool.request is not None:
+        check_body_type(node, path, tool.request)
     body = node.get("body")
     if body is not None:
         check_body(body, join(path, "body"), tool)
@@ -203,6 +210,25 @@ def check_request(node: Node, path: str, tool: ToolDefinition) -> None:
     for i, item in enumerate(items(node.get("body_exclude") or Node([], node.mark), path)):
         if item.value not in tool.args:
             fail(item.mark, join(join(path, "body_exclude"), i), "names no declared argument")
+
+
+def check_body_type(node: Node, path: str, request: RequestDefinition) -> None:
+    """What the service is told of the body must be what it gets."""
+    here = node.key_mark("body_type"), join(path, "body_type")
+    if node.get("body_type") is not None and request.method in BODILESS:
+        fail(*here, f"{request.method} has no body; use query")
+    if request.body_type == "text" and not isinstance(request.body, str):
+        fail(*here, "text needs a `body` that is a text, such as {message}")
+    if request.body_type == "form" and not isinstance(request.body, Mapping | None):
+        fail(*here, "form needs a `body` that is a mapping of fields, or none")
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    if request.body_type == "json" and FORM.match(headers.get("content-type", "")):
+        fail(
+            (node.get("headers") or node).mark,
+            join(path, "headers"),
+            "the body is JSON whatever Content-Type says; body_type: form sends fields, "
+            "and uploads in parts need a Python plugin",
+        )
 
 
 def check_body(node: Node, path: str, tool: ToolDefinition) -> None:

@@ -41,14 +41,23 @@ tools:
   sign_in: {args: {account: {type: object, required: true, properties: {user: {}, codes: {type: array, items: {secret: true}}}}}, request: {method: POST, path: /sign-in}}
   never: {args: {what: {required: true}}, signature: "{what}", request: {method: POST, path: /never}}
   own_words: {args: {id: {required: true}, b: {}}, request: {method: PATCH, path: "/own?kind=x&id={id}", query: {b: "{b}"}, headers: {Accept: application/vnd.api+json, Content-Type: application/merge-patch+json}}}
+  form: {args: {a: {}, n: {type: integer}, many: {type: array}}, request: {method: POST, path: /sent, body_type: form}}
+  shaped_form: {args: {a: {}, b: {}}, request: {method: PUT, path: /sent, body_type: form, body: {x: "{a}", y: "{b}", z: 1}}}
+  note: {args: {words: {text: true}, n: {type: integer, default: 0}}, request: {method: POST, path: /sent, body_type: text, body: "{words} {n}"}}
+  page: {request: {method: GET, path: /page}, response: {type: text, wrap: said}}
+  picture: {request: {method: GET, path: /picture}, response: {type: file}}
   open_path: {args: {id: {required: true}}, request: {method: GET, path: "/open/{id}"}}
 """
+FORM = "application/x-www-form-urlencoded"
 PERMISSIONS = """
 rules:
   - {pattern: "get_state(*)", action: allow}
   - {pattern: "find", action: allow}
   - {pattern: "open_path", action: allow}
   - {pattern: "own_words", action: allow}
+  - {pattern: "*form", action: allow}
+  - {pattern: "note", action: allow}
+  - {pattern: "p[ai]*", action: allow}
   - {pattern: "unreachable", action: allow}
   - {pattern: "second", action: allow}
   - {pattern: "never(*)", action: deny, description: not this one}
@@ -295,6 +304,75 @@ def test_the_services_mapped_error_reaches_the_agent(gateway, api):
     api.replies["/base/states/tea"] = (418, {}, b"short \x1b[31mand stout secret-credential-of-the-service")
     message = gateway.call("get_state", {"entity_id": "tea"}).json["error"]["message"]
     assert message == "Teapot 418: short [31mand stout •••"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "kind", "body"),
+    [
+        ("form", {"a": "x &=ü", "many": ["p", 2]}, FORM, b"a=x%20%26%3D%C3%BC&many=p&many=2"),
+        ("shaped_form", {"a": "x"}, FORM, b"x=x&z=1"),
+        ("note", {"words": "a, (b)\nü"}, "text/plain; charset=utf-8", "a, (b)\nü 0".encode()),
+        ("note", {}, "text/plain; charset=utf-8", b""),
+    ],
+)
+def test_a_body_is_sent_as_what_its_file_says_it_is(gateway, api, tool, arguments, kind, body):
+    assert gateway.call(tool, arguments).status == 200
+    [request] = api.requests
+    assert (request["headers"]["content-type"], request["body"]) == (kind, body)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "text"),
+    [
+        ({"Content-Type": "text/html"}, "<p>grün</p>".encode(), "<p>grün</p>"),
+        ({"Content-Type": 'text/plain; charset="ISO-8859-1"'}, "grün".encode("latin-1"), "grün"),
+        ({"Content-Type": "text/plain; charset=base64"}, b"plain", "plain"),
+        ({"Content-Type": "text/plain; charset=undefined"}, b"\xff plain", "\ufffd plain"),
+        ({}, b"", ""),
+    ],
+)
+def test_an_answer_that_is_said_to_be_text_is_taken_as_it_is(gateway, api, headers, body, text):
+    api.replies["/base/page"] = (200, headers, body)
+    assert gateway.call("page").json["data"] == {"said": text}
+    assert api.requests[0]["headers"]["accept"] == "*/*"
+
+
+@pytest.mark.parametrize(
+    ("said", "part"),
+    [
+        ("image/png", {"type": "image", "data": "/wA=", "mimeType": "image/png"}),
+        (
+            "application/pdf; x=y",
+            {
+                "type": "resource",
+                "resource": {"uri": "file:///picture", "mimeType": "application/pdf", "blob": "/wA="},
+            },
+        ),
+    ],
+)
+def test_a_file_comes_as_content_that_clients_show(gateway, api, said, part):
+    api.replies["/base/picture"] = (200, {"Content-Type": said}, b"\xff\x00")
+    answer = gateway.call("picture").json
+    assert answer["data"] == f"{part.get('mimeType', 'application/pdf')}, 2 bytes"
+    assert answer["content"][1] == part
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (
+            (400, {}, b'{"message": "no such room"}'),
+            'home answered with HTTP 400: {"message": "no such room"}',
+        ),
+        ((409, {"Content-Type": "text/plain"}, b"busy\x1b\n"), "home answered with HTTP 409: busy"),
+        ((422, {}, b"secret-credential-of-the-service" * 2), "home answered with HTTP 422: ••••••"),
+        ((400, {"Content-Type": "text/html"}, b"<html>"), "home answered with HTTP 400"),
+        ((500, {}, b'{"trace": "..."}'), "home answered with HTTP 500"),
+    ],
+)
+def test_what_a_service_says_is_wrong_with_a_request_reaches_its_agent(gateway, api, reply, message):
+    api.replies["/base/page"] = reply
+    assert gateway.call("page").json["error"]["message"] == message
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,22 @@
 """One HTTP reply into a result, or into an error that says what the service's file says. Pure."""
 
 import re
+from base64 import b64encode
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from agent_gate.config.services import ErrorMapping, ServiceConfig, ToolDefinition
+from agent_gate.config.services import ErrorMapping, ResponseDefinition, ServiceConfig, ToolDefinition
 from agent_gate.core.call import Result
 from agent_gate.errors import DependencyUnavailable, HTTPServiceError
 from agent_gate.net.exchange import Reply, retry_after
 from agent_gate.observe.redact import Redactor
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+CHARSET = re.compile(rb"(?i);\s*charset=\"?([a-z0-9_.:-]{1,40})")
+MEDIA_TYPE = re.compile(rb"[A-Za-z0-9.+-]{1,60}/[A-Za-z0-9.+-]{1,90}")
+JSON = ResponseDefinition()
 LONGEST_BODY = 500
 MAY_RETRY = frozenset({502, 503, 504})
 
@@ -41,9 +46,18 @@ def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Excepti
             f"{service.name} answered with a redirect ({reply.status}), which is not followed",
             details={"status": reply.status},
         )
+    why = reason(reply, redactor)
     return HTTPServiceError(
-        f"{service.name} answered with HTTP {reply.status}", details={"status": reply.status}
+        f"{service.name} answered with HTTP {reply.status}{': ' if why else ''}{why}",
+        details={"status": reply.status},
     )
+
+
+def reason(reply: Reply, redactor: Redactor) -> str:
+    """What the service says is wrong with a request, where it is meant to be read: a page or a 500's trace is not."""
+    kind = (reply.header(b"content-type") or b"").lower()
+    meant = b"json" in kind or kind.startswith(b"text/plain")
+    return shown_body(reply.body, redactor).strip() if meant and 400 <= reply.status < 500 else ""
 
 
 def valid_json(body: bytes) -> bool:
@@ -55,12 +69,45 @@ def valid_json(body: bytes) -> bool:
     return True
 
 
-def result(tool: ToolDefinition, reply: Reply) -> Result:
-    """The service's JSON, wrapped where the tool says so; no content is `null`."""
+def json_of(reply: Reply) -> bytes:
+    """The service's own bytes; no content is `null`."""
     body = reply.body.strip()
     if not body and reply.status in (200, 201, 202, 204, 205):
-        body = b"null"
-    elif not valid_json(body):
+        return b"null"
+    if not valid_json(body):
         raise HTTPServiceError("Expected JSON response")
-    wrap = tool.response.wrap if tool.response is not None else None
-    return Result(b"{%b:%b}" % (msgspec.json.encode(wrap), body) if wrap else body)
+    return body
+
+
+def text_of(reply: Reply) -> bytes:
+    """Whatever it says as one JSON text, read in the character set that it names."""
+    named = CHARSET.search(reply.header(b"content-type") or b"")
+    try:
+        return msgspec.json.encode(reply.body.decode(named[1].decode() if named else "utf-8", "replace"))
+    except (LookupError, UnicodeError):
+        return msgspec.json.encode(reply.body.decode("utf-8", "replace"))
+
+
+def file_of(tool: ToolDefinition, reply: Reply) -> Result:
+    """A picture or a sound as clients show them, anything else as an embedded resource."""
+    named = MEDIA_TYPE.match(reply.header(b"content-type") or b"")
+    kind = named[0].decode().lower() if named else "application/octet-stream"
+    data, family = b64encode(reply.body).decode(), kind.partition("/")[0]
+    if family in ("image", "audio"):
+        part: dict[str, Any] = {"type": family, "data": data, "mimeType": kind}
+    else:
+        part = {
+            "type": "resource",
+            "resource": {"uri": f"file:///{tool.name}", "mimeType": kind, "blob": data},
+        }
+    said = {"type": "text", "text": f"{kind}, {len(reply.body)} bytes"}
+    return Result(msgspec.json.encode({"content": [said, part]}), "mcp")
+
+
+def result(tool: ToolDefinition, reply: Reply) -> Result:
+    """The service's answer as what the tool says it is, wrapped where it says so."""
+    answer = tool.response or JSON
+    if answer.type == "file":
+        return file_of(tool, reply)
+    body = text_of(reply) if answer.type == "text" else json_of(reply)
+    return Result(b"{%b:%b}" % (msgspec.json.encode(answer.wrap), body) if answer.wrap else body)

@@ -80,9 +80,7 @@ def query_pairs(request: RequestDefinition, arguments: Mapping[str, Json]) -> It
             yield name, value
     if request.method in BODILESS:
         placed = used_names(request)
-        for name, value in arguments.items():
-            if name not in placed and value is not None:
-                yield from ((name, text(item)) for item in (value if isinstance(value, list) else [value]))
+        yield from fields({name: value for name, value in arguments.items() if name not in placed})
 
 
 def query_of(pairs: Iterable[tuple[str, str]]) -> str:
@@ -102,13 +100,33 @@ def headers_of(request: RequestDefinition, arguments: Mapping[str, Json]) -> Ite
             yield name.lower().encode("ascii"), header_value(name, value)
 
 
+CONTENT_TYPES = {
+    "json": b"application/json",
+    "form": b"application/x-www-form-urlencoded",
+    "text": b"text/plain; charset=utf-8",
+}
+
+
 def body_of(request: RequestDefinition, arguments: Mapping[str, Json]) -> bytes | None:
-    """The JSON body: the template filled, or all arguments but those kept out of it."""
+    """The body: the template filled, or all arguments but those kept out of it."""
     if request.method in BODILESS:
         return None
     if request.body is not None:
-        return encode(substituted(request.body, arguments))
-    return encode({name: value for name, value in arguments.items() if name not in request.body_exclude})
+        value = substituted(request.body, arguments)
+    else:
+        value = {name: value for name, value in arguments.items() if name not in request.body_exclude}
+    if request.body_type == "json":
+        return encode(value)
+    if request.body_type == "form":
+        return query_of(fields(value)).encode()
+    return b"" if value is None else text(value).encode()
+
+
+def fields(values: Mapping[str, Json]) -> Iterable[tuple[str, str]]:
+    """Each value under its name, a list as often as it has items; what was left out is no field."""
+    for name, value in values.items():
+        items = value if isinstance(value, list) else [value]
+        yield from ((name, text(item)) for item in items if item is not None)
 
 
 def substituted(template: Any, arguments: Mapping[str, Json]) -> Any:
@@ -150,6 +168,10 @@ def joined(path: str, query: str) -> bytes:
     return (f"{path}{'&' if '?' in path else '?'}{query}" if query else path).encode("ascii")
 
 
+def answers_json(tool: ToolDefinition) -> bool:
+    return tool.response is None or tool.response.type == "json"
+
+
 def build(tool: ToolDefinition, arguments: Mapping[str, Json], auth: Credential, key: str | None) -> HttpCall:
     """The request that one call of `tool` becomes. `key` is passed on as Idempotency-Key."""
     request = tool.request
@@ -162,9 +184,9 @@ def build(tool: ToolDefinition, arguments: Mapping[str, Json], auth: Credential,
     own = dict(headers_of(request, arguments))
     headers: list[Header] = [*auth.headers, *own.items()]
     if b"accept" not in own:
-        headers.append((b"accept", b"application/json"))
+        headers.append((b"accept", b"application/json" if answers_json(tool) else b"*/*"))
     if body is not None and b"content-type" not in own:
-        headers.append((b"content-type", b"application/json"))
+        headers.append((b"content-type", CONTENT_TYPES[request.body_type]))
     if key is not None and b"idempotency-key" not in own:
         headers.append((b"idempotency-key", header_value("Idempotency-Key", key)))
     return HttpCall(request.method, joined(path, query), tuple(headers), body)
