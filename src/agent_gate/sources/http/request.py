@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from agent_gate.config.services import BODILESS, AuthConfig, RequestDefinition, ToolDefinition
 from agent_gate.core.call import encode
@@ -17,6 +17,8 @@ from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+SLASHES = re.compile(r"[/\\]")
+DOTS = frozenset({".", ".."})
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]|[^\x00-\xff]")
 Header = tuple[bytes, bytes]
 
@@ -43,20 +45,30 @@ def encode_segment(value: str) -> str:
 
 
 def path_of(template: str, arguments: Mapping[str, Json]) -> str:
-    """Fill the template segment by segment; a segment that would be empty or a dot segment is refused."""
-    return "/".join(segment_of(segment, arguments) for segment in template.split("/"))
+    """Fill the template segment by segment, and the query that it may have."""
+    path, mark, query = template.partition("?")
+    segments = (segment_of(segment, arguments) for segment in path.split("/"))
+    return "/".join(segments) + mark + encoded(query, arguments)
 
 
 def segment_of(template: str, arguments: Mapping[str, Json]) -> str:
+    """A segment that would be empty, or holds a dot segment, is refused.
+
+    Proxies decode %2F before they resolve dots, so a step up inside a segment would leave its place there.
+    """
     names = PLACEHOLDER.findall(template)
     if not names:
         return template
-    for name in names:
+    out = encoded(template, arguments)
+    if not out or not DOTS.isdisjoint(SLASHES.split(unquote(out))):
+        raise InvalidArgs(f"Invalid value for {names[0]}")
+    return out
+
+
+def encoded(template: str, arguments: Mapping[str, Json]) -> str:
+    for name in PLACEHOLDER.findall(template):
         if arguments.get(name) is None:
             raise InvalidArgs(f"Missing required argument: {name}")
-    plain = PLACEHOLDER.sub(lambda found: text(arguments[found[1]]), template)
-    if plain in ("", ".", ".."):
-        raise InvalidArgs(f"Invalid value for {names[0]}")
     return PLACEHOLDER.sub(lambda found: encode_segment(text(arguments[found[1]])), template)
 
 
