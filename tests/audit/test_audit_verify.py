@@ -112,6 +112,29 @@ def test_a_forged_seal_is_named(settings: StoreSettings, key: bytes) -> None:
     assert named(tampered(settings, key, forged)) == [("home", 25, "forged seal")]
 
 
+def test_a_forged_seal_is_named_whatever_is_written_in_it(settings: StoreSettings, key: bytes) -> None:
+    forged = "UPDATE seals SET mac = 'é' WHERE seq = 25"
+    assert named(tampered(settings, key, forged)) == [("home", 25, "forged seal")]
+
+
+@pytest.mark.parametrize(
+    ("change", "named_as"),
+    [
+        ("UPDATE seals SET mac = X'00' WHERE seq = 25", ("home", 25, "forged seal")),
+        ("UPDATE record SET hash = X'00' WHERE seq = 7", ("home", 7, "changed")),
+        ("UPDATE record SET seq = 'x' WHERE seq = 7", ("home", 7, "removed")),
+        ("UPDATE record SET seq = 7.5 WHERE seq = 7", ("home", 7, "removed")),
+        ("UPDATE record SET chain = X'00' WHERE seq = 7", ("home", 7, "removed")),
+    ],
+)
+def test_a_value_of_another_type_hides_nothing(
+    tmp_path: Path, key: bytes, change: str, named_as: tuple[str, int, str]
+) -> None:
+    report = tampered(StoreSettings(path=tmp_path / "gate.db", chain="home"), key, change)
+    assert named_as in named(report)
+    assert all(str(problem) for problem in report.problems)
+
+
 def test_a_seal_that_hides_unfinished_calls_is_named(settings: StoreSettings, key: bytes) -> None:
     hiding = "UPDATE seals SET open_from = 26 WHERE seq = 25"
     assert named(tampered(settings, key, hiding)) == [("home", 25, "forged seal")]

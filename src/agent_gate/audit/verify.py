@@ -47,7 +47,8 @@ async def verify(store: Store, key: bytes, heads: Heads | None = None) -> Report
     noted = heads.known if heads is not None else {}
     written = {store.chain: store.head}
     found = await store.read("SELECT chain FROM record UNION SELECT chain FROM seals")
-    chains = sorted({chain for (chain,) in found} | noted.keys())
+    # Whoever tampers may leave values of any type: SQLite keeps them all.
+    chains = sorted({chain for (chain,) in found} | noted.keys(), key=str)
     parts = [
         await _verify_chain(store, chain, key, [known[chain] for known in (written, noted) if chain in known])
         for chain in chains
@@ -107,6 +108,9 @@ class _Walk:
 
     def check(self, row: Row) -> Iterator[Problem]:
         self.rows += 1
+        if not _numbered(row.seq):
+            yield self._problem(self.seq, "changed", f"after row {self.seq} one was added that has no number")
+            return
         if row.seq < 1:
             yield self._problem(row.seq, "changed", f"row {row.seq} was added before the first")
             return
@@ -136,11 +140,15 @@ class _Walk:
         return Problem(self._chain, seq, kind, text)
 
 
+def _numbered(seq: object) -> bool:
+    return isinstance(seq, int)
+
+
 def _digest(stored: str) -> bytes | None:
     """The stored hash as bytes; None where somebody put something else there."""
     try:
         return bytes.fromhex(stored)
-    except ValueError:
+    except (ValueError, TypeError):
         return None
 
 
