@@ -82,3 +82,20 @@ def test_a_grant_ends_in_time_however_the_clock_is_set(tmp_path, clock, wall):
         assert grants.find(*key, None) is None
 
     with_store(tmp_path, scenario)
+
+
+def test_what_is_open_ends_when_the_wall_says_so_though_the_other_clock_slept(tmp_path, clock):
+    async def scenario(store):
+        inbox, grants = Inbox(store, clock), Grants(store, clock)
+        asked = approval(asked_at=clock.wall, expires_at=clock.wall + 900)
+        await inbox.put(asked)
+        grant, _ = grants.from_answer(asked, "hour", "anna")
+        grants.remember(grant)
+        clock.pass_by(0, wall=HOUR)
+        assert inbox.due() == [asked]
+        assert (
+            grants.find(grant.caller, grant.tool_id, grant.arguments_hash, grant.definition_hash, None)
+            is None
+        )
+
+    with_store(tmp_path, scenario)
