@@ -50,6 +50,33 @@ def test_a_question_that_a_broken_store_refused_is_refused_again_and_takes_no_pl
     told(story)
 
 
+class Hesitant(Failing):
+    """A real store that refuses questions, but only once it was told to go on."""
+
+    def __init__(self, store):
+        super().__init__(store, lambda statement: "INTO approvals" in statement.sql)
+        self.goes_on = asyncio.Event()
+
+    async def write(self, *statements):
+        await self.goes_on.wait()
+        return await super().write(*statements)
+
+
+def test_who_joined_a_question_that_could_not_be_kept_is_told_so(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            hesitant = Hesitant(store)
+            gate = SmallCalls(hesitant, action="ask")
+            both = [asyncio.ensure_future(gate.calls.run(gate.call())) for _ in range(2)]
+            while not gate.calls._waiting._futures:
+                await asyncio.sleep(0)
+            hesitant.goes_on.set()
+            for outcome in await asyncio.gather(*both):
+                assert (outcome.state, outcome.error.code) == (State.REFUSED, "DEPENDENCY_UNAVAILABLE")
+
+    told(story)
+
+
 @pytest.mark.parametrize("ending", ["denied", "expired", "approved"])
 def test_how_a_question_ended_is_kept_also_when_its_tool_is_gone(tmp_path, ending):
     async def story():

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agent_gate.core.call import Pending, Result, State
+from agent_gate.errors import DependencyUnavailable
 from calls.small_calls import ANNA, YES, Failing, SmallCalls, opened, told
 
 LARGE = json.dumps([{"n": n, "name": f"thing {n}"} for n in range(3000)]).encode()
@@ -47,6 +48,20 @@ def test_a_source_that_breaks_leaves_no_call_without_an_end(tmp_path, action):
                 outcome = await gate.calls.outcome(outcome.call_id, ANNA, wait=None)
             assert (outcome.state, outcome.error.code) == (State.UNKNOWN, "OUTCOME_UNKNOWN")
             assert (await gate.story(outcome.call_id))[-1] == "unknown"
+
+    told(story)
+
+
+@pytest.mark.parametrize("mode", ["full", "proxy", "gateway"])
+def test_what_a_source_refused_is_what_a_caller_of_any_mode_is_told(tmp_path, mode):
+    async def story():
+        async def work(_job):
+            raise DependencyUnavailable("The server is away")
+
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, work)
+            outcome = await gate.calls.run(gate.call(mode=mode))
+            assert (outcome.state, outcome.error.message) == (State.FAILED, "The server is away")
 
     told(story)
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
 from agent_gate.calls.shaping import Shaper
@@ -17,8 +18,8 @@ from calls.small_calls import Clock, opened
 SMALL, LARGE = Result(b'"hi"'), Result(json.dumps("word " * 5000).encode())
 
 
-def case(mode="full", tool=None, caller=None):
-    definition = Definition(name="t", budget=tool)
+def case(mode="full", tool=None, caller=None, **more):
+    definition = Definition(name="t", budget=tool, **more)
     [found] = build([Listing(key="lab", namespace="lab", definitions=[definition])]).tools
     return Case(
         call=Call(tool=found.wire, arguments={}, caller=Caller(name="pi", budget=caller), mode=mode),
@@ -66,5 +67,20 @@ def test_gateway_callers_always_get_an_envelope_and_others_above_the_budget(tmp_
             found = await shaper(case(mode), result)
             assert (found is not result) == shaped
             assert not shaped or "summary" in json.loads(found.body)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("mode", ["full", "proxy", "gateway"])
+@pytest.mark.parametrize("padding", ["", "word " * 5000])
+def test_a_question_to_the_client_and_what_was_read_pass_as_they_are(tmp_path, mode, padding):
+    async def story():
+        async with opened(tmp_path) as store:
+            shaper = Shaper(Artifacts(store, Clock()), fits, 100)
+            question = {"resultType": "input_required", "inputRequests": {}, "_meta": {"note": padding}}
+            asks = Result(msgspec.json.encode(question), "mcp")
+            assert await shaper(case(mode), asks) is asks
+            read = Result(msgspec.json.encode({"contents": [{"uri": "x:y", "text": padding}]}), "mcp")
+            assert await shaper(case(mode, method="resources/read"), read) is read
 
     asyncio.run(story())
