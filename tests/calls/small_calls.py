@@ -119,8 +119,8 @@ class SmallCalls:
             ),
         )
 
-    def publish(self, *, available=True, gone=False):
-        definitions = () if gone else (Definition(name="act"),)
+    def publish(self, *, available=True, gone=False, description=""):
+        definitions = () if gone else (Definition(name="act", description=description),)
         listing = Listing(key="lab", namespace="lab", definitions=definitions, available=available)
         self.shelf.swap(build([listing], self.shelf.catalog))
 

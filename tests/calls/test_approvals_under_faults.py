@@ -9,6 +9,7 @@ import pytest
 from agent_gate.core.call import Outcome, Pending, State
 from agent_gate.errors import DependencyUnavailable, InvalidArgs
 from agent_gate.store.engine import Fault
+from agent_gate.store.statement import Statement
 from calls.small_calls import ANNA, NO, YES, Failing, Slow, SmallCalls, opened, told
 
 
@@ -73,6 +74,55 @@ def test_who_joined_a_question_that_could_not_be_kept_is_told_so(tmp_path):
             hesitant.goes_on.set()
             for outcome in await asyncio.gather(*both):
                 assert (outcome.state, outcome.error.code) == (State.REFUSED, "DEPENDENCY_UNAVAILABLE")
+
+    told(story)
+
+
+def test_an_answer_that_comes_too_late_runs_nothing_though_nobody_closed_the_question_yet(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            asked = await gate.calls.run(gate.call(), wait=0)
+            gate.clock.time += 900
+            with pytest.raises(InvalidArgs, match="Too late: this approval is already expired"):
+                await gate.calls.answer(asked.approval_id, replace(YES, lifetime="always"))
+            assert await gate.story(asked.call_id) == ["pending", "expired"]
+            assert (gate.jobs, await gate.grants.list()) == ([], [])
+
+    told(story)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_was_approved_does_not_run_as_another_definition(tmp_path, restarted):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            asked = await gate.calls.run(gate.call(), wait=0)
+            if restarted:
+                gate = SmallCalls(store, action="ask")
+                await gate.recover()
+            gate.publish(description="does something else now")
+            await gate.calls.answer(asked.approval_id, YES)
+            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            assert (outcome.state, outcome.error.code) == (State.FAILED, "FORBIDDEN")
+            assert "definition changed" in outcome.error.message
+            assert gate.jobs == []
+
+    told(story)
+
+
+def test_arguments_that_were_changed_in_the_store_are_not_what_was_approved(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            asked = await gate.calls.run(gate.call(arguments={"room": "hall"}), wait=0)
+            await store.write(Statement("UPDATE approvals SET body = replace(body, 'hall', 'cellar')"))
+            gate = SmallCalls(store, action="ask")
+            await gate.recover()
+            await gate.calls.answer(asked.approval_id, YES)
+            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            assert (outcome.state, outcome.error.code) == (State.FAILED, "FORBIDDEN")
+            assert gate.jobs == []
 
     told(story)
 

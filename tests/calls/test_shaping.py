@@ -73,13 +73,17 @@ def test_gateway_callers_always_get_an_envelope_and_others_above_the_budget(tmp_
 
 @pytest.mark.parametrize("mode", ["full", "proxy", "gateway"])
 @pytest.mark.parametrize("padding", ["", "word " * 5000])
-def test_a_question_to_the_client_and_what_was_read_pass_as_they_are(tmp_path, mode, padding):
+def test_a_question_to_the_client_and_what_was_read_pass_as_they_are_and_data_like_it_does_not(
+    tmp_path, mode, padding
+):
     async def story():
         async with opened(tmp_path) as store:
             shaper = Shaper(Artifacts(store, Clock()), fits, 100)
             question = {"resultType": "input_required", "inputRequests": {}, "_meta": {"note": padding}}
             asks = Result(msgspec.json.encode(question), "mcp")
             assert await shaper(case(mode), asks) is asks
+            data = Result(asks.body, "json")
+            assert (await shaper(case(mode), data) is data) == (mode != "gateway" and not padding)
             read = Result(msgspec.json.encode({"contents": [{"uri": "x:y", "text": padding}]}), "mcp")
             assert await shaper(case(mode, method="resources/read"), read) is read
 

@@ -31,6 +31,28 @@ def test_a_call_cancelled_while_it_is_being_recorded_is_not_sent(tmp_path):
     told(story)
 
 
+def test_a_call_that_runs_can_be_cancelled_by_its_own_caller_alone(tmp_path):
+    async def story():
+        async def work(_job):
+            started.set()
+            await asyncio.Event().wait()
+
+        started = asyncio.Event()
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, work)
+            call = gate.call()
+            running = asyncio.ensure_future(gate.calls.run(call))
+            await started.wait()
+            assert not await gate.calls.cancel(call.id, BERT)
+            assert not gate.calls.running()[0].cancelled
+            assert await gate.calls.cancel(call.id, ANNA)
+            outcome = await running
+            assert (outcome.state, outcome.error.code) == (State.UNKNOWN, "OUTCOME_UNKNOWN")
+            assert outcome.error.message.startswith("The caller cancelled")
+
+    told(story)
+
+
 def test_a_call_cancelled_while_its_question_is_being_kept_is_withdrawn(tmp_path):
     async def story():
         async with opened(tmp_path) as store:
