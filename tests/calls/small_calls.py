@@ -79,7 +79,7 @@ class Slow(Failing):
 class SmallCalls:
     """One tool, `lab__act`, that does what `work` says, and every part of a call between it and the store."""
 
-    def __init__(self, store, work=None, *, action="allow", clock=None):
+    def __init__(self, store, work=None, *, action="allow", via="person", clock=None):
         self.store, self.work, self.clock = store, work, clock or Clock()
         self.jobs = []
         self.shelf, self.metrics, redactor = Shelf(), Metrics(), Redactor()
@@ -97,7 +97,7 @@ class SmallCalls:
             admit_stages=[
                 resolve(self.shelf),
                 validate,
-                Decide(Policy([Rule(pattern="*", action=action)]), self.grants),
+                Decide(Policy([Rule(pattern="*", action=action, via=via)]), self.grants),
             ],
             perform_stages=[
                 Claim(store, self.clock, ahead),
