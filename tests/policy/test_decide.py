@@ -114,6 +114,12 @@ def test_what_a_server_claims_counts_only_where_it_makes_us_careful(traits, rule
         ({"n": [1, 2]}, 2, True),
         ({"n": {"min": 1, "max": 5}}, 4, True),
         ({"n": {"min": 1, "max": 5}}, 6, False),
+        ({"n": {"min": 1, "max": 5}}, 1, True),
+        ({"n": {"min": 1, "max": 5}}, 5, True),
+        ({"n": {"max": 5}}, "4", False),
+        ({"n": {"max": 5}}, False, False),
+        ({"n": True}, 1, False),
+        ({"n": [False]}, 0, False),
         ({"n": {"min": 0}}, True, False),
         ({"n": {"glob": "a*"}}, "abc", True),
         ({"n": {"glob": "a*"}}, 1, False),
@@ -274,8 +280,11 @@ def test_only_an_allow_rule_overlooks_what_a_signature_cuts():
     arguments = {"command": "x" * 300 + " rm -rf"}
     signature = tool.sign(arguments)
     for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
-        policy = Policy([Rule(pattern="*rm -rf*", action=action)], [Rule(pattern="*", action="deny")])
-        assert policy.decide(tool, arguments, signature, "pi").effect == effect
+        for others in ([], [Rule(pattern="shell__run(other)", action="deny")]):
+            policy = Policy(
+                [*others, Rule(pattern="*rm -rf*", action=action)], [Rule(pattern="*", action="deny")]
+            )
+            assert policy.decide(tool, arguments, signature, "pi").effect == effect
 
 
 @pytest.mark.parametrize(
@@ -286,8 +295,11 @@ def test_an_argument_that_the_tool_does_not_know_takes_no_call_out_of_a_rule_tha
     [tool] = catalog(Definition(name="push", input_schema=schema), key="git").tools
     called = {"aside": "x" * 300, "branch": "main"}
     for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
-        policy = Policy([Rule(pattern=pattern, action=action)], [Rule(pattern="*", action="deny")])
-        assert decide(policy, tool, called).effect == effect
+        for others in ([], [Rule(pattern="git__push(other)", action="deny")]):
+            policy = Policy(
+                [*others, Rule(pattern=pattern, action=action)], [Rule(pattern="*", action="deny")]
+            )
+            assert decide(policy, tool, called).effect == effect
     policy = Policy([Rule(pattern=pattern, action="deny")], [Rule(pattern="*", action="allow")])
     assert decide(policy, tool, {"aside": 1, "branch": "dev"}).effect == "allow"
     free = replace(

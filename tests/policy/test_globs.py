@@ -81,6 +81,25 @@ def test_a_tool_that_takes_nothing_is_hidden_by_its_name():
     assert not denies("*__ping").hides(vault("ping"), "a")
 
 
+def test_a_tool_that_takes_only_what_it_declares_is_not_hidden_by_its_bare_name():
+    closed = {"type": "object", "properties": {"q": {}}, "additionalProperties": False}
+    assert not denies("*__ping").hides(vault("ping", closed), "a")
+    assert denies("*__ping*").hides(vault("ping", closed), "a")
+
+
+def test_patterns_for_short_values_leave_the_tool_listed_for_longer_ones():
+    [tool] = catalog(yaml_tool("read", "{q}", {"q": arg()}, ["q"])).tools
+    short = ["read()", "read(?)", "read(??)"]
+    assert not denies(*short).hides(tool, "a")
+    assert denies(*short, "read(???*)").hides(tool, "a")
+
+
+@pytest.mark.parametrize("character", ["\0", "\U0010ffff"])
+def test_a_character_at_the_end_of_all_characters_is_one_like_others(character):
+    assert not denies(f"vault__secret_read({character}*").hides(vault(), "a")
+    assert denies(f"vault__secret_read*[!{character}]*", "vault__secret_read*").hides(vault(), "a")
+
+
 def test_a_condition_on_arguments_or_a_default_never_hides():
     when = Policy([Rule(pattern="*__secret*", action="deny", when={"q": 1})])
     default = Policy([], [Rule(pattern="*__secret*", action="deny")])
