@@ -100,7 +100,15 @@ def test_a_row_added_before_the_first_is_named(settings: StoreSettings, key: byt
 
 
 def test_a_cut_tail_is_named(settings: StoreSettings, key: bytes) -> None:
-    assert named(tampered(settings, key, DELETE + "seq > 12")) == [("home", 13, "cut")]
+    report = tampered(settings, key, DELETE + "seq > 12")
+    assert named(report) == [("home", 13, "cut")]
+    assert report.problems[0].text == "rows 13 to 25 were cut off the end, although sealed"
+
+
+def test_a_tail_cut_together_with_its_seals_is_said_to_be(settings: StoreSettings, key: bytes) -> None:
+    report = tampered(settings, key, DELETE + "seq > 24", "DELETE FROM seals WHERE seq > 24")
+    assert named(report) == [("home", 25, "cut")]
+    assert report.problems[0].text.startswith("row 25 was cut off the end, together with the seals")
 
 
 def test_an_emptied_record_is_named(settings: StoreSettings, key: bytes) -> None:

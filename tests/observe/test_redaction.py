@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agent_gate.observe.log import Formatter
-from agent_gate.observe.redact import Redactor
+from agent_gate.observe.redact import Redactor, mask_arguments, secret_values
 
 SECRET = "hunter2-hunter2"
 
@@ -31,6 +31,46 @@ def test_what_looks_like_a_secret_is_masked(text):
     shown = Redactor().text(text)
     assert SECRET not in shown
     assert "•••" in shown
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'wJalr/ü+K7="MDENG',
+        "wJalr%2F%C3%BC%2BK7%3D%22MDENG",
+        "wJalr%2f%c3%bc%2bK7%3d%22MDENG",
+        'wJalr/ü+K7=\\"MDENG',
+        'wJalr\\/ü+K7=\\"MDENG',
+        'wJalr\\/\\u00fc+K7=\\"MDENG',
+        'wJalr/\\u00fc+K7=\\"MDENG',
+    ],
+)
+def test_a_known_secret_is_masked_however_an_answer_writes_it(written):
+    redactor = Redactor(['wJalr/ü+K7="MDENG', "short"])
+    assert redactor.known(f"<{written}> short") == "<•••> short"
+    assert redactor.text(f"<{written}> short") == "<•••> short"
+    assert redactor.inside({written: [written, 5, None]}) == {"•••": ["•••", 5, None]}
+
+
+def test_a_secret_that_holds_another_is_masked_whole():
+    assert Redactor(["abcdef", "abcdef-and-more"]).known("abcdef-and-more abcdef") == "••• •••"
+
+
+def test_a_number_or_a_value_at_any_depth_that_is_a_secret_is_masked():
+    values = secret_values(
+        {"pin": 12345678, "deep": {"a": [{"b": "hidden-value"}]}, "open": "in-the-open"},
+        frozenset({"pin", "deep", "absent"}),
+    )
+    redactor = Redactor(values)
+    shown = redactor.inside({"n": 12345678, "m": 1234567, "t": "hidden-value", "o": "in-the-open", "b": True})
+    assert shown == {"n": "•••", "m": 1234567, "t": "•••", "o": "in-the-open", "b": True}
+
+
+def test_only_the_arguments_that_are_declared_secret_are_masked():
+    arguments = {"to": "a", "code": "b"}
+    assert mask_arguments(arguments, frozenset({"code", "other"})) == {"to": "a", "code": "•••"}
+    assert mask_arguments(arguments, frozenset({"other"})) is arguments
+    assert mask_arguments(arguments, frozenset()) is arguments
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ LOOKS_SECRET = re.compile(
     r"((?:api[_-]?key|token|secret|password|passwd)(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?)"
     r"(?:\\[^\"']|[^\s\"',&}\\]){4,}"
 )
+ESCAPED = re.compile("%[0-9A-F]{2}")
 
 
 class Redactor:
@@ -55,8 +56,12 @@ class Redactor:
 
 
 def forms(secret: str) -> set[str]:
-    """A secret as it may come back: as it is, as part of an address, inside JSON."""
-    return {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
+    """A secret as it may come back: as it is, as part of an address, inside JSON, as others write these too."""
+    in_address = {quote(secret, safe=""), quote_plus(secret)}
+    in_json = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    small = {ESCAPED.sub(lambda found: found[0].lower(), form) for form in in_address}
+    slashed = {form.replace("/", "\\/") for form in in_json}
+    return {secret} | in_address | small | in_json | slashed
 
 
 def mask_arguments(arguments: Mapping[str, Any], secret: frozenset[str]) -> Mapping[str, Any]:
