@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -196,6 +197,45 @@ def test_seals_come_every_so_many_rows_and_at_the_end(settings: StoreSettings, k
             assert await store.read("SELECT count(*) FROM seals") == [(2,)]
 
     asyncio.run(story())
+
+
+class Stumbling:
+    """A store whose first write fails as nobody expected."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self.stumbled = store, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, *statements: Statement) -> list[int]:
+        if not self.stumbled:
+            self.stumbled = True
+            raise RuntimeError("a fault in the store")
+        return await self._store.write(*statements)
+
+
+def test_rows_are_sealed_though_an_earlier_seal_failed_as_nobody_expected(
+    settings: StoreSettings, key: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            stumbling = Stumbling(store)
+
+            async def stumbled() -> bool:
+                return stumbling.stumbled
+
+            async def sealed() -> bool:
+                return await store.read("SELECT seq FROM seals") == [(2,)]
+
+            async with Sealer(cast("Store", stumbling), key, every=1):
+                await store.write(step("c1"))
+                await eventually(stumbled)
+                await store.write(step("c2"))
+                await eventually(sealed)
+
+    asyncio.run(story())
+    assert "Sealing the record failed" in caplog.text
 
 
 def test_a_tail_cut_while_the_gateway_was_down_is_named_even_after_new_rows(
