@@ -116,11 +116,11 @@ def test_it_says_what_it_made_what_it_left_out_and_what_is_to_do(folder: Path) -
     document = {**DOCUMENT, "components": {"securitySchemes": {"b": {"type": "http", "scheme": "bearer"}}}}
     document["paths"] = {
         **DOCUMENT["paths"],
-        "/file": {"get": {"responses": {"200": {"content": {"image/png": {}}}}}},
+        "/file": {"put": {"requestBody": {"required": True, "content": {"image/png": {}}}}},
     }
     Path("notes.json").write_text(json.dumps(document))
     result = run("notes.json", "--url", "https://notes.example/v1")
-    assert "Left out: GET /file: it answers image/png, not JSON" in result.stderr
+    assert "Left out: PUT /file: its body is image/png, which no tool can send" in result.stderr
     assert "Wrote 2 tools to tools/notes.yaml" in result.stdout
     assert "Set NOTES_TOKEN in .env; the gateway does not start without" in result.stdout
     loaded = load(Path("config.yaml"), env={"NOTES_TOKEN": "a-token-of-the-notes"})

@@ -112,19 +112,70 @@ def with_operation(
     }
 
 
-def test_every_operation_in_json_becomes_a_tool_and_the_others_are_left_out_with_the_reason() -> None:
+def test_every_operation_becomes_a_tool_and_what_cannot_be_sent_is_left_out_with_the_reason() -> None:
     found = made(PETS)
     assert list(found.tools) == [
         "pet_store_list_pets",
         "pet_store_create_pet",
         "pet_store_get_pet",
         "pet_store_delete_pets_pet_id",
+        "pet_store_photo",
     ]
-    assert found.left_out == {
-        "GET /pets/{petId}/photo": "it answers image/png, not JSON",
-        "PUT /pets/{petId}/photo": "its body is image/png, not JSON",
+    why = "its body is image/png, which no tool can send"
+    assert found.left_out == {"PUT /pets/{petId}/photo": why}
+    assert f"#   PUT /pets/{{petId}}/photo: {why}" in found.text
+
+
+@pytest.mark.parametrize(
+    ("kinds", "answer"),
+    [
+        (["application/json"], None),
+        (["text/csv", "application/vnd.api+json"], None),
+        (["text/plain", "image/png"], "text"),
+        (["application/xml"], "text"),
+        (["application/pdf"], "file"),
+        ([], None),
+    ],
+)
+def test_an_answer_is_taken_as_what_it_is_described_as(
+    kinds: list[str], answer: str | None, tmp_path: Path
+) -> None:
+    responses = {"200": {"content": {kind: {} for kind in kinds}}, "404": {"content": {"text/html": {}}}}
+    [tool] = tools_of(with_operation({"responses": responses}), tmp_path).values()
+    assert (tool.response.type if tool.response is not None else None) == answer
+
+
+def test_forms_and_plain_text_are_sent_as_such(tmp_path: Path) -> None:
+    schema = {
+        "type": "object",
+        "required": ["to"],
+        "properties": {"to": {"type": "string"}, "times": {"type": "integer"}, "more": {"type": "object"}},
     }
-    assert "#   GET /pets/{petId}/photo: it answers image/png, not JSON" in found.text
+    form = {
+        "requestBody": {
+            "required": True,
+            "content": {"application/x-www-form-urlencoded": {"schema": schema}},
+        }
+    }
+    text = {"requestBody": {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}}
+    document = with_operation({"operationId": "form", **form}, method="post")
+    document["paths"]["/text"] = {"put": {"operationId": "text", **text}}
+    tools = tools_of(document, tmp_path)
+    sent = tools["t_form"].request
+    assert sent is not None
+    assert sent.body_type == "form"
+    assert set(tools["t_form"].args) == {"to", "times"}
+    assert made(document).dropped == {"t_form": ["more in its form is an object"]}
+    sent = tools["t_text"].request
+    assert sent is not None
+    assert (sent.body_type, sent.body) == ("text", "{body}")
+
+
+def test_a_form_that_cannot_be_said_in_arguments_is_left_out() -> None:
+    for properties in {"a b": {"type": "string"}}, {"must": {"type": "object"}}:
+        schema = {"type": "object", "required": ["must"], "properties": properties}
+        body = {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
+        assert not made(with_operation({"requestBody": body}, method="post")).tools
 
 
 def test_parts_of_a_request_stand_where_the_document_says(tmp_path: Path) -> None:
@@ -249,24 +300,29 @@ def test_a_document_of_version_2_says_the_same_in_its_own_words(tmp_path: Path) 
                     ],
                 },
                 "post": {
-                    "consumes": ["multipart/form-data"],
-                    "parameters": [{"name": "f", "in": "formData", "required": True}],
+                    "operationId": "sendThing",
+                    "parameters": [{"name": "f", "in": "formData", "required": True, "type": "integer"}],
                 },
-                "patch": {"consumes": ["text/plain"], "parameters": [body]},
-                "delete": {"produces": ["application/xml"]},
+                "patch": {"parameters": [{"name": "f", "in": "formData", "type": "file"}]},
+                "delete": {"operationId": "endThing", "produces": ["application/xml"]},
             }
         },
         "definitions": {"Thing": {"properties": {"size": {"type": "number"}}}},
     }
     tools = tools_of(document, tmp_path)
-    assert set(tools) == {"old_put_thing", "old_get_thing"}
+    assert set(tools) == {"old_put_thing", "old_get_thing", "old_send_thing", "old_end_thing"}
+    sent, ended = tools["old_send_thing"], tools["old_end_thing"]
+    assert sent.request is not None
+    assert (sent.request.body_type, sent.args["f"].type, sent.args["f"].required) == ("form", "integer", True)
+    assert ended.response is not None
+    assert ended.response.type == "text"
     assert tools["old_put_thing"].args["size"].type == "number"
     assert tools["old_get_thing"].args["fields"].type == "string"
     assert tools["old_get_thing"].args["fields"].description == "(several are separated by commas)"
     assert tools["old_get_thing"].args["tags"].type == "array"
     found = made(document)
     assert found.service["url"] == "https://old.example/v2"
-    assert len(found.left_out) == 3
+    assert found.left_out == {"PATCH /things/{id}": "its body is an upload, which no tool can send"}
 
 
 @pytest.mark.parametrize(

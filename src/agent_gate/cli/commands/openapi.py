@@ -128,8 +128,8 @@ def command(
 ) -> None:
     """Make a tool file from an OpenAPI document (2.0, 3.0 or 3.1; JSON or YAML).
 
-    DOCUMENT is a file or an address. Every operation that takes and answers JSON becomes a tool; the file is yours to
-    change from then on, and the gateway never reads the document again.
+    DOCUMENT is a file or an address. Every operation becomes a tool, but for those that take an upload; the file is
+    yours to change from then on, and the gateway never reads the document again.
     """
     with reporting():
         read = read_document(fetched(document), document)

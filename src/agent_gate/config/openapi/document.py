@@ -1,10 +1,10 @@
 """An OpenAPI document of any version: its references followed, and 2.0 put into the words of 3."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin
 
 import msgspec
@@ -14,8 +14,13 @@ from agent_gate.errors import ConfigError
 
 METHODS = ("get", "post", "put", "patch", "delete")
 MOST_HOPS = 32
-JSON_TYPE = re.compile(r"(application|text)/([\w.-]+\+)?json\b|\*/\*|application/\*", re.IGNORECASE)
-INLINE = frozenset({"type", "format", "items", "enum", "default", "pattern", "minimum", "maximum"})
+FORM = "application/x-www-form-urlencoded"
+JSON_TYPE = r"(application|text)/([\w.-]+\+)?json\b|\*/\*|application/\*"
+BODIES = {"json": JSON_TYPE, "form": re.escape(FORM), "text": r"text/plain"}
+ANSWERS = {"json": JSON_TYPE, "text": r"text/|[\w.-]+/([\w.-]+\+)?(xml|yaml|javascript|x-ndjson)\b"}
+INLINE = frozenset(
+    {"type", "format", "items", "enum", "default", "pattern", "minimum", "maximum", "description"}
+)
 LINK = re.compile(r"\[([^\[\]]{1,200})\]\([^()]{1,500}\)")
 Schema = Mapping[str, Any]
 
@@ -38,7 +43,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path. `body` is the schema of its JSON body, if it takes one."""
+    """One method of one path. `body` is the schema of its body, if it takes one; `body_type` and `answer` are what
+    a tool file calls what is sent and what comes back."""
 
     method: str
     path: str
@@ -46,10 +52,36 @@ class Operation:
     parameters: tuple[Parameter, ...] = ()
     body: Schema | None = None
     body_required: bool = False
+    body_type: str = "json"
+    answer: str = "json"
 
     @property
     def title(self) -> str:
         return f"{self.method} {self.path}"
+
+
+class Body(NamedTuple):
+    schema: Schema | None
+    required: bool
+    type: str
+
+
+NO_BODY = Body(None, required=False, type="json")
+
+
+def found_in(kinds: Iterable[str], known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each media type that a pattern knows, with the name of that pattern, in the order of the patterns."""
+    for name, pattern in known.items():
+        yield from ((kind, name) for kind in kinds if re.match(pattern, kind, re.IGNORECASE))
+
+
+def inline(one: Mapping[str, Any]) -> Schema:
+    """The schema of a parameter that version 2.0 writes beside its name."""
+    return {key: value for key, value in one.items() if key in INLINE}
+
+
+def texts(value: Any) -> list[str]:
+    return [str(each) for each in items(value)]
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -140,7 +172,7 @@ class Document:
                     yield f"{method.upper()} {path}", whole[method], whole
 
     def operation(self, title: str, node: Mapping[str, Any], whole: Mapping[str, Any]) -> Operation:
-        """An operation with everything it takes; `Unusable` where a call of it could not be sent as JSON over HTTP."""
+        """An operation with everything it takes; `Unusable` where no tool could call it."""
         method, _, path = title.partition(" ")
         said: dict[tuple[str, str], Mapping[str, Any]] = {}
         for each in (*items(whole.get("parameters")), *items(node.get("parameters"))):
@@ -150,8 +182,7 @@ class Document:
         for place, name in list(said):
             if (place, name.lower()) in self.credentials():
                 del said[place, name]
-        self._check_answer(node)
-        body, required = self._body(node, list(said.values()))
+        body, required, body_type = self._body(node, list(said.values()))
         return Operation(
             method=method,
             path=path,
@@ -161,12 +192,12 @@ class Document:
             ),
             body=body,
             body_required=required,
+            body_type=body_type,
+            answer=self._answer(node),
         )
 
     def _parameter(self, one: Mapping[str, Any]) -> Parameter:
-        schema = one.get("schema")
-        if self.old:
-            schema = {key: value for key, value in one.items() if key in INLINE}
+        schema = inline(one) if self.old else one.get("schema")
         joined = one.get("explode") is False or one.get("style") in (
             "simple",
             "spaceDelimited",
@@ -183,41 +214,43 @@ class Document:
             joined=joined,
         )
 
-    def _body(self, node: Mapping[str, Any], said: list[Mapping[str, Any]]) -> tuple[Schema | None, bool]:
+    def _body(self, node: Mapping[str, Any], said: list[Mapping[str, Any]]) -> Body:
         if self.old:
             return self._old_body(node, said)
         body = self.follow(node.get("requestBody"))
         content = mapping(body.get("content"))
-        if not content:
-            return None, False
-        spoken = [kind for kind in content if JSON_TYPE.match(kind)]
-        if spoken:
-            return self.follow(mapping(content[spoken[0]]).get("schema")), body.get("required") is True
-        if body.get("required") is True:
-            raise Unusable(f"its body is {next(iter(content))}, not JSON")
-        return None, False
+        required = body.get("required") is True
+        for kind, body_type in found_in(content, BODIES):
+            return Body(self.follow(mapping(content[kind]).get("schema")), required, body_type)
+        if required:
+            raise Unusable(f"its body is {next(iter(content), 'of no type')}, which no tool can send")
+        return NO_BODY
 
-    def _old_body(self, node: Mapping[str, Any], said: list[Mapping[str, Any]]) -> tuple[Schema | None, bool]:
-        if any(one.get("in") == "formData" and one.get("required") for one in said):
-            raise Unusable("its body is a form, not JSON")
-        kinds = items(node.get("consumes")) or items(self.root.get("consumes"))
+    def _old_body(self, node: Mapping[str, Any], said: list[Mapping[str, Any]]) -> Body:
+        kinds = texts(node.get("consumes")) or texts(self.root.get("consumes"))
         for one in said:
             if one.get("in") == "body":
-                if kinds and not any(JSON_TYPE.match(str(kind)) for kind in kinds):
-                    raise Unusable(f"its body is {kinds[0]}, not JSON")
-                return self.follow(one.get("schema")), one.get("required") is True
-        return None, False
+                for _, body_type in found_in(kinds or ["application/json"], BODIES):
+                    return Body(self.follow(one.get("schema")), one.get("required") is True, body_type)
+                raise Unusable(f"its body is {kinds[0]}, which no tool can send")
+        fields = [one for one in said if one.get("in") == "formData"]
+        if not fields:
+            return NO_BODY
+        if (kinds and FORM not in kinds) or any(one.get("type") == "file" for one in fields):
+            raise Unusable("its body is an upload, which no tool can send")
+        members = {str(one.get("name")): inline(one) for one in fields}
+        needed = [str(one.get("name")) for one in fields if one.get("required") is True]
+        return Body({"type": "object", "properties": members, "required": needed}, bool(needed), "form")
 
-    def _check_answer(self, node: Mapping[str, Any]) -> None:
-        """An answer that is described, and never as JSON, could only be an error for the gateway."""
+    def _answer(self, node: Mapping[str, Any]) -> str:
+        """What its success is described as; JSON where nothing is said."""
         kinds: list[str] = []
         for status, answer in mapping(node.get("responses")).items():
             if str(status).startswith("2"):
                 kinds += mapping(self.follow(answer).get("content"))
         if self.old:
-            kinds = [str(kind) for kind in items(node.get("produces")) or items(self.root.get("produces"))]
-        if kinds and not any(JSON_TYPE.match(kind) for kind in kinds):
-            raise Unusable(f"it answers {kinds[0]}, not JSON")
+            kinds = texts(node.get("produces")) or texts(self.root.get("produces"))
+        return next((answer for _, answer in found_in(kinds, ANSWERS)), "file" if kinds else "json")
 
     def address(self) -> str:
         """Where the service is; a relative address counts from where the document came from."""

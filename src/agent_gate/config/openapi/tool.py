@@ -162,18 +162,26 @@ class Request:
             return
         members = self._arguments.members(schema)
         named = members.schemas if members is not None else {}
-        if (
-            members is None
-            or not all(SAFE.fullmatch(name) for name in named)
-            or named.keys() & self.args.keys()
-        ):
+        plain = all(SAFE.fullmatch(name) for name in named) and not named.keys() & self.args.keys()
+        if operation.body_type == "text" or members is None or not plain:
             self._place_whole_body(required=operation.body_required)
             return
         self.open = members.open
         for name, each in named.items():
-            self.args[name] = self._arguments.read(each, required=name in members.required).said
+            self._place_member(name, each, required=name in members.required)
+
+    def _place_member(self, name: str, schema: Any, *, required: bool) -> None:
+        argument = self._arguments.read(schema, required=required)
+        if self._operation.body_type == "form" and argument.type == "object":
+            if required:
+                raise Unusable(f"{name} in its form is an object")
+            self.dropped.append(f"{name} in its form is an object")
+            return
+        self.args[name] = argument.said
 
     def _place_whole_body(self, *, required: bool) -> None:
+        if self._operation.body_type == "form":
+            raise Unusable("its form has fields that no arguments can be")
         name = "body"
         while name in self.args:
             name = f"request_{name}"
@@ -190,6 +198,9 @@ class Request:
             request["body"] = self.body
         elif self._operation.method not in BODILESS and self.outside:
             request["body_exclude"] = self.outside
+        bodied = self._operation.body is not None and self._operation.method not in BODILESS
+        if bodied and self._operation.body_type != "json":
+            request["body_type"] = self._operation.body_type
         return request
 
 
@@ -212,6 +223,8 @@ def draft_tool(document: Document, operation: Operation, prefix: str) -> Draft:
     if request.args:
         tool["args"] = request.args
     tool["request"] = request.said()
+    if operation.answer != "json":
+        tool["response"] = {"type": operation.answer}
     if operation.method not in BODILESS and request.body is None:
         tool["additional_args"] = request.open
     tool.update(traits(operation.method))
