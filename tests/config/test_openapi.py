@@ -495,6 +495,12 @@ def test_yaml_is_read_like_json(tmp_path: Path) -> None:
     assert list(made(text).tools) == ["y_get_a"]
 
 
+def test_a_large_document_must_be_json() -> None:
+    large = f"openapi: 3.0.0\ninfo: {{title: {'x' * (1 << 20)}}}\n"
+    with pytest.raises(ConfigError, match=r"pets\.json: a document of this size must be JSON"):
+        read_document(large, "pets.json")
+
+
 @pytest.mark.parametrize("text", ["[]", "null", "{}", '{"openapi": "4.0"}', "just words"])
 def test_anything_else_is_no_document(text: str) -> None:
     with pytest.raises(ConfigError, match=r"pets\.json: this is no OpenAPI document"):

@@ -14,6 +14,7 @@ from agent_gate.errors import ConfigError
 
 METHODS = ("get", "post", "put", "patch", "delete")
 MOST_HOPS = 32
+LONGEST_YAML = 1 << 20
 FORM = "application/x-www-form-urlencoded"
 JSON_TYPE = r"(application|text)/([\w.-]+\+)?json\b|\*/\*|application/\*"
 BODIES = {"json": JSON_TYPE, "form": re.escape(FORM), "text": r"text/plain"}
@@ -111,6 +112,10 @@ def read_document(text: str, name: str) -> "Document":
     try:
         root = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
+        if len(text) > LONGEST_YAML:
+            raise ConfigError(
+                "a document of this size must be JSON; convert it from YAML", where=name
+            ) from None
         root = parse_yaml(text, name).plain()
     root = mapping(root)
     if not str(root.get("openapi", "")).startswith("3.") and str(root.get("swagger", "")) != "2.0":
