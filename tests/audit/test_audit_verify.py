@@ -131,6 +131,8 @@ def test_a_forged_seal_is_named_whatever_is_written_in_it(settings: StoreSetting
     [
         ("UPDATE seals SET mac = X'00' WHERE seq = 25", ("home", 25, "forged seal")),
         ("UPDATE record SET hash = X'00' WHERE seq = 7", ("home", 7, "changed")),
+        ("UPDATE record SET body = CAST(X'ff' AS TEXT) WHERE seq = 7", ("home", 7, "changed")),
+        ("UPDATE seals SET mac = CAST(X'ff' AS TEXT) WHERE seq = 25", ("home", 25, "forged seal")),
         ("UPDATE record SET seq = 'x' WHERE seq = 7", ("home", 7, "removed")),
         ("UPDATE record SET seq = 7.5 WHERE seq = 7", ("home", 7, "removed")),
         ("UPDATE record SET chain = X'00' WHERE seq = 7", ("home", 7, "removed")),

@@ -176,8 +176,22 @@ class SqliteEngine:
             connection.execute("PRAGMA query_only=1")
         try:
             return connection.execute(sql, params).fetchall()
+        except sqlite3.OperationalError as error:
+            if hasattr(error, "sqlite_errorcode"):
+                raise
+            return self._read_damaged(connection, sql, params)
         finally:
             self._readers.put(connection)
+
+    def _read_damaged(
+        self, connection: sqlite3.Connection, sql: str, params: tuple[Param, ...]
+    ) -> list[Record]:
+        """Read what holds text that is none, so that one row that was tampered with hides no other."""
+        connection.text_factory = lambda raw: raw.decode(errors="replace")
+        try:
+            return connection.execute(sql, params).fetchall()
+        finally:
+            connection.text_factory = str
 
     def close(self) -> None:
         while not self._readers.empty():
