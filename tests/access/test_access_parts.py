@@ -5,7 +5,7 @@ from tests.tools import catalog
 
 from agent_gate.access import tokens as kept
 from agent_gate.access.door import Door
-from agent_gate.access.quota import WINDOW, Quota
+from agent_gate.access.quota import Quota
 from agent_gate.access.tokens import Credential, Tokens, digest
 from agent_gate.access.view import View
 from agent_gate.core.call import Caller
@@ -84,6 +84,10 @@ def test_a_token_that_was_replaced_lets_nobody_in_though_its_header_is_known(tok
     assert tokens.from_header(bearer(OTHER)) == renewed
 
 
+def test_an_agent_is_found_by_its_name(tokens):
+    assert [tokens.caller(name) for name in ("coder", "pi", "nobody")] == [CODER, PI, None]
+
+
 def test_a_proof_counts_for_the_agent_it_was_made_for_while_the_token_does(tokens):
     proof = digest(TOKEN)
     assert tokens.still(proof, "pi") == PI
@@ -141,9 +145,9 @@ def test_a_caller_may_do_so_much_in_any_minute(clock):
     for _ in range(5):
         with pytest.raises(RateLimited, match="3 calls a minute") as refused:
             quota.take(caller)
-    assert refused.value.retry_after == WINDOW - 30
+    assert refused.value.retry_after == 30
     quota.take(Caller(name="coder", calls_per_minute=3))
-    clock.time += WINDOW - 30
+    clock.time += 30
     quota.take(caller)
     with pytest.raises(RateLimited):
         quota.take(caller)
