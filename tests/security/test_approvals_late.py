@@ -54,6 +54,19 @@ def test_what_was_approved_does_not_run_when_a_rule_denies_it_or_its_agent_is_go
     assert len(acts(own)) == 1
 
 
+def test_what_was_approved_does_not_run_when_its_agent_may_not_see_the_tool_any_more(own):
+    gateway = own.gateway
+    call = gateway.call("act", {"what": "narrowed"}, wait=0, token=OTHER_TOKEN).json["call"]
+    config = own.folder / "config.yaml"
+    settings = json.loads(config.read_text())
+    settings["agents"]["second"]["namespaces"] = ["elsewhere"]
+    config.write_text(json.dumps(settings))
+    assert gateway.admin.request("POST", "/api/reload", {})["reloaded"] is True
+    approve(own, "act(narrowed)")
+    assert ended(own, call) == ["pending", "approved", "failed"]
+    assert acts(own) == []
+
+
 def test_a_grant_for_a_session_ends_after_a_day_and_counts_for_no_other_agent(own):
     session = {"Agent-Session": "run-1"}
     own.gateway.call("act", {"what": "s"}, wait=0, headers=session)
