@@ -352,6 +352,37 @@ def test_listeners_hear_of_each_new_head_and_its_rows(settings: StoreSettings) -
     asyncio.run(story())
 
 
+def test_a_fault_after_a_commit_ends_the_writing_and_takes_nothing_back(settings: StoreSettings) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            store.watch(lambda _head, _rows: 1 // 0)
+            store.post(put("posted"))
+            await store.write(put("first"))
+            for _ in range(2):
+                with pytest.raises(DependencyUnavailable, match=r"internal error \(ZeroDivisionError\)"):
+                    await store.write(put("later"))
+            assert not store.healthy
+            assert await values(store) == {"posted": "1", "first": "1"}
+
+    asyncio.run(story())
+
+
+def test_a_fault_inside_the_writer_refuses_who_waits(
+    settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await store.write(put("first"))
+            monkeypatch.setattr("agent_gate.store.writer.alike", lambda _units, _sql: 1 // 0)
+            monkeypatch.setattr("agent_gate.store.writer.groupby", lambda _units, _key: 1 // 0)
+            for _ in range(2):
+                with pytest.raises(DependencyUnavailable, match=r"internal error \(ZeroDivisionError\)"):
+                    await store.write(put("later"))
+            assert await values(store) == {"first": "1"}
+
+    asyncio.run(story())
+
+
 def test_units_of_all_kinds_thrown_together_keep_the_chain_whole(settings: StoreSettings, tmp_path) -> None:
     def unit(i: int) -> list[Statement]:
         kinds = [

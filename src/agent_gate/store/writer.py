@@ -163,7 +163,7 @@ class Writer:
                 self._settle(batch)
             except Exception as error:
                 log.exception("The store's writer failed")
-                self._refuse(batch, Fault(f"internal error ({type(error).__name__})", broken=True))
+                self._refuse(batch, internal(error))
             if self.fault is not None or not (self._closing or len(self._queue) >= BATCH):
                 return
 
@@ -188,9 +188,6 @@ class Writer:
             return self._refuse(batch, self._engine.fault(error) or Fault(str(error), broken=True))
         self.head, self.fault = self._chain.head, None
         self._deliver(batch)
-        appended, self._appended = self._appended, []
-        for listener in self.listeners:
-            listener(self.head, appended)
         return self._keep_up()
 
     def _begin(self, batch: list[Unit]) -> list[Unit]:
@@ -237,11 +234,18 @@ class Writer:
         self._deliver(doubtful)
 
     def _keep_up(self) -> None:
+        """What follows a commit. A fault in it ends the writing, but who was told that a row is durable was told so."""
+        appended, self._appended = self._appended, []
         try:
+            for listener in self.listeners:
+                listener(self.head, appended)
             self._engine.upkeep()
         except self._engine.errors as error:
             self.fault = Fault(str(error), broken=True)
             log.error("The record can no longer be written: %s", error)
+        except Exception as error:
+            self.fault = internal(error)
+            log.exception("The store's writer failed")
 
     def _run_group(self, sql: str | None, units: list[Unit]) -> None:
         """Run units that share one INSERT together; if that fails, one by one to find the guilty one."""
@@ -346,6 +350,10 @@ class Writer:
         self._end_doubt(landed=False)
         if lost:
             log.error("%d rows that nobody waited for could not be written before the end", lost)
+
+
+def internal(error: Exception) -> Fault:
+    return Fault(f"internal error ({type(error).__name__})", broken=True)
 
 
 def refusal(fault: Fault) -> DependencyUnavailable:
