@@ -64,7 +64,8 @@ def test_a_call_cancelled_while_its_question_is_being_kept_is_withdrawn(tmp_path
             assert not await gate.calls.cancel(call.id, BERT)
             assert await gate.calls.cancel(call.id, ANNA)
             outcome = await running
-            assert outcome.state is State.WITHDRAWN
+            assert (outcome.state, outcome.error.code) == (State.WITHDRAWN, "APPROVAL_DENIED")
+            assert outcome.error.message == "Withdrawn by the caller"
             assert gate.inbox.open() == []
             assert await gate.story(call.id) == ["pending", "withdrawn"]
 
