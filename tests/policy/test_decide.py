@@ -141,6 +141,22 @@ def test_a_call_without_arguments_is_covered_by_a_rule_for_all_arguments():
     )
 
 
+def test_a_tool_with_a_signature_of_its_own_is_matched_as_that_is_written():
+    states = CATALOG.find("ha_get_states")
+    for pattern, effect in {"ha_get_states(*)": "ask", "ha_get_states": "allow"}.items():
+        assert decide(Policy([Rule(pattern=pattern, action="allow")]), states, {}).effect == effect
+
+
+def test_what_is_not_worth_offering_is_what_a_deny_rule_covers_and_no_default():
+    read, denied = upstream("read"), {"path": "/etc"}
+    policy = Policy([Rule(pattern="*(path=/etc*", action="deny"), Rule(pattern="git__*", action="allow")])
+    assert policy.denies(read, denied, "pi")
+    assert not policy.denies(read, {"path": "/srv"}, "pi")
+    assert not Policy([], [Rule(pattern="*", action="deny")]).denies(read, denied, "pi")
+    assert not Policy([Rule(pattern="*", action="ask")]).denies(read, denied, "pi")
+    assert not Policy([Rule(pattern="*", action="deny", callers=("coder",))]).denies(read, denied, "pi")
+
+
 @pytest.mark.parametrize(
     ("pattern", "hidden"),
     [
