@@ -88,3 +88,20 @@ def test_a_question_to_the_client_and_what_was_read_pass_as_they_are_and_data_li
             assert await shaper(case(mode, method="resources/read"), read) is read
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "disguised",
+    [
+        {"content": [], "structuredContent": {"resultType": "input_required", "pad": "word " * 5000}},
+        {"content": [{"type": "text", "text": '"input_required"' + "word " * 5000}]},
+    ],
+)
+def test_a_result_that_only_speaks_of_a_question_keeps_to_the_budget(tmp_path, disguised):
+    async def story():
+        async with opened(tmp_path) as store:
+            shaper = Shaper(Artifacts(store, Clock()), fits, 100)
+            large = Result(msgspec.json.encode(disguised), "mcp")
+            assert len((await shaper(case("proxy"), large)).body) < 5000
+
+    asyncio.run(story())

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import msgspec
+
 from agent_gate.calls.aside import Aside
 from agent_gate.core.call import Case, Result
 from agent_gate.errors import DependencyUnavailable
@@ -12,6 +14,16 @@ from agent_gate.results.envelope import Artifact, ResultEnvelope, summarise, unk
 LARGE = 256 * 1024
 """A larger result takes longer to be summarised than other calls can wait."""
 UNSET = (None, None, None)
+ASKING = "input_required"
+
+
+class Answer(msgspec.Struct):
+    """What says of itself, and not only somewhere inside, what it is."""
+
+    result_type: str = msgspec.field(default="", name="resultType")
+
+
+decode_answer = msgspec.json.Decoder(Answer).decode
 
 
 class Shaper:
@@ -62,4 +74,9 @@ class Shaper:
 
 def asks_back(result: Result) -> bool:
     """Whether this is no result yet but a question to the client, which must pass as it is."""
-    return result.kind == "mcp" and b'"input_required"' in result.body
+    if result.kind != "mcp" or ASKING.encode() not in result.body:
+        return False
+    try:
+        return decode_answer(result.body).result_type == ASKING
+    except (msgspec.DecodeError, RecursionError):
+        return False
