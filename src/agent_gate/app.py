@@ -84,6 +84,7 @@ class Gateway:
         self.metrics = Metrics()
         self._tasks: list[asyncio.Task[None]] = []
         self._reloading = asyncio.Lock()
+        self._warnings = self.configuration.warnings()
         self.tracer: Tracer | None = None
 
     @property
@@ -355,7 +356,11 @@ class Gateway:
             await self.dispatcher.stop()
             await self.dispatcher.start(places)
         log.info("The configuration was reloaded")
-        return self.configuration.warnings()
+        known, self._warnings = self._warnings, self.configuration.warnings()
+        for warning in self._warnings:
+            if warning not in known:
+                log.warning(warning)
+        return self._warnings
 
     async def stop(self) -> None:
         """Answer what is under way, all of it by one deadline, then close everything."""

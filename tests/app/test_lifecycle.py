@@ -296,6 +296,29 @@ def test_what_a_plugin_prints_goes_to_stderr_and_never_between_the_lines_of_stdo
         assert words in said
 
 
+def test_what_a_reload_warns_of_is_in_the_log_and_other_code_of_a_plugin_is_named(tmp_path):
+    files = {
+        "chatty.py": CHATTY,
+        "config.yaml": CHATTY_CONFIG,
+        "permissions.yaml": "rules: [{pattern: work, action: allow}]",
+    }
+    with running(tmp_path, files, "--insecure") as gateway:
+        assert gateway.admin.get("/api/status")["warnings"] == []
+        (tmp_path / "chatty.py").write_text(CHATTY.replace('"done"', '"done in another way"'))
+        warning = f"{tmp_path / 'chatty.py'} was changed; it counts after a restart"
+        eventually(lambda: warning in gateway.stderr)
+        assert gateway.admin.get("/api/status")["warnings"] == [warning]
+        assert gateway.call("work").json["data"] == "done"
+        (tmp_path / "empty.yaml").write_text("tools: {}\n")
+        empty = "  q: {url: http://127.0.0.1:9, tools: empty.yaml}\n"
+        services = CHATTY_CONFIG.replace("services: {p: ", f"services:\n{empty}  p: ").replace(
+            "{}}}}", "{}}}"
+        )
+        (tmp_path / "config.yaml").write_text(services)
+        eventually(lambda: "no tools are defined, so q offers none" in gateway.stderr)
+        assert gateway.stderr.count(warning) == 1
+
+
 def test_a_host_on_stdio_that_lists_once_finds_the_tools_of_a_first_start(tmp_path):
     [program, *args] = command("time")
     servers = {"time": {"command": program, "args": args}, "gone": {"command": "/not/there"}}

@@ -42,6 +42,23 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
+def plugin_files(settings: Settings) -> Iterator[Path]:
+    """The modules of plugins in the plugin folders; what is installed changes with its package."""
+    for service in settings.services.values():
+        if service.handler == "python":
+            module = service.handler_class.partition(":")[0].replace(".", "/")
+            for folder in settings.plugins.paths:
+                yield from filter(Path.is_file, (folder / f"{module}.py", folder / module / "__init__.py"))
+
+
+def stamp(file: Path) -> int:
+    """When it was last written; 0 for a file that is gone."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 class Configuration:
     """What the files and the command line say together; options win over settings."""
 
@@ -51,6 +68,16 @@ class Configuration:
         self.started = self.settings
         self.fault: str | None = None
         self._refused: tuple[Path, ...] = ()
+        self._imported: dict[Path, int] = {}
+        self._note_plugins()
+
+    def _plugins(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys(plugin_files(self.settings)))
+
+    def _note_plugins(self) -> None:
+        """A module is imported once; how its file was then tells whether other code stands there now."""
+        for file in self._plugins():
+            self._imported.setdefault(file, stamp(file))
 
     @property
     def settings(self) -> Settings:
@@ -66,7 +93,7 @@ class Configuration:
         files: tuple[Path, ...] = ()
         try:
             loaded = self._read()
-            files = loaded.watched
+            files = (*loaded.watched, *plugin_files(loaded.settings))
             yield loaded
         except ConfigError as error:
             self.fault, self._refused = error.message, error.files or files
@@ -75,13 +102,14 @@ class Configuration:
             )
             raise
         self.loaded, self.fault, self._refused = loaded, None, ()
+        self._note_plugins()
 
     @property
     def watched(self) -> tuple[Path, ...]:
         """The files whose change is a reason to reload: those in use, and those of a trial that failed."""
         tls = self.settings.gateway.tls
         certificate = (file for file in (tls.cert, tls.key) if file is not None)
-        return (*self.loaded.watched, *self._refused, *certificate)
+        return (*self.loaded.watched, *self._refused, *certificate, *self._plugins())
 
     def permissions(self) -> Path | None:
         """The file that the rules came from."""
@@ -98,5 +126,6 @@ class Configuration:
 
     def warnings(self) -> list[str]:
         """What the files say that may not be meant, and what of it does not count yet."""
-        changed = (key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started))
+        changed = [key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started)]
+        changed += [str(file) for file in self._plugins() if self._imported.get(file, 0) != stamp(file)]
         return [*self.loaded.warnings, *(f"{key} was changed; it counts after a restart" for key in changed)]

@@ -210,7 +210,7 @@ def test_a_call_that_waits_for_a_place_while_its_plugin_is_stopped_was_not_sent(
 
 
 def test_an_error_that_a_plugin_means_for_the_agent_reaches_it_without_the_password(
-    make: Make, run: Run
+    make: Make, run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
         async with make("Crashing") as source:
@@ -219,6 +219,7 @@ def test_an_error_that_a_plugin_means_for_the_agent_reaches_it_without_the_passw
             assert "hunter2" not in caught.value.message
             with pytest.raises(UpstreamError, match="not JSON"):
                 await source.answer(await job(source, arguments={"how": "object"}))
+            assert "type object" in caplog.records[-1].why
             with pytest.raises(UpstreamError, match="at most 1000000"):
                 await source.answer(await job(source, arguments={"how": "large"}))
 

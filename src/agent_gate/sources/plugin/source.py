@@ -148,7 +148,11 @@ class PluginSource:
             value = {definition.response.wrap: value}
         try:
             body = msgspec.json.encode(value)
-        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            log.error(
+                "A plugin answered something that is not JSON",
+                extra={"source": self.key, "tool": tool, "why": str(error)},
+            )
             raise UpstreamError(f"{self.key} answered something that is not JSON") from None
         if len(body) > self._max_bytes:
             raise UpstreamError(f"{self.key} answered {len(body)} bytes; at most {self._max_bytes} are taken")
