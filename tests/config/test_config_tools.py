@@ -12,6 +12,7 @@ from agent_gate.config.variables import Variables
 from agent_gate.core.schema import compile_validator
 from agent_gate.core.signature import compile_signer
 from agent_gate.errors import InvalidArgs
+from agent_gate.net.tls import ensure_certificate
 
 ROOT = Path(__file__).parents[2]
 SERVICE = "services: {api: {url: 'http://api.example', tools: t.yaml}}"
@@ -387,6 +388,12 @@ def test_two_services_cannot_define_one_tool(refused):
     [
         ("{}", "services.api.url: must start with http:// or https://"),
         ("{url: 'ftp://x'}", "services.api.url: must start with http:// or https://"),
+        ("{url: 'http://u:pass@x'}", "services.api.url: has a user or password; write them under `auth`"),
+        ("{url: 'http://x/a?b=1'}", "services.api.url: has a query or fragment"),
+        ("{url: 'http://x/a b'}", "services.api.url: has a character that no address can have"),
+        ("{url: 'http://mül.local'}", "services.api.url: has a host name with other characters"),
+        ("{url: 'https://x', ca: no.pem}", "no.pem does not exist"),
+        ("{url: 'https://x', ca: config.yaml}", "config.yaml as certificate authority"),
         ("{url: 'http://x', auth: {type: bearer}}", 'services.api.auth: type: bearer needs "token"'),
         ("{url: 'http://x', auth: {type: header, token: a}}", 'needs "header_name"'),
         ("{url: 'http://x', auth: {type: query, token: a}}", 'needs "query_param"'),
@@ -399,6 +406,16 @@ def test_two_services_cannot_define_one_tool(refused):
 )
 def test_a_wrong_service_is_refused(refused, service, message):
     assert message in refused(f"services: {{api: {service}}}")
+
+
+def test_a_renewed_authority_of_a_service_is_another_configuration(load_text, folder):
+    def loaded(name):
+        ensure_certificate(folder / name).cert.replace(folder / "ca.pem")
+        return load_text("services: {api: {url: 'https://x', ca: ca.pem}}")
+
+    first, second = loaded("one"), loaded("two")
+    assert first.settings.services["api"] != second.settings.services["api"]
+    assert folder / "ca.pem" in first.watched
 
 
 def test_a_plugin_may_have_any_address_and_a_partial_credential(load_text):

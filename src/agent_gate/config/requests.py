@@ -1,10 +1,14 @@
 """What the operator writes into HTTP requests: it must be able to stand there, or every call would break."""
 
 import re
+from urllib.parse import urlsplit
 
+from agent_gate.config.decode import require_address
 from agent_gate.config.nodes import Mark, Node, entries, fail, join
 
 TARGET = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@%/?]*")
+BASE = re.compile(r"[!-\"$-~]*")
+HOST = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")
 FIELD_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 FIELD_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]*")
 CREDENTIAL = re.compile(r"[^\x00-\x1f\x7f]*")
@@ -22,6 +26,24 @@ FRAMING = frozenset(
     }
 )
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+
+
+def check_base(node: Node, path: str) -> None:
+    """The address below which requests are made; it may hold a password, so it is not repeated."""
+    require_address(node, path)
+    parts = urlsplit(str(node.value))
+    if parts.username is not None:
+        fail(node.mark, path, "has a user or password; write them under `auth`, as type: basic")
+    if parts.query or parts.fragment:
+        fail(
+            node.mark,
+            path,
+            "has a query or fragment; that stands in the `path` of a tool, or is `auth` of type: query",
+        )
+    if not HOST.fullmatch(parts.hostname or ""):
+        fail(node.mark, path, "has a host name with other characters than a-z, 0-9, . _ and -")
+    if not BASE.fullmatch(parts.path):
+        fail(node.mark, path, "has a character that no address can have; write it percent-encoded, as %20")
 
 
 def check_target(node: Node, path: str) -> None:

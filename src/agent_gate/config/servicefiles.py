@@ -2,13 +2,24 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 
-from agent_gate.config.decode import Reading, decode, require_address
+from agent_gate.config.decode import Reading, decode, existing
 from agent_gate.config.nodes import Mark, Node, entries, fail, join
-from agent_gate.config.requests import CREDENTIAL, check_header_name, check_header_value, check_target
+from agent_gate.config.requests import (
+    CREDENTIAL,
+    check_base,
+    check_header_name,
+    check_header_value,
+    check_target,
+)
 from agent_gate.config.services import AuthConfig, HealthCheckConfig, ServiceConfig, ToolDefinition
 from agent_gate.config.tools import check_braces, read_tools
 from agent_gate.core.signature import placeholders
+from agent_gate.errors import ConfigError
+from agent_gate.net.trust import client_context
 
 NEEDED_BY_AUTH = {
     "bearer": ("token",),
@@ -42,13 +53,26 @@ def read_service(node: Node, name: str, mark: Mark, reading: Reading) -> Service
         tools_file=tools.value if tools and isinstance(tools.value, str) else "",
     )
     check_service(service, node, path)
-    return service
+    ca = node.get("ca")
+    if service.handler == "python" or ca is None or service.ca is None:
+        return service
+    return replace(service, ca_digest=read_ca(ca, service.ca, join(path, "ca"), reading))
 
 
 def read_health(node: Node | None, path: str, reading: Reading) -> HealthCheckConfig:
     if node is None:
         return HealthCheckConfig()
     return decode(node, HealthCheckConfig, path, reading, configured=True)
+
+
+def read_ca(node: Node, file: Path, path: str, reading: Reading) -> str:
+    """The digest of the authorities' file, which must be one; a renewed file is another configuration."""
+    existing(node.mark, file, path, reading)
+    try:
+        client_context(file)
+        return sha256(file.read_bytes()).hexdigest()
+    except (ConfigError, OSError) as error:
+        fail(node.mark, path, str(error))
 
 
 def check_service(service: ServiceConfig, node: Node, path: str) -> None:
@@ -63,7 +87,7 @@ def check_service(service: ServiceConfig, node: Node, path: str) -> None:
         fail(node.key_mark("handler_class"), join(path, "handler_class"), "only for handler: python")
     if not re.match(r"https?://[^/]", service.url):
         fail((node.get("url") or node).mark, join(path, "url"), "must start with http:// or https://")
-    require_address(node.get("url") or node, join(path, "url"))
+    check_base(node.get("url") or node, join(path, "url"))
     check_auth(service, node, path)
     if (health := (node.get("health") or Node({}, node.mark)).get("path")) is not None:
         check_target(health, join(path, "health.path"))

@@ -174,6 +174,7 @@ class ServiceConfig:
         float | None, "Seconds a call may run, where the tool says nothing.", AtLeast(0.001)
     ] = None
     ca: Annotated[Path | None, "PEM file of the authority that signed the service's certificate."] = None
+    ca_digest: Annotated[str, "SHA-256 of that file.", GIVEN] = ""
     tools_file: Annotated[str, "The tool files, as written.", GIVEN] = ""
     tools: Annotated[
         tuple[ToolDefinition, ...],
