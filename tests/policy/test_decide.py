@@ -208,6 +208,28 @@ def test_lint_names_rules_that_match_nothing_and_rules_that_never_decide():
     assert "p:1" in found["p:2"]
 
 
+@pytest.mark.parametrize(
+    ("wide", "narrow", "decides"),
+    [
+        (
+            {"pattern": "ha_*"},
+            {"pattern": "ha_call_service(light.*)", "extra": frozenset({"brightness"})},
+            True,
+        ),
+        (
+            {"pattern": "ha_*", "extra": frozenset({"brightness", "color"})},
+            {"pattern": "ha_call_service(light.*)", "extra": frozenset({"brightness"})},
+            False,
+        ),
+        ({"pattern": "f__read(path=/srv/*"}, {"pattern": "f__read(path=/srv/../etc/hosts)"}, True),
+        ({"pattern": "f__read(path=/srv/*"}, {"pattern": "f__read(path=/srv/a)"}, False),
+    ],
+)
+def test_an_allow_that_covers_more_than_a_wider_one_does_decide(wide, narrow, decides):
+    rules = [Rule(action="allow", where="p:1", **wide), Rule(action="allow", where="p:2", **narrow)]
+    assert [finding.where for finding in lint(rules, [], ())] == ([] if decides else ["p:2"])
+
+
 NAMES = st.sampled_from(["a", "a_b", "b"])
 OFTEN = st.sampled_from(["*", "a*", "b*", "a_b*", "*b*", "?(*)", "a(*)", "b(*)", "a_b(*", "*)"])
 PATTERNS = OFTEN | st.text("ab_*?(),= ", min_size=1, max_size=8)

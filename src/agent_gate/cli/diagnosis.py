@@ -196,7 +196,9 @@ def of_running(client: AdminClient, told: Container[str] = ()) -> Iterable[Findi
         if source["state"] in ("failed", "needs_auth", "degraded"):
             yield Finding(
                 what=f"{source['key']} is {source['state']}: {source['reason']}",
-                why="Its tools cannot be called",
+                why="Calls of its tools may fail"
+                if source["state"] == "degraded"
+                else "Its tools cannot be called",
                 fix=f"agent-gate sources reconnect {source['key']}",
             )
     if rows and rows[0]["at"] > time.time() + SKEW:

@@ -9,7 +9,7 @@ from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.tool import Tool
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.globs import compile_glob
-from agent_gate.policy.match import head, may_match, trait_mismatch
+from agent_gate.policy.match import confines, head, may_match, trait_mismatch
 from agent_gate.policy.possible import fits_pairs, fits_tool
 from agent_gate.policy.unmet import unmet
 
@@ -46,8 +46,15 @@ def conditions_within(outer: Rule, inner: Rule) -> bool:
     namespace = outer.namespace in (None, inner.namespace)
     callers = not outer.callers or (bool(inner.callers) and set(inner.callers) <= set(outer.callers))
     when = all(inner.when.get(name) == predicate for name, predicate in outer.when.items())
-    extra = outer.action != "allow" or inner.action == "allow"
-    return traits and namespace and callers and when and extra and wider(outer.pattern, inner.pattern)
+    covers = outer.action != "allow" or (
+        inner.action == "allow" and inner.extra <= outer.extra and not leads_past(outer, inner)
+    )
+    return traits and namespace and callers and when and covers and wider(outer.pattern, inner.pattern)
+
+
+def leads_past(outer: Rule, inner: Rule) -> bool:
+    """Whether `inner` spells a step up, which an allow for a folder or an address never covers."""
+    return confines(outer.pattern.partition("(")[2]) and ".." in inner.pattern
 
 
 def shadowed(rules: Sequence[Rule]) -> Iterable[Finding]:
