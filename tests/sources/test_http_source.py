@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent_gate.config.services import AuthConfig, HealthCheckConfig, ServiceConfig
+from agent_gate.config.services import AuthConfig, ErrorMapping, HealthCheckConfig, ServiceConfig
 from agent_gate.core.ports import SystemClock
 from agent_gate.net.exchange import Reply
 from agent_gate.net.http import error_response
@@ -62,6 +62,8 @@ def test_a_health_check_carries_the_credential(auth, path):
 )
 def test_a_service_that_asks_to_slow_down_is_believed_only_a_number_of_seconds(said, heard):
     reply = Reply(429, [(b"retry-after", said)], b"")
-    error = failure(ServiceConfig(name="s"), reply, Redactor(()))
-    assert error.retry_after == heard
-    assert error_response(error).status == 503
+    own = ServiceConfig(name="s", errors=(ErrorMapping(status=429, message="too fast"),))
+    for config, message in (ServiceConfig(name="s"), "s asks to slow down"), (own, "too fast"):
+        error = failure(config, reply, Redactor(()))
+        assert (error.message, error.retry_after) == (message, heard)
+        assert error_response(error).status == 503

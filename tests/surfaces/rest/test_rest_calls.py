@@ -371,6 +371,8 @@ def test_a_file_comes_as_content_that_clients_show(gateway, api, said, part):
         ((409, {"Content-Type": "text/plain"}, b"busy\x1b\n"), "home answered with HTTP 409: busy"),
         ((422, {}, b"secret-credential-of-the-service" * 2), "home answered with HTTP 422: ••••••"),
         ((400, {"Content-Type": "text/html"}, b"<html>"), "home answered with HTTP 400"),
+        ((404, {}, b"{}\n"), "Entity not found"),
+        ((410, {}, b"{}\n"), "home answered with HTTP 410"),
         ((500, {}, b'{"trace": "..."}'), "home answered with HTTP 500"),
     ],
 )

@@ -18,6 +18,7 @@ CHARSET = re.compile(rb"(?i);\s*charset=\"?([a-z0-9_.:-]{1,40})")
 MEDIA_TYPE = re.compile(rb"[A-Za-z0-9.+-]{1,60}/[A-Za-z0-9.+-]{1,90}")
 JSON = ResponseDefinition()
 LONGEST_BODY = 500
+SAYS_NOTHING = frozenset({"{}", "[]", "null", '""'})
 MAY_RETRY = frozenset({502, 503, 504})
 
 
@@ -33,31 +34,32 @@ def shown_body(body: bytes, redactor: Redactor) -> str:
 
 def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Exception:
     """What the agent is told about a reply that is not a success."""
+    message = said_of(service, reply, redactor)
+    if reply.status == 429:
+        return DependencyUnavailable(message, retry_after=retry_after(reply, 1.0))
+    return HTTPServiceError(message, details={"status": reply.status})
+
+
+def said_of(service: ServiceConfig, reply: Reply, redactor: Redactor) -> str:
+    """The words of the service's file, where it has some for the status, else ours."""
     entry = mapped(service.errors, reply.status)
     if entry is not None:
-        message = entry.message.replace("{status}", str(reply.status)).replace(
-            "{body}", shown_body(reply.body, redactor)
-        )
-        return HTTPServiceError(message, details={"status": reply.status})
+        body = shown_body(reply.body, redactor)
+        return entry.message.replace("{status}", str(reply.status)).replace("{body}", body)
     if reply.status == 429:
-        return DependencyUnavailable(f"{service.name} asks to slow down", retry_after=retry_after(reply, 1.0))
+        return f"{service.name} asks to slow down"
     if 300 <= reply.status < 400:
-        return HTTPServiceError(
-            f"{service.name} answered with a redirect ({reply.status}), which is not followed",
-            details={"status": reply.status},
-        )
+        return f"{service.name} answered with a redirect ({reply.status}), which is not followed"
     why = reason(reply, redactor)
-    return HTTPServiceError(
-        f"{service.name} answered with HTTP {reply.status}{': ' if why else ''}{why}",
-        details={"status": reply.status},
-    )
+    return f"{service.name} answered with HTTP {reply.status}{': ' if why else ''}{why}"
 
 
 def reason(reply: Reply, redactor: Redactor) -> str:
     """What the service says is wrong with a request, where it is meant to be read: a page or a 500's trace is not."""
     kind = (reply.header(b"content-type") or b"").lower()
     meant = b"json" in kind or kind.startswith(b"text/plain")
-    return shown_body(reply.body, redactor).strip() if meant and 400 <= reply.status < 500 else ""
+    shown = shown_body(reply.body, redactor).strip() if meant and 400 <= reply.status < 500 else ""
+    return "" if shown in SAYS_NOTHING else shown
 
 
 def valid_json(body: bytes) -> bool:
