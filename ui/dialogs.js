@@ -1,6 +1,6 @@
 // What is asked before an answer counts: the passphrase, and a last look at an answer to many.
 import { h } from "./dom.js";
-import { many } from "./format.js";
+import { many, names } from "./format.js";
 import { inbox } from "./inbox.js";
 import { me } from "./me.js";
 
@@ -34,6 +34,12 @@ export async function passphrase() {
   return input.value;
 }
 
+// What the signature leaves out would be answered unseen; it is named at least.
+function asked({ signature, agent, not_in_signature: more }) {
+  const beside = more?.length ? h("span.mark", `with ${names(more)}, which the signature does not show`) : null;
+  return h("li", h("code", signature), ` (${agent})`, beside);
+}
+
 export async function confirmMany(title, ids) {
   const rows = ids
     .slice(0, LISTED)
@@ -46,7 +52,8 @@ export async function confirmMany(title, ids) {
     h("h2", `${title}: ${many(ids.length, "question")}`),
     h(
       "ul",
-      rows.map((item) => h("li", h("code", item.signature), ` (${item.agent})`)),
+      { tabIndex: 0 },
+      rows.map(asked),
     ),
     ids.length > rows.length ? h("p", `and ${ids.length - rows.length} more`) : null,
     h("form", { method: "dialog" }, h("div.buttons", yes, notNow())),

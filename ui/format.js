@@ -54,6 +54,14 @@ export const place = (where) => where.replace(/^.*[\\/]/, "").replace(/(:\d+):\d
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const many = (number, one, more = `${one}s`) => `${count(number)} ${number === 1 ? one : more}`;
 
+export const clipped = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
+
+// A few names, and how many more there are.
+export function names(all, most = 3) {
+  const shown = all.slice(0, most).map((name) => clipped(name, 40));
+  return all.length > most ? `${shown.join(", ")} and ${count(all.length - most)} more` : shown.join(", ");
+}
+
 export function bytes(size) {
   if (size === null || size === undefined) return "–";
   if (size < 1024) return `${size} B`;

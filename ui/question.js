@@ -5,7 +5,12 @@ import { field } from "./layout.js";
 import { ending, stateWord } from "./words.js";
 
 const LONG = 400;
-const LABELS = { once: "Once", session: "This session", hour: "One hour", always: "Always for these arguments" };
+const LABELS = {
+  once: "Approve once",
+  session: "Approve this session",
+  hour: "Approve for one hour",
+  always: "Approve always",
+};
 const KEYS = { once: "a", session: "s", hour: "h", always: "w" };
 
 export const timeLeft = (until, kind = "span") => h(`${kind}.asks.left`, { "data-until": until }, left(until));
@@ -73,8 +78,8 @@ function answers(approval, answer, wait) {
     const props = { key: KEYS[life], kind: life === "once" ? "strong" : "", disabled: true, "data-answer": life };
     return h(
       "div.choice",
-      button(LABELS[life], () => answer("approve", life), props),
-      h("span", approval.choices[life]),
+      button(LABELS[life], () => answer("approve", life), { ...props, "aria-describedby": `means-${life}` }),
+      h("span", { id: `means-${life}` }, approval.choices[life]),
     );
   };
   const props = { key: "d", disabled: true, "data-answer": "deny" };
@@ -91,7 +96,7 @@ export function question(approval, { answer, makeRule, wait }) {
     h("p.signature", approval.signature),
     h(
       "p.meta",
-      h("code", approval.agent),
+      h("strong", approval.agent),
       " asks · ",
       approval.rule || "no rule matches",
       at(approval.where),

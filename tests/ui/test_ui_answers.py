@@ -65,7 +65,7 @@ def test_a_link_that_says_yes_leads_to_a_page_that_can_say_no(tab, hooked):
     page.goto(links["hour"])
     assert 'area_id = "everything"' in page.inner_text("pre")
     names = [button.strip() for button in page.locator("button:visible").all_inner_texts()]
-    assert names == ["One hour", "Deny"]
+    assert names == ["Approve for one hour", "Deny"]
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     page.click("button:has-text('Deny')")
     page.wait_for_selector("h1:has-text('Denied')")
@@ -82,10 +82,10 @@ def test_a_wrong_passphrase_behind_a_link_can_be_typed_again(tab, tmp_path):
             page.goto(links["once"])
             page.fill("[name=reason]", "for the guests")
             page.fill("[name=passphrase]", "wrong")
-            page.click("button:has-text('Once')")
+            page.click("button:has-text('Approve once')")
             page.wait_for_selector("[role=alert]:has-text('Not answered yet')")
             assert page.input_value("[name=reason]") == "for the guests"
             page.fill("[name=passphrase]", "open-sesame-all")
-            page.click("button:has-text('Once')")
+            page.click("button:has-text('Approve once')")
             page.wait_for_selector("h1:has-text('Approved once by operator on webhook')")
             assert gateway.request("GET", f"/api/calls/{call}?wait=10").json["status"] == "executed"

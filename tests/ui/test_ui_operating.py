@@ -206,6 +206,21 @@ def test_several_questions_are_answered_by_keys_after_one_look(tab, home):
     assert len(api.requests) == 2
 
 
+def test_arguments_that_a_signature_leaves_out_are_named_before_an_answer_to_several(tab, home):
+    gateway, _api = home
+    page = opened(tab, gateway)
+    gateway.call("light_set", {"room": "hall"}, wait=0)
+    gateway.call("light_set", {"room": "porch", "area_id": "everything", "b": 1, "c": 2, "d": 3}, wait=0)
+    page.wait_for_selector(f"{ROW} >> text=light_set(porch) + area_id, b, c and 1 more")
+    page.click("label:has-text('all')")
+    page.click("button:has-text('Approve once')")
+    plain, more = page.locator("dialog li").all_inner_texts()
+    assert plain == "light_set(hall) (pi)"
+    assert "with area_id, b, c and 1 more, which the signature does not show" in more
+    page.click("dialog button:has-text('Not now')")
+    assert len(gateway.admin.get("/api/approvals")) == 2
+
+
 def test_the_passphrase_is_asked_for_with_every_answer(tab, tmp_path):
     with house(tmp_path, "approvers: {passphrase: open-sesame-all}") as (gateway, _api):
         page = opened(tab, gateway)

@@ -64,6 +64,21 @@ def test_a_question_that_comes_is_said_to_those_who_do_not_see_the_number(tab, h
     expect(news).to_have_text("")
 
 
+def test_choosing_all_leaves_the_keyboard_where_it_is(tab, fixtures):
+    page = tab.page
+    page.goto(f"{fixtures.url}/#/approvals")
+    page.wait_for_selector(ROW)
+    page.locator(".bar [type=checkbox]").focus()
+    page.keyboard.press("Space")
+    page.wait_for_selector("text=30 chosen")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Approve once")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Space")
+    page.wait_for_selector("text=30 chosen", state="hidden")
+    assert page.is_hidden("button:has-text('Approve once')")
+
+
 def test_a_row_that_can_be_chosen_is_a_row_of_cells(tab, fixtures):
     page = tab.page
     page.goto(f"{fixtures.url}/#/approvals")

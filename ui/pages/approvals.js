@@ -2,7 +2,7 @@
 import { get, post, query, remove, segment } from "../api.js";
 import { confirmMany, passphrase } from "../dialogs.js";
 import { act, button, empty, fault, h, say, show } from "../dom.js";
-import { ago, left, many, moment } from "../format.js";
+import { ago, clipped, left, many, moment, names } from "../format.js";
 import { inbox, listen, reload } from "../inbox.js";
 import { keys } from "../keyboard.js";
 import { every, field, movement, panes } from "../layout.js";
@@ -50,7 +50,13 @@ class Approvals {
     Object.assign(this, { main, wanted, tab: "inbox", needle: "", shown: null, past: [], more: false });
     this.picked = new Set();
     this.nothing = h("div");
-    this.bulk = h("div.buttons");
+    this.all = h("input", {
+      type: "checkbox",
+      onchange: ({ target }) => this.pickAll(target.checked ? this.items() : []),
+    });
+    this.chosen = h("span", "all");
+    this.many = [button("Approve once", () => this.answerMany("approve")), button("Deny", () => this.answerMany("deny"))];
+    this.bulk = h("div.buttons", h("label", this.all, this.chosen), this.many);
     this.tabs = h(
       "div.tabs",
       TABS.map(([name, title]) =>
@@ -104,10 +110,11 @@ class Approvals {
         ? h("span.tick", h("input", { type: "checkbox", checked, "aria-label": label, onchange }))
         : null;
     const pending = item.state === "pending";
+    const more = item.not_in_signature ?? [];
     return h(
       pick ? "div.pick" : "div.two",
       pick,
-      h("span.lead", item.signature),
+      h("span.lead", item.signature, more.length ? h("span.more", ` + ${names(more)}`) : null),
       pending ? timeLeft(item.expires_at, "span.end") : h("span.end", stateWord(item.state)),
       h("span.rest", `${item.agent} · `, h("bdi", item.sentence || item.tool), ` · ${ago(item.asked_at)}`),
       h("span.end", item.answered_by || ""),
@@ -140,21 +147,14 @@ class Approvals {
     else show(this.nothing, empty(...NOTHING[this.tab]));
   }
 
+  // Changed in place: what has the keyboard, or is being pressed, must stay while questions come and go.
   drawBulk(found) {
-    if (this.tab !== "inbox" || !found.length) return show(this.bulk);
     const { size } = this.picked;
-    const all = h("input", {
-      type: "checkbox",
-      checked: size > 0 && size === found.length,
-      indeterminate: size > 0 && size < found.length,
-      onchange: (event) => this.pickAll(event.target.checked ? found : []),
-    });
-    return show(
-      this.bulk,
-      h("label", all, size ? ` ${size} chosen` : " all"),
-      size ? button("Approve once", () => this.answerMany("approve")) : null,
-      size ? button("Deny", () => this.answerMany("deny")) : null,
-    );
+    this.bulk.hidden = this.tab !== "inbox" || !found.length;
+    this.all.checked = size > 0 && size === found.length;
+    this.all.indeterminate = size > 0 && size < found.length;
+    this.chosen.textContent = size ? `${size} chosen` : "all";
+    for (const node of this.many) node.hidden = !size;
   }
 
   pickAll(items) {
@@ -202,7 +202,7 @@ class Approvals {
     const phrase = await passphrase();
     await post(`/api/approvals/${segment(approval.id)}`, { verdict, lifetime, reason, passphrase: phrase });
     inbox.open.delete(approval.id);
-    say(verdict === "deny" ? `Denied ${approval.signature}` : approval.choices[lifetime]);
+    say(`${verdict === "deny" ? "Denied" : "Approved"}: ${clipped(approval.signature, 120)}`);
     this.close();
     if (next && matchMedia("(min-width: 761px)").matches) this.list.select(next);
   }
@@ -232,7 +232,7 @@ class Approvals {
   async answerMany(verdict) {
     const ids = [...this.picked];
     if (!(await confirmMany(verdict === "deny" ? "Deny" : "Approve once", ids))) return;
-    await act(this.bulk.querySelector("button"), async () => {
+    await act(this.many[0], async () => {
       const phrase = await passphrase();
       const { results } = await post("/api/approvals", { ids, verdict, lifetime: "once", passphrase: phrase });
       this.answeredMany(results, verdict);

@@ -18,13 +18,13 @@ Held = tuple[Grant, float]
 
 
 def describe(approval: Approval, lifetime: Lifetime) -> str:
-    """What an answer with this lifetime will allow from now on, in words."""
-    who = approval.caller.name
+    """What an answer with this lifetime will allow from now on, in words that stand below the question."""
+    again = f"{approval.caller.name} may repeat exactly this call unasked"
     spans: Mapping[str, str] = {
-        "once": f"Only this call of {approval.signature} by {who}.",
-        "session": f"{who} may call {approval.signature} with these arguments until this session ends, for a day at most.",
-        "hour": f"{who} may call {approval.signature} with these arguments for one hour.",
-        "always": f"{who} may call {approval.signature} with these arguments until you revoke it.",
+        "once": "Only this call. The next one is asked about again.",
+        "session": f"{again} until this session ends, for a day at most.",
+        "hour": f"{again} for one hour.",
+        "always": f"{again} until you revoke it.",
     }
     return spans[lifetime]
 

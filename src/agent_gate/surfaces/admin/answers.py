@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 
-from agent_gate.approval.channels.buttons import ANSWERS, LABELS, Buttons, Pressed, answer_of
+from agent_gate.approval.channels.buttons import ANSWERS, Buttons, Pressed, answer_of
 from agent_gate.approval.channels.webhook import clipped
 from agent_gate.approval.grants import describe
 from agent_gate.approval.inbox import Inbox
@@ -25,7 +25,7 @@ from agent_gate.observe.metrics import Metrics
 log = logging.getLogger("agent_gate.answers")
 PREFIX = "/answer/"
 STYLE = (
-    ":root{color-scheme:light dark;--ground:#fbfaf7;--ink:#23211c;--soft:#6b675d;--line:#c9c4b6;--sunk:#f2f0ea;--you:#b4470f}"
+    ":root{color-scheme:light dark;--ground:#fbfaf7;--ink:#23211c;--soft:#6b675d;--line:#c9c4b6;--sunk:#f2f0ea;--you:#a63f0b}"
     "@media(prefers-color-scheme:dark){:root{--ground:#191814;--ink:#ece8dd;--soft:#a09a8b;--line:#4a463d;--sunk:#13120f;--you:#f0925a}}"
     "body{font:16px/1.5 system-ui,sans-serif;background:var(--ground);color:var(--ink);max-width:44rem;margin:0 auto;padding:1rem}"
     "h1{font-size:1.25rem;line-height:1.35;overflow-wrap:anywhere}.fault{color:var(--you);font-weight:600}"
@@ -50,6 +50,13 @@ HEADERS: tuple[Header, ...] = (
 )
 NOT_VALID = "This link is not valid. Answer on the operator's page, or with `agent-gate approvals`"
 WHOLE = 1 << 20
+SPELLED = {
+    "once": "Approve once",
+    "session": "Approve this session",
+    "hour": "Approve for one hour",
+    "always": "Approve always",
+    "deny": "Deny",
+}
 NO_DEFAULT = "<button disabled hidden></button>"
 """Enter in a field presses a form's first button; this one takes it, so that typing a reason never says yes."""
 
@@ -144,7 +151,7 @@ class Answers:
 
     def _form(self, approval: Approval, choices: Sequence[str], person: str, reason: str) -> str:
         buttons = "".join(
-            f'<button name="choice" value="{choice}" aria-describedby="{choice}">{LABELS[choice]}</button>'
+            f'<button name="choice" value="{choice}" aria-describedby="{choice}">{SPELLED[choice]}</button>'
             f'<p class="says" id="{choice}">{html.escape(meaning(approval, choice))}</p>'
             for choice in choices
         )

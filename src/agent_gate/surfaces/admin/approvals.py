@@ -3,6 +3,7 @@
 from typing import Any
 
 from agent_gate.core.approval import Answer, Approval
+from agent_gate.core.tool import Tool
 from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin import shown
@@ -64,7 +65,10 @@ class Approvals:
         state = ask.param("state") or "pending"
         render = shown.approval_row if ask.param("brief") else shown.approval
         found = self._inbox.open() if state == "pending" else await self._past(ask, state)
-        return json_response(200, [render(approval) for approval in found])
+        return json_response(200, [render(approval, self._tool(approval)) for approval in found])
+
+    def _tool(self, approval: Approval) -> Tool | None:
+        return self._admin.shelf.catalog.find(approval.tool_id)
 
     async def _past(self, ask: Ask, state: str) -> list[Approval]:
         limit, before = int(ask.number("limit", 100, 1000)), ask.number("before", 0, 1e12) or None
@@ -72,8 +76,8 @@ class Approvals:
 
     async def _one(self, ask: Ask) -> Reply:
         approval = await self._inbox.find(ask.values["id"])
-        tool = self._admin.shelf.catalog.find(approval.tool_id)
-        return json_response(200, shown.approval(approval) | {"details": shown.details(approval, tool)})
+        tool = self._tool(approval)
+        return json_response(200, shown.approval(approval, tool) | {"details": shown.details(approval, tool)})
 
     def _said(self, ask: Ask, body: dict[str, Any]) -> Answer:
         """The answer in the body, from a person who may give one."""
@@ -93,7 +97,8 @@ class Approvals:
     async def _answer(self, ask: Ask) -> Reply:
         answer = self._said(ask, ask.body())
         approval = await self._inbox.find(ask.values["id"])
-        return json_response(200, shown.approval(await self._admin.calls.answer(approval.id, answer)))
+        answered = await self._admin.calls.answer(approval.id, answer)
+        return json_response(200, shown.approval(answered, self._tool(answered)))
 
     async def _answer_many(self, ask: Ask) -> Reply:
         """Each question is answered on its own; one that is gone already does not stop the others."""

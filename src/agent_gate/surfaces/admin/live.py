@@ -8,6 +8,7 @@ import msgspec
 
 from agent_gate.core.approval import Approval
 from agent_gate.core.catalog import Catalog
+from agent_gate.core.tool import Tool
 from agent_gate.net.http import StreamResponse
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
@@ -74,7 +75,7 @@ class Live:
         return self._admin.store.head.seq, len(self._admin.calls.running())
 
     def _subscribe(
-        self, queue: asyncio.Queue[bytes], render: Callable[[Approval], dict[str, Any]]
+        self, queue: asyncio.Queue[bytes], render: Callable[[Approval, Tool | None], dict[str, Any]]
     ) -> list[Callable[[], None]]:
         def push(message: bytes) -> None:
             if queue.qsize() < MOST_QUEUED:
@@ -82,10 +83,13 @@ class Live:
             elif queue.qsize() == MOST_QUEUED:
                 queue.put_nowait(event("missed", {}))
 
+        def asked(approval: Approval) -> None:
+            push(event("approval", render(approval, self._admin.shelf.catalog.find(approval.tool_id))))
+
         def changed(_before: Catalog, now: Catalog) -> None:
             push(event("catalog", {"digest": now.digest, "tools": len(now.tools)}))
 
         return [
-            self._admin.calls.inbox.subscribe(lambda approval: push(event("approval", render(approval)))),
+            self._admin.calls.inbox.subscribe(asked),
             self._admin.shelf.subscribe(changed),
         ]

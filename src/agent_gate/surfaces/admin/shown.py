@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
@@ -22,8 +22,15 @@ MISREAD = re.compile(r"|\s.*|.*\s|\".*\"|true|false|null|[-+]?[0-9.]+(?:[eE][-+]
 LIFETIMES = ("once", "session", "hour", "always")
 
 
-def approval_row(a: Approval) -> dict[str, Any]:
+def signed(a: Approval, tool: Tool | None) -> Collection[str]:
+    """The arguments that the signature shows."""
+    template = tool.definition.template if tool is not None else None
+    return a.arguments if template is None else placeholders(template)
+
+
+def approval_row(a: Approval, tool: Tool | None) -> dict[str, Any]:
     """One question in a line, for lists of thousands."""
+    shows = signed(a, tool)
     return {
         "id": a.id,
         "call": a.call_id,
@@ -32,6 +39,7 @@ def approval_row(a: Approval) -> dict[str, Any]:
         "tool": a.wire,
         "signature": a.signature,
         "sentence": a.sentence,
+        "not_in_signature": [name for name in a.arguments if name not in shows],
         "asked_at": a.asked_at,
         "expires_at": a.expires_at,
         "answered_at": a.answered_at,
@@ -42,10 +50,10 @@ def approval_row(a: Approval) -> dict[str, Any]:
     }
 
 
-def approval(a: Approval) -> dict[str, Any]:
+def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
     """One question with everything a person needs to judge it."""
     offered = [life for life in LIFETIMES if life != "session" or a.session is not None]
-    return approval_row(a) | {
+    return approval_row(a, tool) | {
         "tool_id": a.tool_id,
         "arguments": mask_arguments(a.arguments, a.secret),
         "arguments_hash": a.arguments_hash,
@@ -79,10 +87,8 @@ def details(a: Approval, tool: Tool | None) -> list[dict[str, Any]]:
 
 
 def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
-    definition = tool.definition if tool is not None else None
-    template = definition.template if definition is not None else None
-    signed = set(a.arguments) if template is None else set(placeholders(template))
-    declared = definition.declared if definition is not None else None
+    shows = signed(a, tool)
+    declared = tool.definition.declared if tool is not None else None
     masked = mask_arguments(a.arguments, a.secret)
     for name, value in a.arguments.items():
         text = as_text(value)
@@ -93,7 +99,7 @@ def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
             "length": len(text),
             "sha256": None if secret else sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
             "secret": secret,
-            "in_signature": name in signed,
+            "in_signature": name in shows,
             "declared": declared is None or name in declared,
         }
 
