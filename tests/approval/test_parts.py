@@ -22,7 +22,7 @@ from agent_gate.approval.channels.dispatcher import Dispatcher, Place
 from agent_gate.approval.channels.quiet import Quiet
 from agent_gate.approval.channels.webhook import filled, slack
 from agent_gate.approval.inbox import Inbox
-from agent_gate.approval.render import INVISIBLE, card, lines, visible, whole
+from agent_gate.approval.render import INVISIBLE, card, clock, lines, visible, whole
 from agent_gate.config.load import load
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Caller, Decision, State, new_id
@@ -75,6 +75,19 @@ def shows_everything(text):
 )
 def test_a_letter_that_passes_for_another_is_written_out(text, shown):
     assert visible(text) == shown
+
+
+@pytest.fixture
+def in_nepal(monkeypatch):
+    monkeypatch.setenv("TZ", "NPT-5:45")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_time_in_a_message_names_its_zone(in_nepal):
+    assert clock(1_700_000_000) == "2023-11-15 03:58:20 NPT"
 
 
 @given(HOSTILE)

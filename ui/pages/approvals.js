@@ -2,7 +2,7 @@
 import { get, post, query, remove, segment } from "../api.js";
 import { confirmMany, passphrase } from "../dialogs.js";
 import { act, button, empty, fault, h, say, show } from "../dom.js";
-import { ago, clipped, left, many, moment, names } from "../format.js";
+import { ago, clipped, left, many, moment } from "../format.js";
 import { inbox, listen, reload } from "../inbox.js";
 import { keys } from "../keyboard.js";
 import { every, field, movement, panes } from "../layout.js";
@@ -114,10 +114,10 @@ class Approvals {
     return h(
       pick ? "div.pick" : "div.two",
       pick,
-      h("span.lead", item.signature, more.length ? h("span.more", ` + ${names(more)}`) : null),
+      h("span.lead", item.signature),
       pending ? timeLeft(item.expires_at, "span.end") : h("span.end", stateWord(item.state)),
       h("span.rest", `${item.agent} · `, h("bdi", item.sentence || item.tool), ` · ${ago(item.asked_at)}`),
-      h("span.end", item.answered_by || ""),
+      more.length && pending ? h("span.end.more", `+ ${many(more.length, "argument")}`) : h("span.end", item.answered_by),
     );
   }
 

@@ -253,4 +253,5 @@ def span(seconds: float) -> str:
 
 
 def clock(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+    """The gateway's local time with its zone, since whoever reads it may be in another one."""
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(at)).rstrip()
