@@ -58,6 +58,7 @@ function facts(approval) {
     field("tool", h("code", approval.tool_id)),
     field("rule", approval.rule || "no rule matches", at(approval.where)),
     approval.reason ? field("because", approval.reason) : null,
+    approval.near ? field("almost", approval.near) : null,
     approval.approvers.length ? field("may answer", approval.approvers.join(", ")) : null,
     field("asked", `${moment(approval.asked_at)}, ${ago(approval.asked_at)}`),
     approval.state === "pending" ? field("time left", when(approval)) : answered(approval),

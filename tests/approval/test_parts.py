@@ -57,6 +57,13 @@ def approval(**more):
     return Approval(**fields | more)
 
 
+def test_a_card_names_the_rule_that_almost_allowed_the_call():
+    decision = Decision(effect="ask", near="allow light* would allow it, but argument x is not declared")
+    shown = "\n".join(lines(card(approval(decision=decision)), 1000.0))
+    assert "no rule, so a person is asked (built in); allow light* would allow it, but argument x" in shown
+    assert "would allow it" not in "\n".join(lines(card(approval()), 1000.0))
+
+
 def shows_everything(text):
     return all(
         c == "\n" or (c.isprintable() and not INVISIBLE.match(c) and unicodedata.category(c)[0] != "C")

@@ -66,6 +66,27 @@ def test_an_undeclared_argument_never_rides_along_on_an_allow_rule():
     )
 
 
+@pytest.mark.parametrize(
+    ("rule", "arguments", "near"),
+    [
+        ({}, {"area_id": "all"}, "allow ha_* would allow it, but argument area_id is not declared"),
+        (
+            {"when": {"service": "turn_off"}},
+            {},
+            "allow ha_* would allow it, but argument service does not fit",
+        ),
+        ({"pattern": "hb_*"}, {"area_id": "all"}, ""),
+        ({"extra": frozenset({"area_id"}), "action": "deny"}, {}, ""),
+    ],
+)
+@pytest.mark.parametrize("asking", [[], [Rule(pattern="*", action="ask")]])
+def test_a_question_says_what_kept_a_rule_from_allowing_the_call(rule, arguments, near, asking):
+    policy = Policy([Rule(**{"pattern": "ha_*", "action": "allow", **rule}), *asking])
+    decision = decide(policy, SERVICE, {"domain": "light", "service": "turn_on", **arguments})
+    assert decision.near == near
+    assert decision.effect == ("deny" if rule.get("action") else "ask")
+
+
 def test_a_fault_inside_the_engine_is_a_deny():
     class Broken(dict):
         def get(self, *_):

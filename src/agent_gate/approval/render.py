@@ -117,6 +117,7 @@ class Card:
     surface: str
     rule: str
     where: str
+    near: str
     approvers: tuple[str, ...]
     asked_at: float
     expires_at: float
@@ -141,7 +142,8 @@ class Card:
         return any(len(argument.value) > room for argument in self.arguments)
 
     def because(self) -> str:
-        return f"{self.rule or 'no rule, so a person is asked'} ({self.where or 'built in'})"
+        near = f"; {self.near}" if self.near else ""
+        return f"{self.rule or 'no rule, so a person is asked'} ({self.where or 'built in'}){near}"
 
     def left(self, now: float) -> str:
         return f"{span(self.expires_at - now)}, until {clock(self.expires_at)}"
@@ -180,6 +182,7 @@ def card(approval: Approval, redact: Redact = keep) -> Card:
             "surface": approval.surface,
             "rule": approval.decision.rule,
             "where": approval.decision.where,
+            "near": approval.decision.near,
             "approvers": approval.decision.approvers,
             "asked_at": approval.asked_at,
             "expires_at": approval.expires_at,
@@ -200,6 +203,7 @@ TEXTS = (
     "surface",
     "rule",
     "where",
+    "near",
     "answered_by",
     "answered_on",
     "answer_reason",

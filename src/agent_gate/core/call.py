@@ -131,7 +131,8 @@ def hash_arguments(arguments: Mapping[str, Json]) -> str:
 class Decision:
     """Allow, ask or deny, with the rule that decided and where it stands (`permissions.yaml:4`).
 
-    `reason` is for people; `said` is the rule's own description, all that an agent is told.
+    `reason` is for people; `said` is the rule's own description, all that an agent is told. `near` says what kept a
+    rule from allowing a call that a person is asked about.
     """
 
     effect: Effect
@@ -143,6 +144,7 @@ class Decision:
     approvers: tuple[str, ...] = ()
     via: Literal["person", "client"] = "person"
     grant: str | None = None
+    near: str = ""
     considered: tuple[Any, ...] = ()
 
 

@@ -24,6 +24,7 @@ from agent_gate.policy.match import (
 
 log = logging.getLogger("agent_gate.policy")
 ORDER = ("deny", "allow", "ask")
+OTHER_CALLS = "pattern does not match"
 FALLBACK = Decision(effect="ask", reason="no rule matches, so a person is asked")
 BROKEN = Decision(effect="deny", reason="the policy engine failed, so the call is denied")
 
@@ -89,12 +90,17 @@ def mismatch(
 ) -> str | None:
     """Why this rule, which may apply to the tool, does not apply to the call; None when it does."""
     if not signature_matches(compiled, tool, signature, more):
-        return "pattern does not match"
+        return OTHER_CALLS
     if compiled.rule.action == "allow" and (extra := undeclared(tool, arguments) - compiled.rule.extra):
-        return f"undeclared argument {min(extra)}"
+        return f"argument {min(extra)[:64]} is not declared"
     if compiled.confines and any(map(leads_out, arguments.values())):
         return "a value leads out with .."
     return when_mismatch(compiled.rule, arguments) if compiled.rule.when else None
+
+
+def almost(decision: Decision, near: str) -> Decision:
+    """A question with what kept a rule from answering it, so that nobody has to look for a missing rule."""
+    return replace(decision, near=near) if near and decision.effect == "ask" else decision
 
 
 class Policy:
@@ -111,15 +117,19 @@ class Policy:
         """Allow, ask or deny. Anything that goes wrong in here is a deny."""
         try:
             more: tuple[str, ...] | None = None
+            near = ""
             for compiled in self._applicable(tool, caller):
                 if more is None and compiled.rule.action != "allow":
                     more = also_seen(tool, arguments, signature)
-                if mismatch(compiled, tool, arguments, signature, more or ()) is None:
-                    return compiled.decision
+                why = mismatch(compiled, tool, arguments, signature, more or ())
+                if why is None:
+                    return almost(compiled.decision, near)
+                if why is not OTHER_CALLS and compiled.rule.action == "allow":
+                    near = near or f"{compiled.decision.rule} would allow it, but {why}"
         except Exception:
             log.exception("The policy engine failed on %s", tool.id)
             return BROKEN
-        return FALLBACK
+        return almost(FALLBACK, near)
 
     def explain(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
         """The same decision, with every rule that was considered on the way, in the order they were."""

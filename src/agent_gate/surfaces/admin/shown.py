@@ -60,6 +60,7 @@ def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
         "rule": a.decision.rule,
         "where": a.decision.where,
         "reason": a.decision.reason,
+        "near": a.decision.near,
         "approvers": list(a.decision.approvers),
         "surface": a.surface,
         "session": a.session,
