@@ -335,7 +335,7 @@ class Gateway:
 
     async def _reload(self) -> list[str]:
         before = self.settings
-        with self.configuration.trial() as loaded:
+        async with self.configuration.trial() as loaded:
             settings = loaded.settings
             wanted = plans(settings, self.toolbox(settings))
             self.supervisor.check_fit(wanted)

@@ -120,6 +120,30 @@ def test_it_starts_without_any_file_and_makes_a_token(tmp_path):
         process.stdout.close()
 
 
+def pipe_that_is_read(path):
+    """The writing end of a named pipe once somebody reads it; None before."""
+    with contextlib.suppress(OSError):
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "w")
+    return None
+
+
+def test_calls_go_on_while_a_reload_reads_its_files(tmp_path, files):
+    with running(tmp_path, files, "--insecure") as gateway:
+        config, text = tmp_path / "config.yaml", files["config.yaml"]
+        config.unlink()
+        os.mkfifo(config)
+        reload = threading.Thread(target=gateway.admin.request, args=("POST", "/api/reload", {}))
+        reload.start()
+        with eventually(lambda: pipe_that_is_read(config)) as slow:
+            whole = tmp_path / "whole.yaml"
+            whole.write_text(text)
+            whole.replace(config)
+            answered = gateway.call("read", timeout=5).status
+            slow.write(text)
+        reload.join()
+        assert answered == 200
+
+
 def first_line(folder, *arguments):
     """What the gateway announces when it is started in that folder with those arguments; it is stopped again."""
     process = subprocess.Popen(

@@ -1,9 +1,10 @@
 """The configuration of a running gateway: as it was at the start, as it counts now, and what of it was refused."""
 
+import asyncio
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -87,12 +88,15 @@ class Configuration:
         loaded = load(self.options.config, self.options.permissions)
         return replace(loaded, settings=with_options(loaded.settings, self.options))
 
-    @contextmanager
-    def trial(self) -> Iterator[Loaded]:
-        """What the files say now. It counts once the body has found it good; why it does not is kept and logged."""
+    @asynccontextmanager
+    async def trial(self) -> AsyncIterator[Loaded]:
+        """What the files say now. It counts once the body has found it good; why it does not is kept and logged.
+
+        Thousands of tools or rules take seconds to read, in which calls go on.
+        """
         files: tuple[Path, ...] = ()
         try:
-            loaded = self._read()
+            loaded = await asyncio.to_thread(self._read)
             files = (*loaded.watched, *plugin_files(loaded.settings))
             yield loaded
         except ConfigError as error:
