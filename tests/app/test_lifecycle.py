@@ -21,6 +21,7 @@ from tests.processes import eventually
 from tests.servers import command
 
 from agent_gate.cli.commands.serve import limit_of_the_promise
+from agent_gate.cli.operator import AdminClient
 from agent_gate.config.load import load
 from agent_gate.config.settings import Settings
 from agent_gate.errors import GatewayError
@@ -142,6 +143,50 @@ def test_calls_go_on_while_a_reload_reads_its_files(tmp_path, files):
             slow.write(text)
         reload.join()
         assert answered == 200
+
+
+def end_of_silent_gateway(folder, redirections):
+    """Run a gateway whose standard files the shell changes, until it serves and is told to stop; its line and its exit code."""
+    words = f"exec {COMMAND} serve --insecure {redirections}"
+    with subprocess.Popen(
+        ["/bin/sh", "-c", words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            said = process.stdout.readline()
+            admin = AdminClient(folder / "data" / "admin.sock")
+            assert eventually(lambda: process.poll() is not None or served(admin)) is True
+            assert admin.get("/api/status")["pid"] == process.pid
+        finally:
+            process.terminate()
+        return said, process.wait(15)
+
+
+def served(admin):
+    with contextlib.suppress(GatewayError):
+        return bool(admin.get("/api/status"))
+    return False
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_a_gateway_started_with_closed_standard_files_serves_and_stops_in_order(tmp_path, files, closed):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert end_of_silent_gateway(tmp_path, closed)[1] == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(("full", "begins"), [("2>/dev/full", "{"), (">/dev/full", "")])
+def test_a_gateway_starts_although_nobody_can_take_what_it_says(tmp_path, files, full, begins):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    said, code = end_of_silent_gateway(tmp_path, full)
+    assert said[:1] == begins
+    assert code in (0, 120)  # Python's own code where stderr cannot be flushed at the end
 
 
 def first_line(folder, *arguments):

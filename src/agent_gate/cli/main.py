@@ -172,8 +172,21 @@ def broken(error: Exception) -> int:
     return Internal.exit
 
 
+def keep_standard_files() -> None:
+    """Open nothing in the place of a standard file that was closed, lest a socket or a database becomes stdin."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(
+                os.open(os.devnull, os.O_RDWR), True
+            )  # the lowest number there is, which is this
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
+    keep_standard_files()
     given = with_command(sys.argv[1:] if arguments is None else arguments)
     try:
         code = cli.main(given, prog_name="agent-gate", standalone_mode=False)

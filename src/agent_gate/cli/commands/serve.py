@@ -116,18 +116,24 @@ def take_stdout() -> TextIO:
     return ours
 
 
+def remark(text: str) -> None:
+    """Tell people on stderr, which may be a log on a full disk or a pipe that nobody reads any more."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)
+
+
 def announce(gateway: Gateway, out: TextIO) -> None:
     """Say that it is up: to people on stderr, to programs in one line on `out`."""
     if not gateway.settings.agents:
-        click.echo(
-            f"No agent is configured; one was made, its token is in {gateway.folder / 'agent.token'}",
-            err=True,
-        )
+        remark(f"No agent is configured; one was made, its token is in {gateway.folder / 'agent.token'}")
     if limit := limit_of_the_promise(gateway.settings, os.geteuid()):
-        click.echo(limit, err=True)
-    click.echo(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}", err=True)
-    out.write(json.dumps(gateway.listeners.announcement()) + "\n")
-    out.flush()
+        remark(limit)
+    remark(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}")
+    try:
+        out.write(json.dumps(gateway.listeners.announcement()) + "\n")
+        out.flush()
+    except OSError as error:
+        log.warning("The line that says where the gateway is cannot be written: %s", error.strerror)
 
 
 async def run(
@@ -140,7 +146,7 @@ async def run(
     logs = gateway.settings.log
     configure(os.environ.get("LOG_LEVEL", logs.level), gateway.redactor, logs.format)
     for warning in gateway.configuration.loaded.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        remark(f"Warning: {warning}")
     await gateway.start()
     try:
         caller = stdio_caller(gateway, stdio_agent) if stdio_agent is not None else None
