@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import TOKEN, running
+from gateway import COMMAND, TOKEN, Gateway, running
 from security.house import until
 
 SHIM = Path(__file__).resolve().parent.parent / "store" / "failing_fsync.c"
@@ -65,6 +65,30 @@ def test_nothing_runs_while_the_disk_is_full_and_calls_go_on_when_there_is_room(
         ballast.unlink()
         until(lambda: gateway.call("write", {"note": "x" * 5000}).status == 200, seconds=10)
         assert gateway.admin.get("/api/audit/verify")["ok"] is True
+
+
+def test_a_start_on_a_full_disk_says_that_it_is_full(tmp_path, recorder, small_disk):
+    given = files(recorder, small_disk / "gate.db")
+    with running(tmp_path, given, "--insecure"):
+        pass
+    fill_the_disk_with(small_disk / "ballast")
+    with pytest.raises(AssertionError, match="disk full, or a size limit reached"):
+        Gateway(tmp_path, "--insecure").start()
+
+
+def test_a_backup_that_finds_no_room_leaves_nothing_that_looks_like_one(tmp_path, recorder, small_disk):
+    with running(tmp_path, files(recorder, tmp_path / "data" / "gate.db"), "--insecure"):
+        copy, ballast = small_disk / "copy", small_disk / "ballast"
+        fill_the_disk_with(ballast)
+        command = [COMMAND, "backup", str(copy)]
+        refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert refused.returncode == 8
+        assert "disk is full" in refused.stderr or "No space left" in refused.stderr
+        assert not copy.exists() or list(copy.iterdir()) == []
+        ballast.unlink()
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+        assert (copy / "gate.db").is_file()
+        assert not (copy / "gate.db.part").exists()
 
 
 def fill_the_disk_with(path):

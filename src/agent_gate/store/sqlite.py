@@ -65,7 +65,9 @@ class SqliteEngine:
             raise
 
     def _unusable(self, error: sqlite3.Error) -> ConfigError:
-        return ConfigError(f"{self._path} cannot be opened as the gateway's database: {error}.")
+        fault = self.fault(error)
+        why = str(error) if fault is None or fault.broken else fault.reason
+        return ConfigError(f"{self._path} cannot be opened as the gateway's database: {why}.")
 
     def _make_private_file(self) -> None:
         folder = self._path.parent

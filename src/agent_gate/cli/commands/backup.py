@@ -2,7 +2,8 @@
 
 import shutil
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import click
@@ -62,6 +63,27 @@ def empty_folder(folder: Path) -> Path:
     return folder
 
 
+def copy_all(store: Path, copy: Path) -> tuple[int, list[str]]:
+    """The store and its keys; the store gets its name last, so that what has it is whole."""
+    draft = copy / f"{store.name}.part"
+    rows = copy_store(store, draft)
+    draft.chmod(0o600)
+    keys = copy_keys(store.parent, copy)
+    draft.replace(copy / store.name)
+    return rows, keys
+
+
+@contextmanager
+def nothing_half(folder: Path) -> Iterator[None]:
+    """Empties the folder again where the copy could not be finished."""
+    try:
+        yield
+    except (ConfigError, OSError):
+        for made in folder.iterdir():
+            shutil.rmtree(made) if made.is_dir() else made.unlink()
+        raise
+
+
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
@@ -84,9 +106,8 @@ def command(folder: Path, config: Path, data: Path | None, as_json: bool) -> Non
         if not store.is_file():
             raise ConfigError(f"There is no store at {store}")
         copy = empty_folder(folder)
-        rows = copy_store(store, copy / store.name)
-        (copy / store.name).chmod(0o600)
-        keys = copy_keys(store.parent, copy)
+        with nothing_half(copy):
+            rows, keys = copy_all(store, copy)
         if as_json:
             print_json({"folder": str(copy), "store": store.name, "rows": rows, "keys": keys})
             return
