@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -187,6 +188,45 @@ def test_a_gateway_starts_although_nobody_can_take_what_it_says(tmp_path, files,
     said, code = end_of_silent_gateway(tmp_path, full)
     assert said[:1] == begins
     assert code in (0, 120)  # Python's own code where stderr cannot be flushed at the end
+
+
+@contextlib.contextmanager
+def limited(folder, files, limit):
+    """A gateway under a limit of open files, as the shell's `ulimit` sets it."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"ulimit {limit} && exec {COMMAND} serve --insecure"],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.wait(15)
+        process.stdout.close()
+
+
+def test_strangers_leave_the_operator_a_way_in_however_few_files_may_be_open(tmp_path, files):
+    with limited(tmp_path, files, "-n 64") as (_, announced), contextlib.ExitStack() as stack:
+        host, port = announced["url"].rpartition("/")[2].split(":")
+        for _ in range(100):
+            stranger = stack.enter_context(socket.create_connection((host, int(port)), 10))
+            with contextlib.suppress(OSError):
+                stranger.sendall(b"GET /health HTTP/1.1")
+        with contextlib.suppress(ConnectionError):
+            assert stranger.recv(1) == b""  # the last one does not fit any more
+        assert AdminClient(Path(announced["socket"])).get("/api/status")["pid"] == announced["pid"]
+
+
+def test_a_low_limit_of_open_files_is_raised_as_far_as_it_may_be(tmp_path, files):
+    with limited(tmp_path, files, "-S -n 64") as (process, _):
+        soft, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        assert soft > 64 or hard == 64
 
 
 def first_line(folder, *arguments):

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_gate.config.settings import AdminSettings, Settings
 from agent_gate.errors import ConfigError
+from agent_gate.net.descriptors import room_for
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Handler
 from agent_gate.net.limits import Limits
@@ -46,7 +47,7 @@ class Listeners:
         certificate = self.certificate = self._certificate(settings)
         if certificate is not None:
             self._context = server_context(certificate.cert, certificate.key)
-        bounds = Limits(body_bytes=limits.max_request_bytes, connections=limits.max_connections)
+        bounds = Limits(body_bytes=limits.max_request_bytes, connections=room_for(limits.max_connections))
         nobody = HostGuard((), 0)
         self.public = Server(logged(public), upgrade=upgrade, guard=nobody, limits=bounds, ssl=self._context)
         # Plain on loopback, where browsers distrust private certificates; TLS elsewhere.
