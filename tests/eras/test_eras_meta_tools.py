@@ -61,3 +61,19 @@ def test_a_call_with_its_idempotency_key_runs_once(gateway, mode, client, server
             assert noted(gateway, "grown", key) == 1
 
     run(scenario)
+
+
+@pytest.mark.parametrize("client", ERAS)
+def test_an_image_of_server_everything_is_seen_in_gateway_mode_by_viewing_its_part(gateway, client):
+    async def scenario():
+        async with agent(gateway, client, "/full") as one:
+            [image] = [p for p in (await one.call("all_stdio__get_tiny_image")).content if p.type == "image"]
+        async with agent(gateway, client, "/gateway") as one:
+            result = await one.execute("all_stdio:get-tiny-image")
+            assert "image image/png, about 4 kB, part 1" in text(result)
+            [artifact], [selector] = (result.structured_content[name] for name in ("artifacts", "views"))
+            wanted = {"handle": artifact["handle"], "selector": selector}
+            [seen] = (await one.client.call_tool("tool_view", wanted)).content
+            assert (seen.type, seen.mime_type, seen.data) == ("image", "image/png", image.data)
+
+    run(scenario)

@@ -113,7 +113,21 @@ def test_the_text_of_a_resource_is_part_of_a_result_as_plain_data():
 
 def test_parts_that_are_no_text_are_named():
     value = {"content": [{"type": "image", "mimeType": "image/png", "data": "A" * 16000}]}
-    assert whole(result(value, "mcp")).facts == ("image image/png, about 12 kB",)
+    assert whole(result(value, "mcp")).facts == ("image image/png, about 12 kB, part 0",)
+
+
+def test_what_no_summary_can_say_makes_a_small_result_partial_and_has_a_view():
+    blob = {"type": "resource", "resource": {"uri": "a://b", "blob": "AA=="}}
+    parts = [
+        {"type": "text", "text": "here"},
+        {"type": "image", "mimeType": "image/png", "data": "AA=="},
+        blob,
+    ]
+    envelope = whole(result({"content": parts}, "mcp"))
+    assert (envelope.status, envelope.summary) == ("partial", "here")
+    assert envelope.views == ({"type": "part", "index": 1}, {"type": "part", "index": 2})
+    link = {"type": "resource_link", "uri": "a://c", "name": "c"}
+    assert whole(result({"content": [link]}, "mcp")).status == "ok"
 
 
 values = st.recursive(

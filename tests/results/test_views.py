@@ -32,6 +32,27 @@ def look(what, **selector):
     return view(what, selector, fits)
 
 
+def test_a_part_that_is_no_text_is_shown_as_it_came():
+    image = {"type": "image", "mimeType": "image/png", "data": "A" * 100_000}
+    sound = {"type": "resource", "resource": {"uri": "a://b", "blob": "AA=="}}
+    shown = reading({"content": [{"type": "text", "text": "here"}, image, sound]}, "mcp")
+    assert look(shown, type="part", index=1).part == image
+    assert look(shown, type="part", index=2).part == sound
+    assert (look(shown, type="part").text, look(shown, type="part").part) == ("here", None)
+    with pytest.raises(InvalidArgs, match="no part 3: its parts are 0 to 2"):
+        look(shown, type="part", index=3)
+    with pytest.raises(InvalidArgs, match="it has no parts; use another selector"):
+        look(ORDERS, type="part")
+
+
+def test_a_part_that_is_text_is_bounded_like_any_view():
+    file = {"type": "resource", "resource": {"uri": "a://b", "text": "word " * 50_000}}
+    seen = look(reading({"content": [file]}, "mcp"), type="part", index=0)
+    assert seen.text.startswith("word word")
+    assert count(seen.text) <= VIEW_BUDGET
+    assert "narrow the selector" in seen.left
+
+
 def test_head_shows_the_beginning_and_how_to_go_on():
     first = look(LOG, type="head", chars=20)
     assert first.text == LOG.text[:20]

@@ -3,6 +3,7 @@
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_gate.calls.aside import Aside
 from agent_gate.core.call import Case, Result
@@ -49,9 +50,13 @@ class Shaper:
             return result
         if result.is_error and not gateway:
             return result
-        if within(result, budget, self._fits):
-            return Result(whole(result).encode(), "json", result.is_error) if gateway else result
-        return Result((await self._stored(case, result)).encode(), "json", result.is_error)
+        if not within(result, budget, self._fits):
+            envelope = await self._stored(case, result)
+        elif gateway:
+            envelope = await self._with_parts(case, result, whole(result))
+        else:
+            return result
+        return Result(envelope.encode(), "json", result.is_error)
 
     def unsummarised(self, case: Case, result: Result) -> Result:
         """The envelope of a result that there was no time to read; it is stored with the row of its call."""
@@ -66,6 +71,15 @@ class Shaper:
             described = self._artifacts.describe(case.call, result)
             return unkept(await self._summarised(result, described), error.message)
         return await self._summarised(result, artifact)
+
+    async def _with_parts(self, case: Case, result: Result, envelope: ResultEnvelope) -> ResultEnvelope:
+        """A small result is stored only where it has more than its summary can say, such as an image."""
+        if not envelope.views:
+            return envelope
+        try:
+            return replace(envelope, artifacts=(await self._artifacts.save(case.call, result),))
+        except DependencyUnavailable as error:
+            return unkept(envelope, error.message)
 
     async def _summarised(self, result: Result, artifact: Artifact) -> ResultEnvelope:
         work = partial(summarise, result, artifact, self._fits)

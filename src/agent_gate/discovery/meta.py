@@ -67,7 +67,7 @@ VIEW: Mapping[str, Any] = {
     "name": "tool_view",
     "description": (
         "Look into a stored result. selector.type: head {chars}, lines {start, end}, rows {start, end}, "
-        "json_keys {path, keys}, grep {pattern, ignore_case}, jsonpath {path}."
+        "json_keys {path, keys}, grep {pattern, ignore_case}, jsonpath {path}, part {index} for an image."
     ),
     "inputSchema": {
         "type": "object",

@@ -18,7 +18,7 @@ from agent_gate.results.reading import Reading, compact, read_result
 from agent_gate.results.views import Frame, shape
 
 SUMMARY_BUDGET, ERROR_BUDGET = 400, 1200
-MAX_FACTS, MAX_ERRORS, MAX_PATHS, HEAD_ROWS, EDGE_LINES = 12, 8, 24, 3, 6
+MAX_FACTS, MAX_ERRORS, MAX_PATHS, HEAD_ROWS, EDGE_LINES, MAX_PARTS = 12, 8, 24, 3, 6, 4
 
 _TROUBLE = re.compile(
     r"\b(error|exception|traceback|fatal|failed|failure|panic|denied|refused|timed out|not found)\b",
@@ -80,10 +80,12 @@ ENVELOPE_SCHEMA: dict[str, Any] = {
 
 
 def whole(result: Result) -> ResultEnvelope:
-    """The envelope of a result that is small enough to be read as it is."""
+    """The envelope of a result that is small enough to be read as it is; its `views` are of parts that are no text."""
     reading = read_result(result)
     text = compact(reading.value) if reading.is_json else reading.text
-    return ResultEnvelope(status="error" if result.is_error else "ok", summary=text, facts=reading.others)
+    views = tuple(see_parts(reading))
+    status: Status = "error" if result.is_error else "partial" if views else "ok"
+    return ResultEnvelope(status=status, summary=text, facts=reading.others, views=views)
 
 
 def summarise(result: Result, artifact: Artifact, fits: Fits) -> ResultEnvelope:
@@ -204,8 +206,13 @@ def facts_of(reading: Reading) -> list[str]:
     return [f"{key}: {_cell(inner)}" for key, inner in plain][:MAX_FACTS]
 
 
+def see_parts(reading: Reading) -> Iterator[dict[str, Any]]:
+    yield from ({"type": "part", "index": index} for index in reading.opaque[:MAX_PARTS])
+
+
 def suggest(reading: Reading) -> Iterator[dict[str, Any]]:
     """Selectors that make sense for this result."""
+    yield from see_parts(reading)
     if reading.is_json:
         yield {"type": "json_keys"}
         if isinstance(reading.value, dict):

@@ -31,7 +31,8 @@ class Table:
 class Reading:
     """`value` is the JSON where there is one, `text` always; `others` are parts that are no text, or a resource's.
 
-    `said` is the text as it came, where reading it as JSON gave it other line breaks.
+    `said` is the text as it came, where reading it as JSON gave it other line breaks. `parts` are all parts of an
+    MCP result as they came.
     """
 
     text: str
@@ -39,6 +40,12 @@ class Reading:
     is_json: bool = False
     others: tuple[str, ...] = ()
     said: str | None = None
+    parts: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def opaque(self) -> list[int]:
+        """Where the parts stand that no text can show: images, sounds, binary resources."""
+        return [index for index, part in enumerate(self.parts) if data_in(part) is not None]
 
     @cached_property
     def lines(self) -> list[str]:
@@ -79,14 +86,14 @@ def _of_text(text: str) -> Reading:
 
 
 def _read_mcp(result: Mapping[str, Any]) -> Reading:
-    parts = [part for part in result.get("content") or [] if isinstance(part, dict)]
+    parts = tuple(part for part in result.get("content") or [] if isinstance(part, dict))
     texts = [text for part in parts if (text := text_in(part)) is not None]
-    others = tuple(_other(part) for part in parts if part.get("type") != "text")
+    others = tuple(_other(part, index) for index, part in enumerate(parts) if part.get("type") != "text")
     structured, text = result.get("structuredContent"), "\n".join(texts)
     if structured is not None and not result.get("isError") and not _only_wraps(structured, text):
-        return Reading(pretty(structured), structured, True, others)
+        return Reading(pretty(structured), structured, True, others, parts=parts)
     reading = _of_text(text)
-    return replace(reading, others=others)
+    return replace(reading, others=others, parts=parts)
 
 
 def text_in(part: Mapping[str, Any]) -> str | None:
@@ -104,17 +111,28 @@ def _only_wraps(structured: Json, text: str) -> bool:
     return isinstance(structured, dict) and list(structured.values()) == [text]
 
 
-def _other(part: Mapping[str, Any]) -> str:
-    """One line for a part that is not text, such as `image image/png, about 12 kB`."""
-    inner = part.get("resource") if isinstance(part.get("resource"), dict) else part
-    assert isinstance(inner, Mapping)
+def _other(part: Mapping[str, Any], index: int) -> str:
+    """One line for a part that is not text, such as `image image/png, about 12 kB, part 0`."""
+    inner = _inner(part)
     said = [
         str(part.get("type", "part")),
         *(str(inner[key]) for key in ("mimeType", "uri", "name") if inner.get(key)),
     ]
-    data = inner.get("data") or inner.get("blob")
-    size = f", about {max(1, len(data) * 3 // 4000)} kB" if isinstance(data, str) else ""
+    data = data_in(part)
+    size = f", about {max(1, len(data) * 3 // 4000)} kB, part {index}" if data is not None else ""
     return " ".join(said)[:200] + size
+
+
+def data_in(part: Mapping[str, Any]) -> str | None:
+    """The bytes of a part, in base64."""
+    inner = _inner(part)
+    data = inner.get("data") or inner.get("blob")
+    return data if isinstance(data, str) and part.get("type") != "text" else None
+
+
+def _inner(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    resource = part.get("resource")
+    return resource if isinstance(resource, Mapping) else part
 
 
 def pretty(value: Json) -> str:

@@ -1,7 +1,8 @@
 """Turns a stored result and a selector into a bounded view that says what is left.
 
-A selector is an object with a `type`: `head`, `lines`, `rows`, `json_keys`, `grep` or `jsonpath`. Starts count
-from 0 and ends are exclusive. No view is larger than its budget; `next` is the selector of the part after it.
+A selector is an object with a `type`: `head`, `lines`, `rows`, `json_keys`, `grep`, `jsonpath` or `part`. Starts
+count from 0 and ends are exclusive. No view is larger than its budget, but for an image or the like, which is shown
+whole or not at all; `next` is the selector of what comes after it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.budget import Fits
 from agent_gate.results.jsonpath import Found, select
 from agent_gate.results.pattern import Pattern
-from agent_gate.results.reading import Reading, compact
+from agent_gate.results.reading import Reading, compact, data_in, text_in
 
 VIEW_BUDGET = 2000
 MAX_MATCHES, MAX_KEYS, LONG_LINE = 200, 400, 480
@@ -25,11 +26,15 @@ Selector = Mapping[str, Any]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`text` is the slice; `left` says in words what it leaves out, `next` how to see the following part."""
+    """`text` is the slice; `left` says in words what it leaves out, `next` how to see the following part.
+
+    `part` is an image, a sound or a binary resource as it came.
+    """
 
     text: str
     left: str = ""
     next: dict[str, Any] | None = None
+    part: Mapping[str, Any] | None = None
 
 
 def view(reading: Reading, selector: Selector, fits: Fits, budget: int = VIEW_BUDGET) -> View:
@@ -265,6 +270,19 @@ def shape(value: Json, depth: int = 4) -> str:
     return compact(value)
 
 
+def part(reading: Reading, selector: Selector, frame: Frame) -> View:
+    """One part of the result as it came; of a text what fits."""
+    index, last = number(selector, "index", 0), len(reading.parts) - 1
+    if index > last:
+        has = f"its parts are 0 to {last}" if reading.parts else "it has no parts; use another selector"
+        raise InvalidArgs(f"This result has no part {index}: {has}.")
+    found = reading.parts[index]
+    if data_in(found) is not None:
+        return View(text="", part=found)
+    text = text_in(found)
+    return _whole(compact(found) if text is None else text, frame)
+
+
 VIEWS: Mapping[str, Callable[[Reading, Selector, Frame], View]] = {
     "head": head,
     "lines": lines,
@@ -272,4 +290,5 @@ VIEWS: Mapping[str, Callable[[Reading, Selector, Frame], View]] = {
     "json_keys": json_keys,
     "grep": grep,
     "jsonpath": jsonpath,
+    "part": part,
 }

@@ -21,6 +21,7 @@ from agent_gate.discovery.meta import (
     parse,
 )
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
+from agent_gate.results.views import View
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.modes import Held, Reply
 from agent_gate.surfaces.mcp.wire import decode, encode
@@ -48,6 +49,13 @@ def envelope_result(result: Result) -> bytes:
     ]
     text = "\n".join([envelope["summary"], *envelope["facts"], *stored])
     return text_result(text, envelope, is_error=result.is_error)
+
+
+def view_result(seen: View) -> bytes:
+    """A part that is no text is shown as the content it is, and not a second time as JSON."""
+    if seen.part is not None:
+        return encode({"content": [seen.part], "structuredContent": {"text": seen.text}})
+    return text_result("\n".join(filter(None, [seen.text, seen.left])), msgspec.to_builtins(seen))
 
 
 class MetaMode:
@@ -89,8 +97,7 @@ class MetaMode:
         if isinstance(args, HydrateArgs):
             found = self._meta.hydrate(caller, args, session)
             return text_result(encode(found).decode(), found)
-        seen = await self._meta.view(caller, args, wait=self._hold)
-        return text_result("\n".join(filter(None, [seen.text, seen.left])), msgspec.to_builtins(seen))
+        return view_result(await self._meta.view(caller, args, wait=self._hold))
 
     async def _execute(
         self, args: ExecuteArgs, call: Call, resumes: str | None, held: Held
