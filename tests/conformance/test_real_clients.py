@@ -124,6 +124,29 @@ def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -
     uvloop.run(main())
 
 
+def test_the_official_client_does_not_give_up_on_a_slow_person(tmp_path: Path) -> None:
+    """It comes back ten times; before that it is told where the result will be."""
+
+    async def main() -> None:
+        config = config_text(fixture_over_stdio(), limits={"hold": 0.05})
+        asking = "defaults: [{pattern: '*', action: ask}]\n"
+        async with (
+            asyncio.timeout(60),
+            running_gate(tmp_path, config, asking) as gate,
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http,
+            Client(streamable_http_client(gate.url, http_client=http), mode="2026-07-28") as client,
+        ):
+            waiting: Any = await client.call_tool("test_simple_text", {})
+            ident = waiting.meta["agent-gate/pending"]["call"]
+            assert f'gate_result with {{"id":"{ident}"}}' in waiting.content[0].text
+            answer = Answer(verdict="approve", person="operator", channel="test")
+            await gate.gateway.calls.answer(gate.gateway.inbox.open()[0].id, answer)
+            done: Any = await client.call_tool("gate_result", {"id": ident})
+            assert done.content[0].text == TEXT
+
+    uvloop.run(main())
+
+
 @pytest.mark.slow
 def test_the_typescript_clients_list_call_and_read_in_every_mode(tmp_path: Path) -> None:
     async def use_as(gate: Gate, folder: Path, kind: str) -> None:

@@ -1,6 +1,7 @@
 """Calls in `proxy` mode: what is refused is on record, and who waits for a person is told so."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from mcp_client import Run, client_of
+from mcp_client import Run, client_of, text_of
 from mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.calls.meta import MetaTools
@@ -107,6 +108,20 @@ def test_a_call_through_tool_execute_shows_signs_of_life_while_a_person_is_asked
             assert beats[0]["params"]["progress"] < beats[1]["params"]["progress"]
             await gate.approve()
             assert "content" in (await reply.events())[-1]["result"]
+
+    run(main())
+
+
+def test_a_call_that_waits_for_a_person_names_a_tool_that_the_mode_lists(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        async with proxy_gate(tmp_path, rules=ASK, hold=0.05) as gate, client_of(gate) as client:
+            waiting = (await client.call("tool_execute", tool_id="lab__get", args={"x": 1})).result
+            _, _, after = text_of(waiting).partition("call tool_view with ")
+            wanted, _ = json.JSONDecoder().raw_decode(after)
+            assert "tool_view" in [tool["name"] for tool in (await client.ask("tools/list")).result["tools"]]
+            await gate.approve()
+            seen = (await client.call("tool_view", **wanted)).result
+            assert json.loads(text_of(seen)) == {"x": 1}
 
     run(main())
 

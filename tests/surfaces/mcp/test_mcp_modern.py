@@ -266,6 +266,31 @@ def test_a_call_that_waits_comes_back_with_a_state_and_runs_once_however_often_i
     run(main())
 
 
+def test_a_client_that_was_sent_back_nine_times_is_told_where_to_find_the_result(
+    tmp_path: Path, run: Run
+) -> None:
+    """The official clients give up after ten times, and their error names no call."""
+
+    async def main() -> None:
+        async with (
+            small_gate(tmp_path, lab(echo=None), rules=ASK, hold=0.01) as gate,
+            client_of(gate) as client,
+        ):
+            result, back = (await client.modern_call("lab__echo", {"a": 1})).result, 0
+            while result["resultType"] == "input_required" and back < 20:
+                state, back = result["requestState"], back + 1
+                result = (await client.modern_call("lab__echo", {"a": 1}, requestState=state)).result
+            ident = result["_meta"]["agent-gate/pending"]["call"]
+            assert (back, result["resultType"]) == (9, "complete")
+            assert f'gate_result with {{"id":"{ident}"}}' in text_of(result)
+            await gate.approve()
+            done = (await client.modern_call("gate_result", {"id": ident})).result
+            assert done["structuredContent"] == {"a": 1}
+            assert len(gate.sources.by_key["lab"].jobs) == 1
+
+    run(main())
+
+
 def test_a_state_is_refused_to_others_for_other_arguments_and_when_touched(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         async with (

@@ -15,6 +15,7 @@ from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, InvalidArgs
+from agent_gate.results.artifacts import handle_of
 from agent_gate.surfaces.mcp import render
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.modes import Mode, Wait
@@ -34,6 +35,7 @@ from agent_gate.surfaces.mcp.wire import (
 BEAT_SECONDS = 15.0
 HOLD_SECONDS = 50.0
 LONGEST_KEY = 256
+MOST_ROUNDS = 9
 APPROVAL = "approval"
 ROUND_MEMBERS = frozenset({"inputResponses", "requestState"})
 PASSED_AS_IT_IS = frozenset({"progressToken", "traceparent"})
@@ -141,6 +143,7 @@ class Calling:
             return None
         about = subject("tools/call", wanted.name, wanted.arguments)
         state = self._sealer.open(wanted.request_state, visit.caller.name, about)
+        visit.rounds = state.rounds
         if state.kind == "call" and responses is not UNSET and APPROVAL in responses:
             await self._calls.client_answered(state.value, visit.caller, responses[APPROVAL])
         return state
@@ -211,19 +214,31 @@ class Calling:
             body = render.with_state(body, self.seal(visit, wanted, "source", asking.request_state))
         return render.completed(body)
 
+    def comes_back(self, visit: Visit) -> bool:
+        """Whether the client can be sent back once more; the official ones give up after ten times, without a word."""
+        return visit.modern and visit.rounds < MOST_ROUNDS
+
     def waiting(self, visit: Visit, wanted: CallParams, pending: Pending) -> bytes:
-        if visit.modern:
+        if self.comes_back(visit):
             state = self.seal(visit, wanted, "call", pending.call_id)
             asks = {APPROVAL: {"method": "elicitation/create", "params": pending.question}}
             more = {"inputRequests": asks} if pending.question is not None else {}
             return render.completed(encode({"resultType": "input_required", "requestState": state, **more}))
         tool = self._shelf.catalog.names.get(wanted.name)
         promised = tool is not None and tool.definition.output_schema is not None
-        return render.waiting_result(pending, is_error=promised)
+        body = render.waiting_result(pending, self.later(visit, pending), is_error=promised)
+        return render.completed(body) if visit.modern else body
+
+    def later(self, visit: Visit, pending: Pending) -> str:
+        """How the outcome is asked for, with a tool that this mode lists."""
+        if visit.mode in self._modes:
+            wanted = {"handle": handle_of(pending.call_id), "selector": {"type": "head"}}
+            return f"tool_view with {encode(wanted).decode()}"
+        return f"{GATE_RESULT} with {encode({'id': pending.call_id}).decode()}"
 
     def seal(self, visit: Visit, wanted: CallParams, kind: Any, value: str) -> str:
         about = subject("tools/call", wanted.name, wanted.arguments)
-        return self._sealer.seal(visit.caller.name, about, kind, value)
+        return self._sealer.seal(visit.caller.name, about, kind, value, visit.rounds + 1)
 
     def left(self, visit: Visit) -> Coroutine[Any, Any, bool] | None:
         """The client hung up: a running call is cancelled, one that waits for a person goes on waiting."""

@@ -25,7 +25,7 @@ from agent_gate.surfaces.mcp.wire import INTERNAL_ERROR, INVALID_PARAMS, CallPar
 
 AROUND = ("_meta", "inputResponses", "requestState")
 RETRY_AFTER = 10.0
-WAITS = "A person is being asked whether this may be read. To get it then, call gate_result with the id"
+WAITS = "A person is being asked whether this may be read. To get it then, call"
 
 Denies = Callable[[Tool, Mapping[str, Json], str], bool]
 """Whether a rule denies a caller to call this with these arguments."""
@@ -52,9 +52,9 @@ class Reading:
         wanted = self._wanted(source.key, method, params)
         reply = await self._calling.read(visit, wanted)
         if isinstance(reply, Pending):
-            if visit.modern:
+            if self._calling.comes_back(visit):
                 return self._calling.waiting(visit, wanted, reply)
-            raise protocol_error(still_asked(reply), modern=False)
+            raise protocol_error(still_asked(reply, self._calling.later(visit, reply)), modern=visit.modern)
         if reply.result is None:
             raise protocol_error(
                 reply.error or Internal("The read ended without an answer"), modern=visit.modern
@@ -88,9 +88,9 @@ class Reading:
         )
 
 
-def still_asked(pending: Pending) -> DependencyUnavailable:
+def still_asked(pending: Pending, later: str) -> DependencyUnavailable:
     return DependencyUnavailable(
-        f"{WAITS} {pending.call_id}", retry_after=RETRY_AFTER, details={"call": pending.call_id}
+        f"{WAITS} {later}", retry_after=RETRY_AFTER, details={"call": pending.call_id}
     )
 
 

@@ -124,12 +124,12 @@ def outcome_result(outcome: Outcome, source: str, *, modern: bool) -> bytes:
     )
 
 
-def waiting_result(pending: Pending, *, is_error: bool) -> bytes:
-    """What a client that cannot be asked to come back is told while a person decides."""
+def waiting_result(pending: Pending, later: str, *, is_error: bool) -> bytes:
+    """What a client that cannot be asked to come back is told while a person decides; `later` gets the outcome."""
     what = f" ({pending.signature})" if pending.signature else ""
     text = (
         f"This call waits for a person to approve it{what}. It has not run yet. "
-        f'To get its result, call gate_result with {{"id": "{pending.call_id}"}}. '
+        f"To get its result, call {later}. "
         "Do not make the call again: it would be the same question."
     )
     meta = {META_PENDING: {"call": pending.call_id, "expires_at": pending.expires_at}}

@@ -26,13 +26,17 @@ canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 class State(msgspec.Struct, array_like=True):
-    """What is sealed. `kind` "call": `value` is the id of a call that waits; "source": the upstream's own state."""
+    """What is sealed. `kind` "call": `value` is the id of a call that waits; "source": the upstream's own state.
+
+    `rounds` is how often the client has been sent back, this time included.
+    """
 
     caller: str
     subject: str
     expires_at: float
     kind: Literal["call", "source"]
     value: str
+    rounds: int = 1
 
 
 def subject(method: str, name: str, arguments: Mapping[str, Json]) -> str:
@@ -55,8 +59,10 @@ class Sealer:
             self._cipher = AESGCM(self._key)
         return self._cipher
 
-    def seal(self, caller: str, about: str, kind: Literal["call", "source"], value: str) -> str:
-        state = State(caller, about, self._clock.now() + LIFETIME, kind, value)
+    def seal(
+        self, caller: str, about: str, kind: Literal["call", "source"], value: str, rounds: int = 1
+    ) -> str:
+        state = State(caller, about, self._clock.now() + LIFETIME, kind, value, rounds)
         nonce = os.urandom(NONCE)
         sealed = nonce + self._aead().encrypt(nonce, msgspec.json.encode(state), None)
         return urlsafe_b64encode(sealed).decode("ascii").rstrip("=")

@@ -52,7 +52,8 @@ class AbstractStruct(msgspec.StructMeta, ABCMeta):
 class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     """The `Conversation` of a call. Each transport says how a message gets out.
 
-    A client of the modern revision that hangs up takes its call back; any other is the call's `sender`.
+    A client of the modern revision that hangs up takes its call back; any other is the call's `sender`. `rounds` is
+    how often the client was sent back with this request before.
     """
 
     caller: Caller
@@ -67,6 +68,7 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     trace: str | None = None
     call_id: str = ""
     sender: Sender | None = None
+    rounds: int = 0
 
     @abstractmethod
     def emit(self, message: bytes) -> bool:
