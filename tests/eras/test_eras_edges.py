@@ -82,7 +82,7 @@ def test_a_question_of_a_shared_handshake_child_is_refused_while_several_calls_r
         async with agent(gateway, client) as busy, agent(gateway, client) as one:
             waiting = asyncio.create_task(busy.call("handshake_stdio__wait", key=key))
             await until(lambda: noted(gateway, "began", key), "the other call")
-            with pytest.raises(MCPError, match="no single call"):
+            with pytest.raises(MCPError, match="Make the call again when no other runs"):
                 await one.call("handshake_stdio__elicit")
             assert busy.asked == one.asked == []
             waiting.cancel()

@@ -21,6 +21,10 @@ from agent_gate.sources.mcp.wire import (
     params_of,
 )
 
+UNOWNED = (
+    "is refused: it belongs to no single call in flight. Make the call again when no other runs on this server; "
+    "with `isolation: caller` in the server's entry, the calls of others do not count"
+)
 Notice = Callable[[str, Mapping[str, Json]], None]
 """Hears the notifications that belong to no request: list changes, updated resources."""
 
@@ -147,9 +151,7 @@ async def reply_to(message: Message, talk: Talk | None) -> bytes:
         return encode_result(message.id, {})
     try:
         if talk is None:
-            raise RpcError(
-                INVALID_REQUEST, f"{message.method} belongs to no single call in flight; it is refused"
-            )
+            raise RpcError(INVALID_REQUEST, f"{message.method} {UNOWNED}")
         return encode_result(message.id, await talk.ask(message.method, params_of(message)))
     except RpcError as error:
         return encode_error(message.id, error)
