@@ -136,6 +136,35 @@ def test_of_very_many_wrong_values_one_is_named_and_the_rest_is_not_looked_for()
     assert len(caught.value.details["errors"]) == 3
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "advice"),
+    [
+        ({"type": "integer"}, "hunter2", "It must be of type integer"),
+        ({"type": ["string", "null"]}, 71, "It must be of type null, string"),
+        ({"minimum": 0}, -71, "It must be at least 0"),
+        ({"enum": ["red", "green", 3]}, "hunter2", "It must be one of red, green, 3"),
+        ({"const": "on"}, "hunter2", "It must be on"),
+        ({"pattern": "^[a-z]{2}$"}, "hunter2", "It must fit the pattern ^[a-z]{2}$"),
+        ({"maxLength": 3}, "hunter2", "It must have at most 3 characters"),
+        ({"anyOf": [{"type": "null"}, {"type": "boolean"}]}, "hunter2", ""),
+    ],
+)
+def test_a_tool_that_a_server_describes_says_what_an_argument_must_be(schema, value, advice):
+    [tool] = catalog(Definition(name="t", input_schema={"properties": {"a": schema}})).tools
+    with pytest.raises(InvalidArgs) as caught:
+        tool.validate({"a": value})
+    assert caught.value.message == "Invalid value for a" + (f"\n{advice}" if advice else "")
+    assert str(value) not in str(caught.value.as_dict())
+
+
+def test_a_long_list_of_choices_is_cut_in_the_advice():
+    schema = {"properties": {"a": {"enum": [f"choice {number}" for number in range(500)]}}}
+    [tool] = catalog(Definition(name="t", input_schema=schema)).tools
+    with pytest.raises(InvalidArgs) as caught:
+        tool.validate({"a": "x"})
+    assert len(caught.value.message) < 400
+
+
 def test_a_message_names_the_argument_and_never_its_value():
     tool = catalog(yaml_tool("t", "{a}", {"a": arg(pattern="^x$")}, ["a"])).tools[0]
     with pytest.raises(InvalidArgs) as caught:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jsonschema_rs
+import msgspec
 
 from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Definition, Json, Validator
@@ -15,6 +16,22 @@ BOUNDED = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
 MAX_DEPTH = 64
 MOST_EXAMINED = 1_000
 FORBIDDEN = frozenset("*?[](),") | {chr(c) for c in (*range(0x20), *range(0x7F, 0xA0))}
+LONGEST_ADVICE = 300
+WANTED = {
+    "type": "be of type {}",
+    "enum": "be one of {}",
+    "const": "be {}",
+    "pattern": "fit the pattern {}",
+    "minimum": "be at least {}",
+    "maximum": "be at most {}",
+    "exclusiveMinimum": "be more than {}",
+    "exclusiveMaximum": "be less than {}",
+    "multipleOf": "be a multiple of {}",
+    "minLength": "have at least {} characters",
+    "maxLength": "have at most {} characters",
+    "minItems": "have at least {} items",
+    "maxItems": "have at most {} items",
+}
 UNSEEN = frozenset({"Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -47,6 +64,19 @@ def describe(error: Any) -> str:
         f"Invalid value for {dotted(path)}"
         if path
         else "Invalid arguments: they do not fit the tool's schema"
+    )
+
+
+def advice(error: Any) -> str:
+    """What the schema wants instead, on a line of its own; nothing where a few words cannot say it."""
+    wants = WANTED.get(error.kind.name)
+    if wants is None:
+        return ""
+    value = error.kind.value
+    shown = value if isinstance(value, list) and error.kind.name in ("type", "enum") else [value]
+    words = ", ".join(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in shown)
+    return "\nIt must " + wants.format(
+        words if len(words) <= LONGEST_ADVICE else f"{words[:LONGEST_ADVICE]}…"
     )
 
 
@@ -127,6 +157,9 @@ def compile_validator(definition: Definition) -> Validator:
             raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
         if not is_valid(arguments):
             errors = found_errors(compiled, arguments)
-            raise InvalidArgs(describe(errors[0]), details={"errors": [describe(e) for e in errors[:5]]})
+            more = "" if strict else advice(errors[0])
+            raise InvalidArgs(
+                describe(errors[0]) + more, details={"errors": [describe(e) for e in errors[:5]]}
+            )
 
     return validate
