@@ -56,6 +56,8 @@ def test_fillers_carry_no_meaning():
         ("draw a graph of these cells", "sheets:create_chart"),
         ("open a PR", "github:create_pull_request"),
         ("wether forcast", "weather:get_forecast"),
+        ("reda a flie", "files:read_file"),
+        ("githb isue", "github:create_issue"),
         ("CREATE_ISSUE", "github:create_issue"),
         ("directorio", "files:create_directory"),
     ],
@@ -77,6 +79,36 @@ def test_argument_names_and_server_descriptions_are_searched():
     assert first(index, "lighthouse") == ["b:go"]
 
 
+def test_a_short_form_stands_for_its_words():
+    both = catalog(
+        {"a": [Definition(name="list_pages"), Definition(name="list_pull_requests")]},
+    )
+    assert first(Index(both.tools, both.titles()), "list the PRs") == ["a:list_pull_requests"]
+
+
+def test_a_request_for_a_tool_asks_for_what_the_tool_does():
+    both = catalog(
+        {"a": [Definition(name="delete_file"), Definition(name="find_file"), Definition(name="list_tools")]},
+    )
+    index = Index(both.tools, both.titles())
+    assert first(index, "find a tool that lets me delete a file") == ["a:delete_file"]
+    assert first(index, "list the tools") == ["a:list_tools"]
+
+
+def test_a_part_that_names_nothing_is_about_the_part_before():
+    both = catalog(
+        {
+            "a": [
+                Definition(name="save_image"),
+                Definition(name="save_workbook"),
+                Definition(name="take_image"),
+            ]
+        },
+    )
+    index = Index(both.tools, both.titles())
+    assert set(first(index, "take an image and save it", 2)) == {"a:take_image", "a:save_image"}
+
+
 def test_each_part_of_a_request_is_served(index):
     found = first(index, "import the csv and then chart it", 2)
     assert set(found) == {"sheets:import_csv", "sheets:create_chart"}
@@ -87,10 +119,12 @@ def test_each_part_of_a_request_is_served(index):
 @pytest.mark.parametrize(
     ("query", "parts"),
     [
-        ("get X data and then chart it", ["get X data", "chart it"]),
+        ("get X data and then chart it", ["get X data", "chart it x data"]),
         ("salt and pepper", []),
         ("black and white photo", []),
         ("find the file; delete the folder", ["find the file", "delete the folder"]),
+        ("1. find the file 2) delete the folder", ["find the file", "delete the folder"]),
+        ("take version 2.5 of it", []),
         ("read a file and create an issue", ["read a file", "create an issue"]),
         ("  read  a file ,\tand\n create   an issue ", ["read a file", "create an issue"]),
     ],

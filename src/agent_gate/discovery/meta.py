@@ -25,7 +25,7 @@ _OBJECT = {"type": "object"}
 BROWSE: Mapping[str, Any] = {
     "name": "tool_browse",
     "description": (
-        "Find tools. Pass `query` (what you want to do, in plain words) for the best matches, or `path` "
+        "Find tools. Pass `query` (what you want to do, in plain English) for the best matches, or `path` "
         "(/ for all namespaces, then the id of a card) to look around. Call a tool with tool_execute."
     ),
     "inputSchema": {

@@ -11,8 +11,9 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
-from itertools import islice
+from itertools import islice, takewhile
 from math import log
+from operator import eq
 from typing import NamedTuple
 
 from agent_gate.core.tool import Tool
@@ -25,7 +26,7 @@ from agent_gate.discovery.thesaurus import thesaurus
 from agent_gate.discovery.verbs import asked, strangeness
 
 COMMON, FAINTNESS = 0.7, 0.5
-SYNONYM, PHRASE, FUZZY = 0.6, 0.6, 0.5
+SYNONYM, PHRASE, SLIP, ALIKE = 0.6, 0.6, 0.8, 0.275
 FLOOR = 0.42
 COVERAGE, COVERED, NAME = 0.45, 1.3, 0.5
 OTHER_VERB = 0.4
@@ -36,10 +37,17 @@ SHORTLIST, ENOUGH, CROWDED = 60, 300, 300
 LONGEST_QUERY, MOST_SLOTS, MOST_OPENED = 48, 24, 4096
 
 _JOINT = re.compile(
-    r" ?(?:;|,? (?:and )?then\b|,? after(?:wards| that)\b,?|, ?(?:and )?| and ) ?",
+    r" ?(?:;|(?<!\S)\d[.)](?= )|,? (?:and )?then\b|,? after(?:wards| that)\b,?|, ?(?:and )?| and ) ?",
     re.IGNORECASE,
 )
-_HARD = re.compile(r";|then|after", re.IGNORECASE)
+_HARD = re.compile(r";|\d|then|after", re.IGNORECASE)
+
+_ASIDE = re.compile(
+    r"(?:(?:i|we|please|need|want|find|search|look|is|are|there|use|which|what|me|to|for|a|an|any|the|mcp) )*"
+    r"tools?(?: (?:that|which|to|for|can|could|lets?|allows?|helps?|me|us|you|i))+ (?=\S)",
+    re.IGNORECASE,
+)
+"""`find a tool that lets me`: a request for a tool asks for what the tool does."""
 
 
 class Hit(NamedTuple):
@@ -100,6 +108,8 @@ class Index:
     def search(self, query: str, limit: int) -> list[Hit]:
         """The best tools by falling score, equal ones by id; each part of the request is served."""
         known: dict[str, Slot] = {}
+        aside = _ASIDE.match(query)
+        query = query[aside.end() :] if aside else query
         best = self._ranked(query, known)
         for part in split(query):
             for place, score in self._ranked(part, known).items():
@@ -214,17 +224,19 @@ class Index:
                 found[other] = weight
         if each not in self.postings and each not in thesaurus().places:
             for other, likeness in self._similar(each):
-                found[other] = max(found.get(other, 0.0), likeness * FUZZY)
+                found[other] = max(found.get(other, 0.0), likeness)
         return found
 
     def _similar(self, each: str) -> list[tuple[str, float]]:
-        """Indexed terms that share most letter triples with a word that no tool has."""
+        """Indexed terms that are a slip away from a word that no tool has, or share most letter triples with it."""
         if len(each) < 4:
             return []
         mine = grams(each)
         shared = Counter(other for gram in mine for other in self._by_gram().get(gram, ()))
-        scored = ((2 * n / (len(mine) + len(grams(other))), other) for other, n in shared.items() if n > 1)
-        return [(other, score) for score, other in nlargest(4, scored) if score >= 0.55]
+        scored = (
+            (_alike(each, other, n / (len(mine) + len(grams(other)))), other) for other, n in shared.items()
+        )
+        return [(other, score) for score, other in nlargest(4, scored) if score >= ALIKE]
 
     def _by_gram(self) -> dict[str, list[str]]:
         if self._grams is None:
@@ -245,6 +257,22 @@ class Index:
             place: MEANING * (cosine - low) / spread + (1 - MEANING) * lexical.get(place, 0.0)
             for place, cosine in enumerate(cosines)
         }
+
+
+def _alike(word: str, other: str, shared: float) -> float:
+    """How surely one word was meant for another that shares this part of all their letter triples."""
+    return SLIP if _slipped(word, other) else shared
+
+
+def _slipped(word: str, other: str) -> bool:
+    """Whether one letter too many, missing, wrong or swapped with the next makes the difference."""
+    if abs(len(word) - len(other)) > 1:
+        return False
+    same = sum(takewhile(bool, map(eq, word, other)))
+    mine, its = word[same:], other[same:]
+    wrong = len(word) > 4 and mine[1:] == its[1:]
+    swapped = mine[:2] == its[1::-1] and mine[2:] == its[2:]
+    return wrong or swapped or mine[1:] == its or mine == its[1:]
 
 
 def _inverted(documents: Sequence[Document]) -> dict[str, "array[int]"]:
@@ -306,7 +334,16 @@ def split(query: str) -> list[str]:
             start = joint.end()
     parts.append(text[start:])
     useful = [part for part in parts if terms(part)]
-    return useful[:6] if len(useful) > 1 else []
+    return _rounded(useful[:6]) if len(useful) > 1 else []
+
+
+def _rounded(parts: Sequence[str]) -> list[str]:
+    """A part that names nothing (`and save it`) is about what the part before it names."""
+    found: list[str] = []
+    for part in parts:
+        about = [] if not found or not ACTIONS.issuperset(terms(part)) else words(found[-1])
+        found.append(" ".join([part, *(word for word in about if stem(word) not in ACTIONS)]))
+    return found
 
 
 def _begins_action(text: str) -> bool:

@@ -11,7 +11,7 @@ from agent_gate.cli.agent import Connection, connection_options, run, write_json
 @click.command()
 @click.argument("path", default="/")
 @connection_options
-@click.option("--query", help="What you want to do, in plain words; instead of PATH.")
+@click.option("--query", help="What you want to do, in plain English; instead of PATH.")
 @click.option("--top-k", type=click.IntRange(1, 50), help="How many cards a query may give.")
 def command(connection: Connection, path: str, query: str | None, top_k: int | None) -> None:
     """Print the cards below PATH, or those that match a query, as a JSON array."""
