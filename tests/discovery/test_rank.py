@@ -86,6 +86,11 @@ def test_a_short_form_stands_for_its_words():
     assert first(Index(both.tools, both.titles()), "list the PRs") == ["a:list_pull_requests"]
 
 
+def test_news_are_not_what_is_new():
+    both = catalog({"a": [Definition(name="new_page"), Definition(name="read_headlines")]})
+    assert first(Index(both.tools, both.titles()), "the news of today") == ["a:read_headlines"]
+
+
 def test_a_request_for_a_tool_asks_for_what_the_tool_does():
     both = catalog(
         {"a": [Definition(name="delete_file"), Definition(name="find_file"), Definition(name="list_tools")]},

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The common root of an English word's forms (Porter's algorithm); other words are left alone."""
-    if len(word) < 3 or not (word.isascii() and word.isalpha()):
+    """The common root of an English word's forms (Porter's algorithm); other words and `news`, no plural, are left alone."""
+    if len(word) < 3 or word == "news" or not (word.isascii() and word.isalpha()):
         return word
     for step in (_plural, _past, _final_y, _long_suffixes, _medium_suffixes, _short_suffixes, _tidy):
         word = step(word)
