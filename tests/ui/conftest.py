@@ -3,6 +3,7 @@ import re
 import chromium
 import pytest
 from playwright.sync_api import sync_playwright
+from ui_house import house
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +15,22 @@ def browser():
         browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with house(tmp_path_factory.mktemp("house")) as home:
+        yield home
+
+
+@pytest.fixture
+def home(shared):
+    """The shared gateway with nothing waiting and nothing called."""
+    gateway, api = shared
+    for approval in gateway.admin.get("/api/approvals"):
+        gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
+    api.reset()
+    return gateway, api
 
 
 class Tab:

@@ -2,33 +2,11 @@ import hashlib
 
 import pytest
 from chromium import DESKTOP, PHONE
-from ui_house import Calling, calling, house
+from ui_house import Calling, calling, house, opened
 
 ROW = ".approvals .row"
 MARKUP = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 BIDI = "invoice\u202egnp.exe\u200b\u0007\u2066"
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with house(tmp_path_factory.mktemp("house")) as home:
-        yield home
-
-
-@pytest.fixture
-def home(shared):
-    """The shared gateway with nothing waiting and nothing called."""
-    gateway, api = shared
-    for approval in gateway.admin.get("/api/approvals"):
-        gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
-    api.reset()
-    return gateway, api
-
-
-def opened(tab, gateway, name="approvals"):
-    page = tab.log_in(gateway.admin.request("POST", "/api/logins", {})["url"]).page
-    page.goto(f"{gateway.announced['admin']}/#/{name}")
-    return page
 
 
 def test_hostile_arguments_are_shown_as_what_they_are(tab, home):

@@ -4,7 +4,7 @@ import pytest
 from chromium import PHONE
 from playwright.sync_api import expect
 from ui_fixtures import Fixtures
-from ui_house import house
+from ui_house import house, opened
 
 ROW = ".approvals .row"
 READY = "[data-answer=once]:not([disabled])"
@@ -16,28 +16,6 @@ def fixtures():
     server.state = "some"
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with house(tmp_path_factory.mktemp("house")) as home:
-        yield home
-
-
-@pytest.fixture
-def home(shared):
-    """The shared gateway with nothing waiting and nothing called."""
-    gateway, api = shared
-    for approval in gateway.admin.get("/api/approvals"):
-        gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
-    api.reset()
-    return gateway, api
-
-
-def opened(tab, gateway, name="approvals"):
-    page = tab.log_in(gateway.admin.request("POST", "/api/logins", {})["url"]).page
-    page.goto(f"{gateway.announced['admin']}/#/{name}")
-    return page
 
 
 def long_question(gateway, room):

@@ -50,6 +50,13 @@ def house(folder, more="", permissions=PERMISSIONS):
         yield gateway, api
 
 
+def opened(tab, gateway, name="approvals"):
+    """The page of that name, after a fresh login."""
+    page = tab.log_in(gateway.admin.request("POST", "/api/logins", {})["url"]).page
+    page.goto(f"{gateway.announced['admin']}/#/{name}")
+    return page
+
+
 def printed_link(gateway):
     """The login link that the last start printed."""
     return re.findall(r"http://\S+/login#\S+", gateway.stderr)[-1]

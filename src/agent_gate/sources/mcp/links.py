@@ -47,9 +47,7 @@ class Links:
         self._of_tools = frozenset(uri for tool in tools for uri in pages(tool.meta))
 
     def note(self, body: bytes) -> None:
-        """Remember what a result leads to."""
-        if RESOURCE not in body:
-            return
+        """Remember what a result leads to; only one with `RESOURCE` in it can."""
         try:
             parts = decode_content(body).content
         except UNREADABLE:

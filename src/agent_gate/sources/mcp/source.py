@@ -27,7 +27,7 @@ from agent_gate.sources.mcp.eras import about
 from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error
 from agent_gate.sources.mcp.headers import param_headers
 from agent_gate.sources.mcp.link import Order
-from agent_gate.sources.mcp.links import Links
+from agent_gate.sources.mcp.links import RESOURCE, Links
 from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.shape import shape_of, without_reserved
@@ -183,7 +183,8 @@ class McpSource:
             except (Throttled, Broken) as failure:
                 body = await self.again(ask, failure)
             shape = shape_of(body)
-            self.links.note(body)
+            if RESOURCE in body:
+                self.links.note(body)
             return Result(without_reserved(body, shape) if shape.meta else body, "mcp", shape.is_error)
         except FAILURES as error:
             raise call_error(error, self.title, ask.method) from None
