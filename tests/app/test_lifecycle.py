@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+from tests.app.small import TOOLS
+from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.processes import eventually
 from tests.servers import command
 
@@ -28,35 +29,6 @@ from agent_gate.config.settings import Settings
 from agent_gate.errors import GatewayError
 from agent_gate.net.tls import ensure_certificate
 from agent_gate.net.trust import fingerprint_der
-
-CONFIG = """
-gateway: {{id: t, port: 0}}
-admin: {{port: 0, socket: ./data/admin.sock}}
-agent: {{token: {token}}}
-services: {{home: {{url: "{url}", tools: tools.yaml}}}}
-permissions: permissions.yaml
-"""
-TOOLS = """
-tools:
-  read: {args: {n: {type: integer}}, request: {method: GET, path: /read}}
-  write: {args: {n: {type: integer}}, request: {method: POST, path: /write}}
-"""
-PERMISSIONS = 'rules: [{pattern: "read", action: allow}]'
-
-
-@pytest.fixture
-def api():
-    with Api() as made:
-        yield made
-
-
-@pytest.fixture
-def files(api):
-    return {
-        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
-        "tools.yaml": TOOLS,
-        "permissions.yaml": PERMISSIONS,
-    }
 
 
 def failed_start(folder, *options, env=None):

@@ -6,39 +6,13 @@ import shutil
 import subprocess
 from contextlib import contextmanager
 
-import pytest
-from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
+from tests.app.small import CONFIG, TOOLS
+from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.postgres import server
 from tests.processes import eventually, free_port
 from tests.surfaces.admin.admin_gate import browser
 
-CONFIG = """
-gateway: {{id: t, port: 0}}
-admin: {{port: 0, socket: ./data/admin.sock}}
-agent: {{token: {token}}}
-services: {{home: {{url: "{url}", tools: tools.yaml}}}}
-permissions: permissions.yaml
-"""
-TOOLS = """
-tools:
-  write: {args: {n: {type: integer}}, request: {method: POST, path: /write}}
-"""
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
-
-
-@pytest.fixture
-def api():
-    with Api() as made:
-        yield made
-
-
-@pytest.fixture
-def files(api):
-    return {
-        "config.yaml": CONFIG.format(token=TOKEN, url=api.url),
-        "tools.yaml": TOOLS,
-        "permissions.yaml": "rules: []",
-    }
 
 
 def backed_up(gateway, folder):
