@@ -2,6 +2,7 @@
 
 Both come from the encoder of the `semantic` extra. `--related` needs nothing else. `--vectors` also needs a
 corpus, a text a line, and takes minutes; any plain English prose will do, ours is described beside the table.
+`--more FILE`, with both tables there, adds words that the encoder's own list lacks, one a line.
 """
 
 import argparse
@@ -39,12 +40,16 @@ def roots(known: list[str]) -> dict[str, int]:
     return order
 
 
-def write_related(path: Path, most: int = 16, floor: float = 0.46) -> None:
-    """Neighbours of each word, as the thesaurus reads them."""
+def write_related(path: Path) -> None:
+    """Neighbours of each of the encoder's words, as the thesaurus reads them."""
     encoder: Any = load()
     known = known_words()
-    vectors = encoder.place(known)._vectors
-    order = roots(known)
+    path.write_bytes(neighbours(known, encoder.place(known)._vectors, roots(known)))
+
+
+def neighbours(
+    known: list[str], vectors: Matrix, order: dict[str, int], most: int = 16, floor: float = 0.46
+) -> bytes:
     near: dict[str, dict[str, float]] = defaultdict(dict)
     useful = [at for at, word in enumerate(known) if word not in STOP]
     candidates = vectors[useful]
@@ -63,7 +68,48 @@ def write_related(path: Path, most: int = 16, floor: float = 0.46) -> None:
         for other, value in row_items:
             body += struct.pack("<HB", order[other], min(255, round(value * 255)))
     text = "\n".join(order).encode()
-    path.write_bytes(zlib.compress(struct.pack("<I", len(text)) + text + bytes(body), 9))
+    return zlib.compress(struct.pack("<I", len(text)) + text + bytes(body), 9)
+
+
+def listed(related: Path) -> dict[str, int]:
+    """The words of a table that is there, in its order."""
+    raw = zlib.decompress(related.read_bytes())
+    (size,) = struct.unpack_from("<I", raw)
+    return {word: at for at, word in enumerate(raw[4 : 4 + size].decode().split("\n"))}
+
+
+def own_rows(known: list[str], vectors: Matrix, order: dict[str, int]) -> Matrix:
+    """For each root the mean of what the encoder makes of its words."""
+    rows = np.zeros((len(order), vectors.shape[1]), np.float32)
+    counts = np.zeros(len(order), np.float32)
+    for word, vector in zip(known, vectors, strict=True):
+        rows[order[stem(word)]] += vector
+        counts[order[stem(word)]] += 1
+    rows /= np.maximum(counts, 1)[:, None]
+    return rows
+
+
+def add_words(related: Path, vectors: Path, more: list[str]) -> None:
+    """Both tables with further words behind those they have.
+
+    Their rows follow from the encoder's own vectors by the linear map that comes nearest for the words that were
+    fitted to the corpus; those stay as they are.
+    """
+    encoder: Any = load()
+    known = [*known_words(), *more]
+    found = encoder.place(known)._vectors
+    order = listed(related)
+    fitted = len(order)
+    for word in known:
+        order.setdefault(stem(word), len(order))
+    old = np.frombuffer(zlib.decompress(vectors.read_bytes()), np.int8).reshape(fitted, WIDTH)
+    own = own_rows(known, found, order)
+    own -= own[:fitted].mean(0)
+    lean = own[:fitted].T @ own[:fitted] + np.eye(own.shape[1], dtype=np.float32)
+    turn = np.linalg.solve(lean, own[:fitted].T @ old.astype(np.float32))
+    added = np.clip(np.round(own[fitted:] @ turn), -127, 127).astype(np.int8)
+    related.write_bytes(neighbours(known, found, order))
+    vectors.write_bytes(zlib.compress(np.concatenate([old, added]).tobytes(), 9))
 
 
 class Bags:
@@ -115,13 +161,7 @@ def write_vectors(path: Path, corpus: Path) -> None:
     encoder: Any = load()
     known = known_words()
     order = roots(known)
-    own = encoder.place(known)._vectors
-    start = np.zeros((len(order), own.shape[1]), np.float32)
-    counts = np.zeros(len(order), np.float32)
-    for word, vector in zip(known, own, strict=True):
-        start[order[stem(word)]] += vector
-        counts[order[stem(word)]] += 1
-    start /= counts[:, None]
+    start = own_rows(known, encoder.place(known)._vectors, order)
     texts = corpus.read_text(encoding="utf-8").splitlines()
     bags = Bags(texts, order)
     target = encoder.place(texts)._vectors
@@ -142,7 +182,13 @@ def main() -> None:
     parser.add_argument("--related", type=Path)
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--more", type=Path)
     options = parser.parse_args()
+    if options.more:
+        if not (options.related and options.vectors):
+            parser.error("--more needs both tables, as --related FILE and --vectors FILE")
+        add_words(options.related, options.vectors, options.more.read_text().split())
+        return
     if options.vectors and not options.corpus:
         parser.error("--vectors needs --corpus FILE, a text a line")
     if options.related:

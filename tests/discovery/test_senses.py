@@ -2,6 +2,8 @@ import hashlib
 import re
 from importlib.resources import files
 
+import pytest
+
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.rank import Index
 from agent_gate.discovery.senses import MOST, WIDTH, Sense, lanes, rows
@@ -60,3 +62,14 @@ def test_meaning_orders_tools_that_share_as_many_words():
     )
     found = Index(tools.tools, {}).search("order something for my hungry stomach", 2)
     assert [hit.tool.name for hit in found] == ["order_lunch", "order_parts"]
+
+
+@pytest.mark.parametrize("word", ["spreadsheet", "invoice", "refund", "playlist", "webhook", "config"])
+def test_words_that_the_encoder_splits_have_neighbours_and_a_sense(word):
+    assert thesaurus().related(terms(word)[0])
+    assert sense(word).length > 0
+
+
+def test_such_words_point_where_others_of_their_meaning_do():
+    assert sense("spreadsheet").likeness(sense("excel worksheet")) > 0.4
+    assert sense("spreadsheet").likeness(sense("rain tomorrow")) < 0.2
