@@ -64,7 +64,7 @@ def test_meaning_orders_tools_that_share_as_many_words():
     assert [hit.tool.name for hit in found] == ["order_lunch", "order_parts"]
 
 
-@pytest.mark.parametrize("word", ["spreadsheet", "invoice", "refund", "playlist", "webhook", "config"])
+@pytest.mark.parametrize("word", ["spreadsheet", "invoice", "refund", "playlist", "screenshot", "config"])
 def test_words_that_the_encoder_splits_have_neighbours_and_a_sense(word):
     assert thesaurus().related(terms(word)[0])
     assert sense(word).length > 0
