@@ -123,7 +123,7 @@ class Policy:
                     more = also_seen(tool, arguments, signature)
                 why = mismatch(compiled, tool, arguments, signature, more or ())
                 if why is None:
-                    return almost(compiled.decision, near)
+                    return almost(compiled.decision, near) if near else compiled.decision
                 if why is not OTHER_CALLS and compiled.rule.action == "allow":
                     near = near or f"{compiled.decision.rule} would allow it, but {why}"
         except Exception:
