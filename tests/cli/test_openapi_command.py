@@ -183,3 +183,22 @@ def test_a_mistake_is_named_and_nothing_is_written(
 ) -> None:
     assert words in run(*arguments, code=code).stderr
     assert sorted(path.name for path in folder.iterdir()) == ["notes.json"]
+
+
+@pytest.mark.parametrize("url", ["https://me:secret@notes.example", "https://notes.example/?key=1"])
+def test_a_document_never_makes_a_configuration_that_does_not_load(folder: Path, url: str) -> None:
+    Path("notes.json").write_text(json.dumps({**DOCUMENT, "servers": [{"url": url}]}))
+    assert "url" in run("notes.json", code=8).stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.json"]
+
+
+def test_a_document_moves_no_cursor_and_writes_no_line_of_its_own(folder: Path) -> None:
+    hostile = "/x\x1b[2J\n\u202e{id}"
+    keys = {"k": {"type": "apiKey", "in": "header", "name": "X-Key\r\nEvil: 1"}}
+    document = {**DOCUMENT, "paths": {**DOCUMENT["paths"], hostile: {"get": {}}}}
+    document["components"] = {"securitySchemes": keys}
+    Path("notes.json").write_text(json.dumps(document))
+    result = run("notes.json", "--url", "https://notes.example")
+    assert "Left out: GET /x\\u001b[2J\\n\\u202e{id}: its path" in result.stderr
+    assert not set(result.output) & {"\x1b", "\u202e"}
+    assert "Evil" not in Path("config.yaml").read_text()

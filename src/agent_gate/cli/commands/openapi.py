@@ -4,19 +4,24 @@ import os
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
+from agent_gate.approval.render import visible
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import json_option, print_json, table
 from agent_gate.config.decode import Reading
 from agent_gate.config.dotenv import known_variables
-from agent_gate.config.edit import Edit, add_entry, save
+from agent_gate.config.edit import Edit, add_entry, flow, save
 from agent_gate.config.openapi.document import read_document
 from agent_gate.config.openapi.toolfile import ToolFile, make, service_name
+from agent_gate.config.servicefiles import read_services
 from agent_gate.config.tools import load_tools_file
 from agent_gate.config.variables import Variables
+from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.errors import ConfigError, DependencyUnavailable
 
 MOST_BYTES = 64 << 20
@@ -75,9 +80,9 @@ def report(made: ToolFile, file: Path, config: Path, edit: Edit | None, *, dry_r
     ]
     click.echo(table(("tool", "method", "path", "what"), rows))
     for title, why in made.left_out.items():
-        click.echo(f"Left out: {title}: {why}", err=True)
+        click.echo(visible(f"Left out: {title}: {why}"), err=True)
     for name, parts in made.dropped.items():
-        click.echo(f"Without a part: {name}: {'; '.join(parts)}", err=True)
+        click.echo(visible(f"Without a part: {name}: {'; '.join(parts)}"), err=True)
     click.echo(f"{'Would write' if dry_run else 'Wrote'} {len(made.tools)} tools to {file}")
     if edit is not None:
         click.echo(f"{'Would add' if dry_run else 'Added'} the service to {config}:")
@@ -171,9 +176,18 @@ def planned(made: ToolFile, config: Path, name: str, url: str | None, *, force: 
     settings = {**made.service, **({"url": url} if url else {})}
     if not settings["url"].startswith(("http://", "https://")):
         raise ConfigError("the document does not say where the service is; pass --url https://…")
+    check_entry(name, settings, made.variables)
     try:
         return add_entry(config, "services", name, settings)
     except ConfigError:
         if force and config.exists():
             return None
         raise
+
+
+def check_entry(name: str, settings: Mapping[str, Any], variables: Iterable[str]) -> None:
+    """Read the service as the gateway will, so that no document makes a configuration that does not load."""
+    entry = {key: value for key, value in settings.items() if key != "tools"}
+    reading = Reading(Variables(dict.fromkeys(variables, "a-value-to-be-set")))
+    node = parse_yaml(flow({name: entry}), "the document")
+    read_services(reading.variables.fill(node), reading)

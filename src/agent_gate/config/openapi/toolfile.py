@@ -8,6 +8,7 @@ from typing import Any
 from agent_gate.config.edit import flow
 from agent_gate.config.openapi.document import Document, Unusable, items, words
 from agent_gate.config.openapi.tool import Draft, draft_tool, snake
+from agent_gate.config.requests import FIELD_NAME
 from agent_gate.config.variables import variable
 from agent_gate.core.ids import FALLBACK_NAMESPACE
 
@@ -132,12 +133,13 @@ def service_settings(document: Document, service: str, file: str) -> tuple[dict[
 def auth_of(scheme: Mapping[str, Any], prefix: str) -> dict[str, str] | None:
     """How the gateway proves itself; None where the kind is not known here."""
     kind, token = scheme.get("type"), f"${{{prefix}_TOKEN}}"
+    name = str(scheme.get("name"))
     if kind == "basic" or (kind == "http" and str(scheme.get("scheme")).lower() == "basic"):
         return {"type": "basic", "username": f"${{{prefix}_USER}}", "password": f"${{{prefix}_PASSWORD}}"}
     if kind in ("http", "oauth2", "openIdConnect"):
         return {"type": "bearer", "token": token}
-    if kind == "apiKey" and scheme.get("in") == "header":
-        return {"type": "header", "header_name": str(scheme.get("name")), "token": token}
+    if kind == "apiKey" and scheme.get("in") == "header" and FIELD_NAME.fullmatch(name):
+        return {"type": "header", "header_name": name, "token": token}
     if kind == "apiKey" and scheme.get("in") == "query":
-        return {"type": "query", "query_param": str(scheme.get("name")), "token": token}
+        return {"type": "query", "query_param": words(name), "token": token}
     return None
