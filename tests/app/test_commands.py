@@ -8,19 +8,13 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
 from tests.processes import eventually
 
 from agent_gate.cli.commands.init import NOTHING, Wanted, write
 from agent_gate.config.load import load
 
-CONFIG = """
-gateway: {{id: t, port: 0}}
-admin: {{port: 0, socket: ./data/admin.sock}}
-agent: {{token: {token}}}
-services: {{home: {{url: "{url}", tools: tools.yaml}}}}
-permissions: permissions.yaml
-"""
 TOOLS = """
 tools:
   read: {description: Read a number, args: {n: {type: integer}}, request: {method: GET, path: /read}}

@@ -1,17 +1,14 @@
 """Open questions on a real store: what is kept of them, and how many a caller may have."""
 
-import asyncio
-
 import pytest
 from tests.approval.test_parts import approval
+from tests.approval.with_store import with_store
 
 from agent_gate.approval.inbox import Inbox
 from agent_gate.core.approval import Answer
 from agent_gate.core.call import Caller, Decision
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import Forbidden, RateLimited
-from agent_gate.store import open_store
-from agent_gate.store.statement import StoreSettings
 
 EVERYTHING = {
     "caller": Caller(
@@ -46,17 +43,6 @@ EVERYTHING = {
     "meta": {"progressToken": 1},
     "trace": "00-" + "a" * 32 + "-" + "b" * 16 + "-01",
 }
-
-
-def with_store(tmp_path, scenario):
-    async def main():
-        store = open_store(StoreSettings(path=tmp_path / "gate.db"))
-        try:
-            await scenario(store)
-        finally:
-            await store.close()
-
-    asyncio.run(main())
 
 
 @pytest.mark.parametrize("asked", [approval(), approval(**EVERYTHING)], ids=["plain", "with everything"])

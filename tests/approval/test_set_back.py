@@ -1,14 +1,11 @@
 """The clock on the wall moves while something is open: it may end earlier, but never later than promised."""
 
-import asyncio
-
 import pytest
 from tests.approval.test_parts import approval
+from tests.approval.with_store import with_store
 
 from agent_gate.approval.grants import HOUR, Grants
 from agent_gate.approval.inbox import Inbox
-from agent_gate.store import open_store
-from agent_gate.store.statement import StoreSettings
 
 
 class Clocks:
@@ -31,17 +28,6 @@ class Clocks:
 @pytest.fixture
 def clock():
     return Clocks()
-
-
-def with_store(tmp_path, scenario):
-    async def main():
-        store = open_store(StoreSettings(path=tmp_path / "gate.db"))
-        try:
-            await scenario(store)
-        finally:
-            await store.close()
-
-    asyncio.run(main())
 
 
 @pytest.mark.parametrize("wall", [-HOUR, 0.0, 900.0, HOUR])
