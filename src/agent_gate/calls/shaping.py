@@ -18,13 +18,13 @@ UNSET = (None, None, None)
 ASKING = "input_required"
 
 
-class Answer(msgspec.Struct):
-    """What says of itself, and not only somewhere inside, what it is."""
+class ResultType(msgspec.Struct):
+    """What a result says of itself, and not only somewhere inside."""
 
-    result_type: str = msgspec.field(default="", name="resultType")
+    name: str = msgspec.field(default="", name="resultType")
 
 
-decode_answer = msgspec.json.Decoder(Answer).decode
+decode_type = msgspec.json.Decoder(ResultType).decode
 
 
 class Shaper:
@@ -91,6 +91,6 @@ def asks_back(result: Result) -> bool:
     if result.kind != "mcp" or ASKING.encode() not in result.body:
         return False
     try:
-        return decode_answer(result.body).result_type == ASKING
+        return decode_type(result.body).name == ASKING
     except (msgspec.DecodeError, RecursionError):
         return False

@@ -8,8 +8,8 @@ from agent_gate.config.openapi.arguments import SCALARS, Argument, Arguments, de
 from agent_gate.config.openapi.document import Document, Operation, Parameter, Unusable, words
 from agent_gate.config.requests import FIELD_NAME, FRAMING, TARGET
 from agent_gate.config.services import BODILESS
+from agent_gate.core.signature import PLACEHOLDER, placeholders
 
-PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 OURS = frozenset({"accept", "authorization", "content-type"}) | FRAMING
 LONGEST = 500
@@ -64,7 +64,7 @@ class Request:
         self._place_parameters()
         self._place_undeclared()
         self._check_path()
-        named = dict.fromkeys(PLACEHOLDER.findall(self.path))
+        named = dict.fromkeys(placeholders(self.path))
         self.signed = [name for name in named if not self.args[name].get("secret")]
         self._place_body()
         self._forget_echoes()
@@ -137,7 +137,7 @@ class Request:
 
     def _place_undeclared(self) -> None:
         """What the path names and nothing describes."""
-        for name in PLACEHOLDER.findall(self.path):
+        for name in placeholders(self.path):
             if name not in self.args:
                 if not SAFE.fullmatch(name):
                     raise Unusable(f"its path has a part called {name[:40]!r}")
