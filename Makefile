@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test check bench chaos clients fix lock clean
+.PHONY: run test check bench chaos fuzz clients fix lock clean
 
 run: $(VENV)/.run ## Install and start the gateway with something real to try
 	@$(BIN)/agent-gate demo --folder home
@@ -25,6 +25,9 @@ bench: $(VENV)/.dev ## Measure CPU per call and discovery on real servers, and p
 
 chaos: $(VENV)/.dev ## A thousand kills; the record must survive them all
 	@AGENT_GATE_KILLS=1000 $(BIN)/python -m pytest tests/chaos --timeout=7200 -s
+
+fuzz: $(VENV)/.dev ## Hostile input, guided by coverage: MINUTES for each target (TARGET=http_reader for one)
+	@AGENT_GATE_FUZZ=$(or $(MINUTES),2) AGENT_GATE_FUZZ_TARGET=$(TARGET) $(BIN)/python -m pytest tests/fuzz/test_fuzz_targets.py -n 2 -rP
 
 clients: $(VENV)/.dev ## Install Claude Code, Codex, Gemini CLI and OpenCode (1 GB); they must find and reach the gateway
 	@AGENT_GATE_CLIENTS=1 $(BIN)/python -m pytest tests/clients/test_client_programs.py --timeout=900

@@ -106,11 +106,13 @@ class WebSocket(asyncio.Protocol):
         self._flush()
 
     def close(self, code: int = 1000, reason: str = "") -> None:
-        """Start closing. The reason is cut to what a close frame can carry."""
-        if not self.open:
+        """Start closing: no further message is delivered. The reason is cut to what a close frame can carry."""
+        if self.ended or self.code != ABNORMAL:
             return
         reason = reason.encode("utf-8")[:120].decode("utf-8", "ignore")
         self.code, self.reason = code, reason
+        if not self.open:
+            return
         self.frames.send_close(code, reason)
         self.since = self.server.now
         self._flush()
@@ -133,11 +135,12 @@ class WebSocket(asyncio.Protocol):
             return
         self.pinged = False
         frames = self.frames
-        if frames.state is OPEN:
+        if open_before := frames.state is OPEN:
             self.since = self.server.now
         frames.receive_data(data)
         for event in frames.events_received():
-            if self.open or frames.close_rcvd is not None:
+            # What came whole before a broken frame was sent; only our own close ends the listening.
+            if open_before and self.code == ABNORMAL:
                 self._frame(cast(Frame, event))
         self._flush()
         self._note_close()
@@ -179,7 +182,8 @@ class WebSocket(asyncio.Protocol):
         try:
             message: str | bytes = data.decode("utf-8") if self.text else data
         except UnicodeDecodeError:
-            self.frames.fail(INVALID_DATA, "a text message must be UTF-8")
+            self.code, self.reason = INVALID_DATA, "a text message must be UTF-8"
+            self.frames.fail(self.code, self.reason)
             return
         self._call("message", message)
 

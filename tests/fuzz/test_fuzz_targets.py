@@ -1,0 +1,27 @@
+"""Each target holds on its corpus and on what grows out of it: a second here, longer by `make fuzz`."""
+
+import os
+
+import pytest
+
+from fuzz.fuzzing import Target, fuzz, seeds, targets
+
+MINUTES = float(os.environ.get("AGENT_GATE_FUZZ", "0"))
+ONLY = os.environ.get("AGENT_GATE_FUZZ_TARGET", "")
+
+
+@pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
+@pytest.mark.timeout(max(120, MINUTES * 60 + 300))
+def test_no_input_breaks_the_target(target: Target) -> None:
+    if ONLY and target.name != ONLY:
+        pytest.skip(f"only {ONLY} is asked for")
+    tried = fuzz(
+        target, MINUTES * 60 or 1.0, guided=MINUTES > 0, seed=int.from_bytes(os.urandom(4)) if MINUTES else 0
+    )
+    print(f"{target.name}: {tried} inputs, {len(seeds(target))} of them in the corpus")
+    assert tried >= len(seeds(target))
+
+
+@pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
+def test_every_target_begins_with_seeds(target: Target) -> None:
+    assert seeds(target)
