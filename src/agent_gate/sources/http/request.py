@@ -9,16 +9,15 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from agent_gate.config.services import BODILESS, AuthConfig, RequestDefinition, ToolDefinition
 from agent_gate.core.call import encode
+from agent_gate.core.confinement import stays_in_place
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-SLASHES = re.compile(r"[/\\]")
-DOTS = frozenset({".", ".."})
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]|[^\x00-\xff]")
 Header = tuple[bytes, bytes]
 
@@ -52,15 +51,12 @@ def path_of(template: str, arguments: Mapping[str, Json]) -> str:
 
 
 def segment_of(template: str, arguments: Mapping[str, Json]) -> str:
-    """A segment that would be empty, or holds a dot segment, is refused.
-
-    Proxies decode %2F before they resolve dots, so a step up inside a segment would leave its place there.
-    """
+    """A segment that would be empty, or that somebody on the way could take for a step up, is refused."""
     names = PLACEHOLDER.findall(template)
     if not names:
         return template
     out = encoded(template, arguments)
-    if not out or not DOTS.isdisjoint(SLASHES.split(unquote(out))):
+    if not stays_in_place(out):
         raise InvalidArgs(f"Invalid value for {names[0]}")
     return out
 
