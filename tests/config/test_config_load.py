@@ -58,7 +58,7 @@ def test_the_example_at_a_glance_loads_as_it_stands(env):
 def test_the_commented_example_loads(env):
     loaded = load(ROOT / "config.example.yaml", ROOT / "permissions.example.yaml", env)
     assert loaded.warnings == ()
-    assert loaded.settings.services["homeassistant"].url == "http://homeassistant.local:8123"
+    assert loaded.settings.services["homeassistant"].url == "https://homeassistant.local:8123"
     assert loaded.settings.people["ada"].uid == 1000
     assert len(loaded.policy_tests) == 4
 

@@ -31,7 +31,7 @@ def read_client_file(
     path: Path, reading: Reading, *, strict_supply_chain: bool = False
 ) -> dict[str, ServerSettings]:
     """The servers of the block by which a client's file is known."""
-    name, block = server_block(read_any(path))
+    name, block = server_block(reading.open(path, read_any))
     if block is None:
         raise ConfigError(f"none of {', '.join(FORMS)} stands in it", where=str(path))
     filled = reading.variables.fill(in_our_words(block, name, reading), name)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agent_gate.config.decode import Reading
 from agent_gate.config.dotenv import environment
+from agent_gate.config.doubts import open_keys, plain_door
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.options import Options, with_options
 from agent_gate.config.permissions import Permissions, read_permissions
@@ -98,6 +99,7 @@ class Configuration:
         try:
             loaded = await asyncio.to_thread(self._read)
             files = (*loaded.watched, *plugin_files(loaded.settings))
+            self._refuse_emptied(loaded)
             yield loaded
         except ConfigError as error:
             self.fault, self._refused = error.message, error.files or files
@@ -107,6 +109,15 @@ class Configuration:
             raise
         self.loaded, self.fault, self._refused = loaded, None, ()
         self._note_plugins()
+
+    def _refuse_emptied(self, loaded: Loaded) -> None:
+        """A file that lost all it said was cut off by a full disk or half a save, far more likely than meant."""
+        for file in loaded.blank:
+            if file not in self.loaded.blank:
+                raise ConfigError(
+                    "the file is empty, which would take away all it said; write {} into it if that is meant",
+                    where=str(file),
+                )
 
     @property
     def watched(self) -> tuple[Path, ...]:
@@ -132,4 +143,16 @@ class Configuration:
         """What the files say that may not be meant, and what of it does not count yet."""
         changed = [key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started)]
         changed += [str(file) for file in self._plugins() if self._imported.get(file, 0) != stamp(file)]
-        return [*self.loaded.warnings, *(f"{key} was changed; it counts after a restart" for key in changed)]
+        return [
+            *self.loaded.warnings,
+            *self._doubts(),
+            *(f"{key} was changed; it counts after a restart" for key in changed),
+        ]
+
+    def _doubts(self) -> Iterator[str]:
+        """What the command line and the machine make doubtful of the settings."""
+        places = self.loaded.places
+        yield from open_keys(self.settings, places["gateway.tls.key"])
+        if self.options.insecure:
+            at = "--host" if self.options.host is not None else f"{places['gateway.host']}: gateway.host"
+            yield from plain_door(self.settings, at)

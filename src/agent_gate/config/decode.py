@@ -1,7 +1,7 @@
 """A `Node` into a settings class, driven by the class's own field types; everything unexpected is a `ConfigError`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from difflib import get_close_matches
 from math import isfinite
@@ -28,11 +28,21 @@ class Reading:
     warnings: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     looked_for: list[Path] = field(default_factory=list)
+    blank: list[Path] = field(default_factory=list)
+    """Those that hold nothing at all, not even `{}`."""
 
     @property
     def watched(self) -> tuple[Path, ...]:
         """Every file whose change can change the outcome, whether it is there or not."""
         return tuple(dict.fromkeys(path.absolute() for path in (*self.files, *self.looked_for)))
+
+    def open(self, path: Path, parse: Callable[[Path], Node]) -> Node:
+        """What a file says; that it was read is kept in mind, and whether it says nothing."""
+        self.files.append(path)
+        root = parse(path)
+        if root.value is None:
+            self.blank.append(path)
+        return root
 
     def warn(self, mark: Mark, path: str, message: str) -> None:
         self.warnings.append(f"{mark}: {path}: {message}" if path else f"{mark}: {message}")

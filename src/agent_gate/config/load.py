@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agent_gate.config.clientfiles import read_client_file
 from agent_gate.config.decode import Reading, beside, convert, decode, existing, require_address
 from agent_gate.config.dotenv import environment
+from agent_gate.config.doubts import warn_of_plain_http
 from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
 from agent_gate.config.serverfiles import read_servers
@@ -43,6 +44,7 @@ QUIET: tuple[tuple[str, Callable[[str], object], str], ...] = (
     ("end", time.fromisoformat, TIME_OF_DAY),
     ("timezone", ZoneInfo, "a time zone such as Europe/Berlin"),
 )
+DOUBTED = (("gateway", "host"), ("gateway", "tls", "key"))
 YAML_SUFFIXES = (".yaml", ".yml")
 
 
@@ -50,7 +52,8 @@ YAML_SUFFIXES = (".yaml", ".yml")
 class Loaded:
     """Everything the files say. `secrets` are values to redact, `files` what was read.
 
-    `watched` adds the files that would have been read had they been there.
+    `watched` adds the files that would have been read had they been there, `blank` are those that say nothing.
+    `places` is where the settings stand that the command line or the machine can put in doubt.
     """
 
     settings: Settings
@@ -61,6 +64,8 @@ class Loaded:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     files: tuple[Path, ...] = ()
     watched: tuple[Path, ...] = ()
+    blank: tuple[Path, ...] = ()
+    places: Mapping[str, Mark] = field(default_factory=dict)
 
 
 def load(
@@ -83,6 +88,8 @@ def read_all(config_path: Path | None, permissions_path: Path | None, reading: R
     reading.variables.env, dotenv = environment(config_path, reading.variables.env, reading.warnings)
     reading.files.extend(dotenv)
     root = open_file(config_path, reading) if config_path else empty(Mark("config.yaml"))
+    if reading.blank:
+        reading.warn(root.mark, "", "the file is empty, so nobody may come in and there are no tools")
     settings = read_settings(root, reading)
     permissions = permissions_path or find_permissions(root, config_path, reading)
     policy = read_permissions(open_file(permissions, reading), reading) if permissions else Permissions()
@@ -95,12 +102,13 @@ def read_all(config_path: Path | None, permissions_path: Path | None, reading: R
         secrets=frozenset(reading.variables.secrets),
         files=tuple(dict.fromkeys(path.absolute() for path in reading.files)),
         watched=reading.watched,
+        blank=tuple(path.absolute() for path in reading.blank),
+        places={".".join(path): place_of(root, *path) for path in DOUBTED},
     )
 
 
 def open_file(path: Path, reading: Reading) -> Node:
-    reading.files.append(path)
-    return reading.variables.fill(read_yaml(path))
+    return reading.variables.fill(reading.open(path, read_yaml))
 
 
 def find_permissions(root: Node, config: Path | None, reading: Reading) -> Path | None:
@@ -288,6 +296,8 @@ def read_channel(node: Node, path: str, reading: Reading) -> ChannelSettings:
     for key in "url", "base_url":
         if key in merged:
             require_address(merged[key], join(path, key))
+            if isinstance(channel, TelegramSettings) or channel.secret or channel.headers:
+                warn_of_plain_http(merged[key], join(path, key), reading)
     check_quiet(merged.get("quiet"), join(path, "quiet"))
     if isinstance(channel, TelegramSettings) and not channel.allowed_users:
         fail(node.mark, join(path, "allowed_users"), "is empty, so nobody could answer")
@@ -334,7 +344,6 @@ def all_servers(root: Node, reading: Reading, *, strict: bool) -> dict[str, Serv
 def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:
     file = existing(node.mark, beside(node.mark, Path(str(node.value))), "servers", reading)
     if file.suffix not in YAML_SUFFIXES:
-        reading.files.append(file)
         return read_client_file(file, reading, strict_supply_chain=strict)
     root = open_file(file, reading)
     found: dict[str, ServerSettings] = {}

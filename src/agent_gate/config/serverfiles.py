@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.decode import Reading, convert, decode, relative_to, require_address
+from agent_gate.config.decode import SECRET_NAME, Reading, convert, decode, relative_to, require_address
+from agent_gate.config.doubts import warn_of_loaded_code, warn_of_plain_http
 from agent_gate.config.nodes import Mark, Node, entries, fail, join
 from agent_gate.config.servers import ServerAuth, ServerSettings, Transport
 from agent_gate.config.shape import keys
@@ -70,6 +71,7 @@ def read_server(
         given["cwd"] = str(relative_to(cwd.mark, Path(convert(cwd, str, join(path, "cwd"), reading))))
     server = decode(plain, ServerSettings, path, reading, **given)
     check_server(server, plain, path)
+    doubt_server(server, plain, path, reading)
     if lenient and (server.timeout or 0) > LONGEST_LIKELY:
         mark = (plain.get("timeout") or plain).mark
         reading.warn(mark, join(path, "timeout"), "is in seconds here; some clients count milliseconds")
@@ -145,6 +147,12 @@ def check_server(server: ServerSettings, node: Node, path: str) -> None:
         fail((node.get("url") or node).mark, join(path, "url"), "must start with http:// or https://")
     if server.url and server.enabled:
         require_address(node.get("url") or node, join(path, "url"))
+
+
+def doubt_server(server: ServerSettings, node: Node, path: str, reading: Reading) -> None:
+    warn_of_loaded_code(node.get("env"), join(path, "env"), reading)
+    if server.url and server.enabled and (server.auth.token or any(map(SECRET_NAME.search, server.headers))):
+        warn_of_plain_http(node.get("url") or node, join(path, "url"), reading)
 
 
 def check_package(server: ServerSettings, node: Node, path: str, reading: Reading, *, strict: bool) -> None:

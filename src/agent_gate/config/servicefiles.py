@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.config.decode import Reading, decode, existing
+from agent_gate.config.doubts import warn_of_plain_http
 from agent_gate.config.nodes import Mark, Node, entries, fail, join
 from agent_gate.config.requests import (
     CREDENTIAL,
@@ -53,6 +54,8 @@ def read_service(node: Node, name: str, mark: Mark, reading: Reading) -> Service
         tools_file=tools.value if tools and isinstance(tools.value, str) else "",
     )
     check_service(service, node, path)
+    if service.auth.type != "none" and service.handler == "http":
+        warn_of_plain_http(node.get("url") or node, join(path, "url"), reading)
     ca = node.get("ca")
     if service.handler == "python" or ca is None or service.ca is None:
         return service

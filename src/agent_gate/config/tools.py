@@ -44,8 +44,7 @@ def read_tools_file(node: Node, service: str, path: str, reading: Reading) -> tu
 
 def load_tools_file(file: Path, service: str, reading: Reading) -> tuple[ToolDefinition, ...]:
     """Every tool of one file. A file without any is a warning, because its service then offers nothing."""
-    reading.files.append(file)
-    root = reading.variables.fill(read_yaml(file))
+    root = reading.variables.fill(reading.open(file, read_yaml))
     for key in entries(root, ""):
         if key != "tools":
             fail(root.key_mark(key), key, 'unknown key, a tool file has only "tools"')

@@ -66,6 +66,8 @@ class Variables:
         return node
 
     def text(self, text: str, mark: Mark, path: str, off: bool) -> str:
+        if "${" in VARIABLE.sub("", text):
+            fail(mark, path, "has a ${ without its }; write ${NAME}")
         return VARIABLE.sub(lambda found: self.one(found[1], mark, path, off), text)
 
     def one(self, inside: str, mark: Mark, path: str, off: bool) -> str:
