@@ -1,0 +1,275 @@
+"""The vault: what it keeps opens only with its key, at its place, unaltered; and survives every change of key."""
+
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
+
+import postgres
+from agent_gate.core.ports import SystemClock
+from agent_gate.errors import ConfigError
+from agent_gate.store import Conflict, Statement, Store, StoreSettings
+from agent_gate.vault.sealing import SealingKey, VaultFault
+from agent_gate.vault.vault import Vault
+from rows import opened
+
+CANARY = b"canary-4f1e-of-the-vault"
+SECRET = "a long passphrase of a person"
+KEY = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreSettings]:
+    if request.param == "sqlite":
+        yield StoreSettings(path=tmp_path / "data" / "gate.db", chain="home")
+    else:
+        yield StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="home")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "data"
+    made.mkdir(mode=0o700, exist_ok=True)
+    return made
+
+
+async def vault_of(store: Store, folder: Path, env: dict[str, str] | None = None) -> Vault:
+    vault = Vault(store, SystemClock(), folder, "home", env or {})
+    await vault.open()
+    return vault
+
+
+@asynccontextmanager
+async def a_vault(
+    settings: StoreSettings, folder: Path, env: dict[str, str] | None = None
+) -> AsyncIterator[tuple[Store, Vault]]:
+    async with opened(settings) as store:
+        yield store, await vault_of(store, folder, env)
+
+
+def test_a_value_is_there_again_after_a_restart(settings: StoreSettings, folder: Path) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder) as (_, vault):
+            await vault.put("server:notion", "token", CANARY)
+        async with a_vault(settings, folder) as (_, vault):
+            found = await vault.get("server:notion", "token")
+            assert found is not None
+            assert (found.value, found.version) == (CANARY, 1)
+            assert await vault.get("server:notion", "other") is None
+
+    uvloop.run(main())
+
+
+def test_nothing_on_disk_holds_a_value_or_shows_it(tmp_path: Path, folder: Path) -> None:
+    async def main() -> None:
+        async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (_, vault):
+            await vault.put("server:notion", "token", CANARY)
+            await vault.rotate()
+            kept = await vault.get("server:notion", "token")
+            assert CANARY.decode() not in repr(kept)
+            assert KEY not in repr(SealingKey(bytes.fromhex(KEY)))
+            assert_absent(folder)
+        assert_absent(folder)
+
+    uvloop.run(main())
+
+
+def assert_absent(folder: Path) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    assert [path.name for path in files if CANARY in path.read_bytes()] == []
+
+
+def test_the_key_file_is_for_the_owner_alone(folder: Path) -> None:
+    async def main() -> None:
+        async with a_vault(StoreSettings(path=folder / "gate.db"), folder):
+            pass
+
+    uvloop.run(main())
+    assert stat.S_IMODE((folder / "vault.key").stat().st_mode) == 0o600
+    (folder / "vault.key").chmod(0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        uvloop.run(main())
+
+
+def test_a_key_file_that_is_a_link_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text(KEY)
+    (folder / "vault.key").symlink_to(tmp_path / "elsewhere")
+
+    async def main() -> None:
+        async with a_vault(StoreSettings(path=folder / "gate.db"), folder):
+            pass
+
+    with pytest.raises(ConfigError, match=r"vault\.key"):
+        uvloop.run(main())
+
+
+@pytest.mark.parametrize("given", [SECRET, KEY])
+def test_another_secret_opens_nothing_and_changes_nothing(
+    settings: StoreSettings, folder: Path, given: str
+) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder, {"AGENT_GATE_SECRET": given}) as (_, vault):
+            await vault.put("secret:a", "value", CANARY)
+            name = vault.master_id
+        with pytest.raises(ConfigError, match=name):
+            async with a_vault(settings, folder, {"AGENT_GATE_SECRET": given[::-1]}):
+                pass
+        async with a_vault(settings, folder, {"TOOL_GATEWAY_SECRET": given}) as (_, vault):
+            found = await vault.get("secret:a", "value")
+            assert found is not None
+            assert found.value == CANARY
+
+    uvloop.run(main())
+
+
+def test_a_new_secret_counts_once_the_old_one_was_named(settings: StoreSettings, folder: Path) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder) as (_, vault):
+            await vault.put("secret:a", "value", CANARY)
+        async with a_vault(settings, folder, {"AGENT_GATE_SECRET": SECRET}) as (_, vault):
+            assert vault.where == "AGENT_GATE_SECRET"
+        changed = {"AGENT_GATE_SECRET": KEY, "AGENT_GATE_OLD_SECRET": SECRET}
+        async with a_vault(settings, folder, changed) as (_, vault):
+            assert vault.where == "AGENT_GATE_SECRET"
+        async with a_vault(settings, folder, {"AGENT_GATE_SECRET": KEY}) as (_, vault):
+            found = await vault.get("secret:a", "value")
+            assert found is not None
+            assert found.value == CANARY
+
+    uvloop.run(main())
+
+
+def test_a_short_secret_is_refused(folder: Path) -> None:
+    async def main() -> None:
+        async with a_vault(StoreSettings(path=folder / "gate.db"), folder, {"AGENT_GATE_SECRET": "short"}):
+            pass
+
+    with pytest.raises(ConfigError, match="16 characters"):
+        uvloop.run(main())
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE vault SET sealed = (SELECT sealed FROM vault WHERE field = 'other') WHERE field = 'token'",
+        "UPDATE vault SET sealed = substr(sealed, 1, 20) WHERE field = 'token'",
+        "UPDATE vault SET key = 'elsewhere' WHERE field = 'token'",
+        "UPDATE vault SET sealed = substr(sealed, 1, 0) WHERE field = 'token'",
+    ],
+)
+def test_a_swapped_cut_or_renamed_value_fails_closed_and_names_its_key(
+    settings: StoreSettings, folder: Path, harm: str
+) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder) as (store, vault):
+            await vault.put("server:notion", "token", CANARY)
+            await vault.put("server:notion", "other", b"another value")
+            await store.write(Statement(harm))
+            with pytest.raises(VaultFault) as fault:
+                await vault.get("server:notion", "token")
+            assert vault.key.id in fault.value.message or "elsewhere" in fault.value.message
+            assert CANARY.decode() not in fault.value.message
+            with pytest.raises(VaultFault):
+                await vault.rotate()
+            assert await vault.get("server:notion", "other") is not None
+
+    uvloop.run(main())
+
+
+@given(value=st.binary(max_size=200), place=st.lists(st.text(max_size=8), max_size=3), bit=st.integers(0))
+def test_a_flipped_bit_or_another_place_never_opens(value: bytes, place: list[str], bit: int) -> None:
+    key = SealingKey(os.urandom(32))
+    sealed = key.seal(value, *place)
+    assert key.open(sealed, *place) == value
+    harmed = bytearray(sealed)
+    harmed[(bit // 8) % len(sealed)] ^= 1 << bit % 8
+    for other, where in ((bytes(harmed), place), (sealed, [*place, ""]), (sealed[:-1], place)):
+        with pytest.raises(VaultFault):
+            key.open(other, *where)
+
+
+def test_rotation_seals_everything_anew_with_a_new_key_file(settings: StoreSettings, folder: Path) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder) as (store, vault):
+            for number in range(5):
+                await vault.put(f"server:{number}", "token", CANARY)
+            before, file = vault.key.id, (folder / "vault.key").read_text()
+            assert await vault.rotate() == 5
+            assert vault.key.id != before
+            assert (folder / "vault.key").read_text() != file
+            assert not (folder / "vault.key.next").exists()
+            assert await store.read("SELECT DISTINCT key FROM vault") == [(vault.key.id,)]
+        async with a_vault(settings, folder) as (_, vault):
+            assert len(await vault.all("token")) == 5
+
+    uvloop.run(main())
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_rotation_cut_short_leaves_a_vault_that_opens(folder: Path, durable: bool) -> None:
+    """A crash on either side of the commit: with the file's rename missing, or with nothing but the new file there."""
+    settings = StoreSettings(path=folder / "gate.db")
+
+    async def main() -> None:
+        async with a_vault(settings, folder) as (_, vault):
+            await vault.put("secret:a", "value", CANARY)
+            old = (folder / "vault.key").read_text()
+            if durable:
+                await vault.rotate()
+                (folder / "vault.key").rename(folder / "vault.key.next")
+            else:
+                (folder / "vault.key.next").write_text(KEY)
+                (folder / "vault.key.next").chmod(0o600)
+            (folder / "vault.key").write_text(old)
+            (folder / "vault.key").chmod(0o600)
+        async with a_vault(settings, folder) as (_, vault):
+            found = await vault.get("secret:a", "value")
+            assert found is not None
+            assert found.value == CANARY
+        assert not (folder / "vault.key.next").exists()
+
+    uvloop.run(main())
+
+
+def test_only_one_of_two_writers_replaces_a_value(settings: StoreSettings, folder: Path) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder) as (_, vault):
+            await vault.put("server:a", "token", b"1")
+            await vault.swap("server:a", "token", b"2", 1)
+            with pytest.raises(Conflict):
+                await vault.swap("server:a", "token", b"3", 1)
+            found = await vault.get("server:a", "token")
+            assert found is not None
+            assert (found.value, found.version) == (b"2", 2)
+            assert await vault.remove("server:a", "token")
+            assert not await vault.remove("server:a", "token")
+
+    uvloop.run(main())
+
+
+def test_two_gateways_on_one_store_share_one_key(folder: Path) -> None:
+    here = StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="a")
+    there = replace(here, chain="b")
+    env = {"AGENT_GATE_SECRET": SECRET}
+
+    async def main() -> None:
+        async with (
+            a_vault(here, folder, env) as (_, first),
+            a_vault(there, folder, env) as (_, second),
+        ):
+            await first.put("server:a", "token", b"1")
+            assert await second.get("server:a", "token") is not None
+            await first.rotate()
+            found = await second.get("server:a", "token")
+            assert found is not None
+            assert found.value == b"1"
+
+    uvloop.run(main())
