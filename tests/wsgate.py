@@ -129,6 +129,7 @@ class Home:
             door=gateway.door,
             visible=gateway.view.tools,
             keep=Undelivered(gateway.store, gateway.shelf, gateway.clock).keep,
+            before=gateway.predecessors,
             limits=AgentLimits(**limits),
         )
         gateway.websocket, gateway.listeners.public.upgrade = surface, surface.upgrade
@@ -136,7 +137,7 @@ class Home:
     @asynccontextmanager
     async def agent(self, token: str = TOKEN, **auth: Any) -> AsyncIterator["Wire"]:
         async with self.stranger() as wire:
-            reply = await wire.ask("auth", {"token": token, **auth}, ident="auth-1")
+            reply = await wire.ask("auth", {"token": token, "acknowledges": True, **auth}, ident="auth-1")
             assert reply["result"]["status"] == "authenticated"
             yield wire
 

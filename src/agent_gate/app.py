@@ -64,6 +64,7 @@ from agent_gate.surfaces.paths import Paths
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
 from agent_gate.surfaces.typescript.surface import TypeScriptSurface
+from agent_gate.surfaces.websocket.before import Predecessors
 from agent_gate.surfaces.websocket.meta_tools import meta_tools
 from agent_gate.surfaces.websocket.surface import WebSocketSurface
 from agent_gate.surfaces.websocket.undelivered import Undelivered
@@ -149,6 +150,8 @@ class Gateway:
         self.grants = Grants(self.store, self.clock, self.people.answers)
         await self._see_to_a_copy()
         await self.grants.load()
+        self.predecessors = Predecessors(self.store)
+        await self.predecessors.load()
         self.keys = Keys(self.store, self.clock)
         await self.keys.load()
 
@@ -254,6 +257,7 @@ class Gateway:
             door=self.door,
             visible=self.view.tools,
             keep=Undelivered(self.store, self.shelf, self.clock).keep,
+            before=self.predecessors,
             extra=meta_tools(self.meta),
         )
         hold = self.settings.limits.hold

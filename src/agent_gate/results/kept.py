@@ -1,15 +1,18 @@
 """Results kept for a caller who may be away: until acknowledged, or until they expire."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from agent_gate.core.call import Call, Outcome, Result, State
-from agent_gate.errors import GatewayError, Internal, by_code
+from agent_gate.errors import GatewayError, Internal, OutcomeUnknown, by_code
+from agent_gate.results.data import NULL, data_of
 from agent_gate.store.statement import Record, Statement, Store
 
+log = logging.getLogger("agent_gate.results")
 DAY = 24 * 3600.0
 KEEP_SECONDS = 7 * DAY
 COLUMNS = (
@@ -20,6 +23,11 @@ WAITING = "caller = ? AND acknowledged_at IS NULL AND expires_at > ?"
 MOST_ROWS = 1000
 MOST_BYTES = 16 * 1024 * 1024
 CLASSES = by_code()
+KINDS: dict[str, Literal["json", "mcp"]] = {"json": "json", "mcp": "mcp"}
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, msgspec.MsgspecError)
+NO_RESULT = (
+    "The tool ran, but what it answered cannot be read as a result. Check the service before you try again"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,25 +94,44 @@ def keep(
 
 
 def kept_of(row: Record) -> Kept:
-    body, kind, state = bytes(row[8] or b"null"), row[9], State(row[7])
-    if kind == "error":
-        outcome = Outcome(call_id=row[0], state=state, error=error_of(body))
-    else:
-        result = Result(body, kind.rstrip("!"), kind.endswith("!"))
-        error = upstream_said(result) if result.is_error else None
-        outcome = Outcome(call_id=row[0], state=state, result=result, error=error)
-    client_id = msgspec.json.decode(row[3]) if row[3] else None
     return Kept(
         call_id=row[0],
         session=row[2],
-        client_id=client_id,
+        client_id=readable_id(row[3]),
         tool=row[4],
         signature=row[5],
         arguments=row[6],
-        outcome=outcome,
+        outcome=outcome_of(row[0], row[7], bytes(row[8] or NULL), row[9]),
         created_at=row[10],
         expires_at=row[11],
     )
+
+
+def outcome_of(call_id: str, state: str, body: bytes, kind: str) -> Outcome:
+    """What the row says; one that cannot be read is an outcome too, so that it never hides the others."""
+    try:
+        if kind == "error":
+            return Outcome(call_id=call_id, state=State(state), error=error_of(body))
+        result = Result(body, KINDS[kind.rstrip("!")], kind.endswith("!"))
+        check_readable(result)
+        error = upstream_said(result) if result.is_error else None
+        return Outcome(call_id=call_id, state=State(state), result=result, error=error)
+    except UNREADABLE as error:
+        log.warning("A kept result cannot be read", extra={"call": call_id, "why": str(error)})
+        return Outcome(call_id=call_id, state=State.UNKNOWN, error=OutcomeUnknown(NO_RESULT))
+
+
+def check_readable(result: Result) -> None:
+    """Raise one of `UNREADABLE` where no surface could show this."""
+    msgspec.json.decode(result.body, type=msgspec.Raw)
+    data_of(result)
+
+
+def readable_id(text: str | None) -> object:
+    try:
+        return msgspec.json.decode(text) if text else None
+    except msgspec.DecodeError:
+        return None
 
 
 def upstream_said(result: Result, source: str = "") -> GatewayError:

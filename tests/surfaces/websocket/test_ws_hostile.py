@@ -290,21 +290,18 @@ def test_an_agent_that_sends_too_fast_is_told_so_and_slowed(tmp_path: Path, api:
     run(main())
 
 
-@pytest.mark.parametrize("idents", [(0, 1, 2), (7, 7, 7)])
-def test_a_connection_holds_only_so_many_open_requests(
-    tmp_path: Path, api: Api, idents: tuple[int, ...]
-) -> None:
+def test_a_connection_holds_only_so_many_open_requests(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home:
             home.limit(in_flight=3)
             async with home.agent() as agent:
-                for number, ident in enumerate(idents):
-                    await agent.request("turn_on", {"entity_id": f"light.{number}"}, ident=ident)
+                for ident in range(3):
+                    await agent.request("turn_on", {"entity_id": f"light.{ident}"}, ident=ident)
                 await home.asked(3)
                 fourth = await agent.call("get_state", ALLOWED, ident=9)
                 assert (fourth["id"], fourth["error"]["code"]) == (9, -32006)
                 await home.answer()
-                assert (await agent.reply())["id"] in idents
+                assert (await agent.reply())["id"] in range(3)
                 assert "result" in await agent.call("get_state", ALLOWED, ident=9)
 
     run(main())

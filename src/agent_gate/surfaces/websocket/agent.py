@@ -1,7 +1,7 @@
 """`Agent`: one connection, from its upgrade to its close. An idle one is this object and nothing else."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from agent_gate.core.call import Caller, new_id
@@ -27,12 +27,17 @@ class Owner(Protocol):
 
 class Agent:
     """`caller` is None until it has authenticated, by the token whose digest is `proof`; `live` maps the ids of its
-    open requests to their calls, and `working` counts them, since an id may be used twice; `asking` counts the rest.
+    open requests to their calls ("" for what is no call); `working` counts the calls among them, `asking` the rest.
+
+    One that does not acknowledge results has `acknowledges` false: `before` is the session whose rows it knows by
+    their JSON-RPC ids, and `sent` the calls whose results its next request will show to have arrived.
     """
 
     __slots__ = (
         "_session",
+        "acknowledges",
         "asking",
+        "before",
         "caller",
         "count",
         "live",
@@ -40,6 +45,7 @@ class Agent:
         "peer",
         "proof",
         "second",
+        "sent",
         "working",
         "ws",
     )
@@ -52,6 +58,8 @@ class Agent:
         self.owner, self.peer, self.caller, self._session = owner, peer, caller, session
         self.proof = proof
         self.live: dict[Json, str] | None = None
+        self.acknowledges, self.before = True, ""
+        self.sent: list[str] | None = None
         self.second = self.count = self.working = self.asking = 0
 
     def opened(self, ws: WebSocket) -> None:
@@ -86,16 +94,36 @@ class Agent:
             asyncio.get_running_loop().call_later(1.0, self.ws.resume)
         return self.count > most
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the agent named its session, which may then have had other connections."""
+        return self._session is not None
+
     def begin(self, ident: Json, call_id: str) -> None:
-        if self.live is None:
-            self.live = {}
-        self.live[ident] = call_id
+        self.open(ident, call_id)
         self.working += 1
 
-    def end(self, ident: Json, call_id: str) -> None:
+    def end(self, ident: Json) -> None:
         self.working -= 1
-        if self.live is not None and self.live.get(ident) == call_id:
-            del self.live[ident]
+        self.close(ident)
+
+    def open(self, ident: Json, call_id: str = "") -> None:
+        if self.live is None:
+            self.live = {}
+        if ident is not None:
+            self.live[ident] = call_id
+
+    def close(self, ident: Json) -> None:
+        if self.live is not None:
+            self.live.pop(ident, None)
+
+    def note_sent(self, call_ids: Iterable[str]) -> None:
+        """These results are on their way to an agent that will not say so when they arrive."""
+        self.sent = [*(self.sent or ()), *call_ids]
+
+    def take_sent(self) -> list[str]:
+        sent, self.sent = self.sent or [], None
+        return sent
 
     def send(self, text: str) -> None:
         self.ws.send(text)

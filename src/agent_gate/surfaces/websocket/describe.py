@@ -64,10 +64,14 @@ def error_of(outcome: Outcome) -> GatewayError:
     return outcome.error or Internal("The call ended without a result")
 
 
-def pending_row(kept: Kept) -> dict[str, Any]:
-    """A kept result in the columns that agents have always read; both JSON columns are strings."""
+def pending_row(kept: Kept, before: str = "") -> dict[str, Any]:
+    """A kept result in the columns that agents have always read; both JSON columns are strings.
+
+    An agent that does not acknowledge knows the rows of the session `before` by their JSON-RPC ids.
+    """
+    known = before and kept.session == before and kept.client_id is not None
     return {
-        "request_id": kept.call_id,
+        "request_id": kept.client_id if known else kept.call_id,
         "client_id": kept.client_id,
         "session": kept.session,
         "tool_name": kept.tool,

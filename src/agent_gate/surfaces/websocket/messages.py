@@ -12,6 +12,7 @@ from agent_gate.errors import GatewayError, InvalidArgs
 PARSE_ERROR = -32700
 UNKNOWN_METHOD = -32601
 LONGEST_ID = 1024
+VERSION = "2.0"
 
 encode = msgspec.json.encode
 
@@ -34,6 +35,8 @@ class Refused(Exception):
 
 def parse(data: str | bytes) -> Message:
     """A message as far as it can be one; `Refused` carries its id wherever it has a usable one."""
+    if isinstance(data, bytes):
+        raise Refused(InvalidArgs("Invalid request: send text frames, not binary ones"))
     try:
         value = strict_json(data)
     except MalformedJson as error:
@@ -41,6 +44,8 @@ def parse(data: str | bytes) -> Message:
     if not isinstance(value, dict):
         raise Refused(InvalidArgs("Invalid request: send one JSON object per message"))
     ident = checked_id(value.get("id"))
+    if value.get("jsonrpc", VERSION) != VERSION:
+        raise Refused(InvalidArgs('Invalid request: jsonrpc must be "2.0"'), ident=ident)
     method, params = value.get("method"), value.get("params")
     if not isinstance(method, str):
         raise Refused(InvalidArgs("Invalid request: method must be a string"), ident=ident)

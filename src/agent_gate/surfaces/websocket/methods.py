@@ -108,13 +108,19 @@ class Methods:
             shown = [tool for tool in shown if tool.id in named]
         return b'{"tools":[%b]}' % b",".join(map(self._descriptions.of, shown))
 
-    async def get_pending_results(self, _agent: Agent, caller: Caller, _message: Message) -> bytes:
-        """Results that were kept for this caller; they stay until acknowledged."""
+    async def get_pending_results(self, agent: Agent, caller: Caller, _message: Message) -> bytes:
+        """Results that were kept for this caller; they stay until acknowledged, or known to have arrived."""
+        if agent.sent:
+            await self._calls.acknowledge(caller, agent.take_sent())
         page = await self._calls.kept(caller)
-        rows = [pending_row(kept) for kept in page.results]
+        if not agent.acknowledges:
+            agent.note_sent(kept.call_id for kept in page.results)
+        rows = [pending_row(kept, agent.before) for kept in page.results]
         return encode({"results": rows} | ({"more": True} if page.more else {}))
 
-    async def ack_results(self, _agent: Agent, caller: Caller, message: Message) -> bytes:
+    async def ack_results(self, agent: Agent, caller: Caller, message: Message) -> bytes:
+        """These results arrived; an agent that says so once is taken to say so always."""
+        agent.acknowledges, agent.sent = True, None
         call_ids = names_of(message.params, "request_ids", MOST_ACKNOWLEDGED)
         return encode({"acknowledged": await self._calls.acknowledge(caller, call_ids)})
 

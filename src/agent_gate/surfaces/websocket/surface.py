@@ -17,17 +17,19 @@ from agent_gate.access.tokens import digest
 from agent_gate.calls import Calls
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
-from agent_gate.core.tool import Json
 from agent_gate.errors import (
     DependencyUnavailable,
     GatewayError,
     Internal,
     InvalidArgs,
+    OutcomeUnknown,
     RateLimited,
     Unauthorized,
 )
 from agent_gate.net.http import Request, Response, error_response, refusal
+from agent_gate.results.kept import NO_RESULT
 from agent_gate.surfaces.websocket.agent import POLICY_VIOLATION, Agent
+from agent_gate.surfaces.websocket.before import Predecessors
 from agent_gate.surfaces.websocket.describe import error_of, executed
 from agent_gate.surfaces.websocket.drops import Drops
 from agent_gate.surfaces.websocket.messages import (
@@ -45,6 +47,9 @@ from agent_gate.surfaces.websocket.strangers import Strangers
 log = logging.getLogger("agent_gate.websocket")
 PATHS = frozenset({"/", "/ws"})
 EXECUTE = "tool_execute"
+PENDING_RESULTS = "get_pending_results"
+GOODBYES = (1000, 1001)
+IN_USE = "belongs to a request that is still open"
 STOPPING = "The gateway is stopping; try again"
 
 
@@ -71,17 +76,19 @@ class WebSocketSurface:
         door: Door,
         visible: Visible,
         keep: Callable[[Call, Outcome], None],
+        before: Predecessors,
         extra: Mapping[str, Extra] | None = None,
         limits: AgentLimits | None = None,
     ) -> None:
-        self._calls, self._door, self._keep = calls, door, keep
+        self._calls, self._door, self._keep, self._before = calls, door, keep, before
         self._methods, self._extra = Methods(calls, visible), extra or {}
         self._limits = limits or AgentLimits()
         self.room_seconds = self._limits.room_seconds
         self._strangers = Strangers(self._limits.strangers, self._limits.auth_seconds, self._too_late)
         self._agents: set[Agent] = set()
         self._tasks: dict[asyncio.Task[None], str] = {}
-        self._watching: dict[str, tuple[Agent, Json]] = {}
+        self._watching: dict[str, tuple[Agent, Call]] = {}
+        self._asked_about: set[str] = set()
         self._drops = Drops()
         self._stopping = False
         self._unsubscribe = calls.inbox.subscribe(self._asked)
@@ -125,10 +132,27 @@ class WebSocketSurface:
     def closed(self, agent: Agent, code: int, reason: str) -> None:
         self._strangers.remove(agent)
         self._agents.discard(agent)
+        self._leave(agent, code)
         who = agent.caller.name if agent.caller is not None else "not authenticated"
         self._drops.note(who, agent.peer, code, reason, agent.working)
 
+    def _leave(self, agent: Agent, code: int) -> None:
+        """Who says goodbye has what was sent to it; of one that was cut nobody knows."""
+        if agent.acknowledges or agent.caller is None:
+            return
+        self._before.closed(agent.caller.name, agent.session)
+        if code in GOODBYES:
+            self._arrived(agent, agent.caller)
+
     # Messages
+
+    def _arrived(self, agent: Agent, caller: Caller) -> None:
+        """An agent that does not acknowledge shows that what was sent to it before has arrived."""
+        if agent.sent:
+            self._spawn(self._acknowledge(caller, agent.take_sent()))
+
+    async def _acknowledge(self, caller: Caller, call_ids: list[str]) -> None:
+        await self._calls.acknowledge(caller, call_ids)
 
     def received(self, agent: Agent, data: str | bytes) -> None:
         if agent.caller is None:
@@ -136,11 +160,15 @@ class WebSocketSurface:
             return
         try:
             message = parse(data)
+            if agent.live and message.id in agent.live:
+                raise Refused(InvalidArgs(f"Invalid request: the id {message.id!r:.80} {IN_USE}"))
             self._dispatch(agent, agent.caller, message)
         except Refused as refused:
             agent.fail(refused.ident, refused.error, refused.code)
 
     def _dispatch(self, agent: Agent, caller: Caller, message: Message) -> None:
+        if agent.sent and message.method != PENDING_RESULTS:
+            self._arrived(agent, caller)
         now = asyncio.get_running_loop().time()
         if caller.calls_per_minute and agent.too_fast(now, self._limits.messages_per_second):
             raise Refused(RateLimited("Too many messages in one second", retry_after=1.0), ident=message.id)
@@ -180,6 +208,10 @@ class WebSocketSurface:
         agent.proof = digest(token)
         if session is not None:
             agent.session = session
+        if agent.caller is None and message.params.get("acknowledges") is not True:
+            agent.acknowledges = False
+            if not agent.is_named:
+                agent.before = self._before.opened(caller.name, agent.session)
         self._welcome(agent, caller)
         status = {"status": "authenticated", "agent": caller.name}
         agent.send(result_text(message.id, msgspec.json.encode(status)))
@@ -231,11 +263,12 @@ class WebSocketSurface:
         try:
             await self._answer(agent, message, extra(call))
         finally:
-            agent.end(message.id, call.id)
+            agent.end(message.id)
 
     def _look(self, agent: Agent, message: Message, find: Callable[[], Awaitable[bytes]]) -> None:
         self._check_room(agent.asking, message)
         agent.asking += 1
+        agent.open(message.id)
         self._spawn(self._looked(agent, message, find()))
 
     async def _looked(self, agent: Agent, message: Message, found: Awaitable[bytes]) -> None:
@@ -243,6 +276,7 @@ class WebSocketSurface:
             await self._answer(agent, message, found)
         finally:
             agent.asking -= 1
+            agent.close(message.id)
 
     def _tool_request(self, agent: Agent, caller: Caller, message: Message) -> None:
         if message.id is None:
@@ -255,8 +289,8 @@ class WebSocketSurface:
         except InvalidArgs as error:
             raise Refused(error, ident=message.id) from None
         agent.begin(message.id, call.id)
-        if call.conversation is not None:
-            self._watching[call.id] = (agent, message.id)
+        if call.conversation is not None or not agent.acknowledges:
+            self._watching[call.id] = (agent, call)
         self._spawn(self._run(agent, call), call.id)
 
     async def _run(self, agent: Agent, call: Call) -> None:
@@ -264,18 +298,26 @@ class WebSocketSurface:
         try:
             await self._reply(agent, call, await self._outcome(call))
         finally:
-            agent.end(call.client_id, call.id)
+            agent.end(call.client_id)
             self._watching.pop(call.id, None)
+            self._asked_about.discard(call.id)
 
     async def _reply(self, agent: Agent, call: Call, outcome: Outcome) -> None:
         """Sent if somebody is there, kept if not."""
-        body = executed(outcome)
-        if body is not None:
-            text = result_text(call.client_id, body)
-        else:
-            text = error_text(call.client_id, error_of(outcome), request_id=outcome.call_id)
-        if not await agent.deliver(text):
+        if not await agent.deliver(self._text(call, outcome)):
             self._keep(call, outcome)
+        elif not agent.acknowledges and (outcome.call_id != call.id or call.id in self._asked_about):
+            agent.note_sent([outcome.call_id])
+
+    def _text(self, call: Call, outcome: Outcome) -> str:
+        try:
+            body = executed(outcome)
+        except Exception:  # the boundary: whatever the tool answered, the agent is answered
+            log.exception("The result of %s cannot be shown", call.id)
+            return error_text(call.client_id, OutcomeUnknown(NO_RESULT), request_id=outcome.call_id)
+        if body is not None:
+            return result_text(call.client_id, body)
+        return error_text(call.client_id, error_of(outcome), request_id=outcome.call_id)
 
     async def _outcome(self, call: Call) -> Outcome:
         try:
@@ -290,11 +332,14 @@ class WebSocketSurface:
     def _asked(self, approval: Approval) -> None:
         """Tell an agent that wants to know what its call waits for."""
         watcher = self._watching.get(approval.call_id)
-        if watcher is not None and approval.state is State.PENDING:
-            agent, ident = watcher
+        if watcher is None or approval.state is not State.PENDING:
+            return
+        agent, call = watcher
+        self._asked_about.add(call.id)
+        if call.conversation is not None:
             told = {
-                "id": ident,
-                "request_id": approval.call_id,
+                "id": call.client_id,
+                "request_id": call.id,
                 "signature": approval.signature,
                 "expires_at": approval.expires_at,
             }
