@@ -142,6 +142,9 @@ class DependencyUnavailable(GatewayError):
 
 
 class OutcomeUnknown(GatewayError):
+    """Something may have run. `came` is what an upstream sent instead of a result: for the record, not for the caller."""
+
+    came: bytes = b""
     code, rpc, status, exit = "OUTCOME_UNKNOWN", -32004, 502, 9
 
 

@@ -12,9 +12,11 @@ from agent_gate.calls.admit import Draft
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Case, Outcome, State, encode
 from agent_gate.core.signature import unvalued
-from agent_gate.errors import GatewayError
+from agent_gate.errors import GatewayError, OutcomeUnknown
 from agent_gate.observe.redact import Redactor, mask_arguments
 from agent_gate.store.statement import Statement
+
+LONGEST_CAME = 2_000
 
 
 def text(arguments: Mapping[str, Any]) -> str:
@@ -46,8 +48,9 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Settled(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """How a call ended: of its result only the size and digest are kept."""
+    """How a call ended: of its result only the size and digest are kept, of what was no result its beginning."""
 
+    came: str = ""
     digest: str = ""
     error: Mapping[str, str] | None = None
     marks: Mapping[str, float]
@@ -111,6 +114,8 @@ def settled(
         body.digest = sha256(outcome.result.body).hexdigest()
     if outcome.error is not None:
         body.error = {"code": outcome.error.code, "message": redactor.text(outcome.error.message)[:1000]}
+    if isinstance(outcome.error, OutcomeUnknown) and outcome.error.came:
+        body.came = redactor.text(outcome.error.came[:LONGEST_CAME].decode("utf-8", "replace"))
     told = joined(decided(case), body) if whole else body
     return row(case.call.id, outcome.state, at, case.call.caller.name, case.tool.id, told)
 

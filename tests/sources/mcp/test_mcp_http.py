@@ -615,29 +615,6 @@ def test_a_redirect_is_followed_on_the_same_origin_and_nowhere_else() -> None:
     with_server(handler, story)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"nonsense",
-        b"[]",
-        b'{"jsonrpc":"2.0","id":99,"result":{}}',
-        b'{"jsonrpc":"2.0","id":true,"result":{}}',
-    ],
-)
-def test_a_body_that_is_not_the_answer_is_an_error_of_the_server(body: bytes) -> None:
-    async def handler(request: Request) -> None:
-        if not await discovery(request):
-            await request.send(200, body)
-
-    async def story(upstream: Scripted) -> None:
-        async with connected(url=upstream.url) as made:
-            with pytest.raises(UpstreamError, match="up: "):
-                await made.call("work")
-
-    with_server(handler, story)
-
-
 def test_an_answer_without_end_is_cut_off() -> None:
     async def handler(request: Request) -> None:
         if await discovery(request):
@@ -649,7 +626,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
 
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
-            with pytest.raises(UpstreamError, match="an event of more than"):
+            with pytest.raises(OutcomeUnknown, match="an event of more than"):
                 await made.call("work")
 
     with_server(handler, story)

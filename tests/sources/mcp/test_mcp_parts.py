@@ -13,6 +13,7 @@ from agent_gate.config.servers import ServerSettings, TraitSettings
 from agent_gate.core.ids import tool_id
 from agent_gate.core.tool import Traits
 from agent_gate.errors import RateLimited
+from agent_gate.mcp.results import RESERVED, NoResult, read_envelope, read_tool_result, without_reserved
 from agent_gate.sources.mcp.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_DESCRIPTION, clean, clean_schema
 from agent_gate.sources.mcp.events import EventParser
@@ -20,8 +21,7 @@ from agent_gate.sources.mcp.headers import header_map, header_value, param_heade
 from agent_gate.sources.mcp.links import LONGEST, MOST, Links
 from agent_gate.sources.mcp.listing import usable_tools
 from agent_gate.sources.mcp.mux import Mux
-from agent_gate.sources.mcp.shape import shape_of, without_reserved
-from agent_gate.sources.mcp.wire import RpcError, decode, encode_request, result_of
+from agent_gate.sources.mcp.wire import decode, encode_request, result_of
 
 SETTINGS = ServerSettings(key="up")
 json_values = st.recursive(
@@ -137,20 +137,35 @@ def test_a_request_is_one_line(params: dict) -> None:
     st.dictionaries(st.text(), json_values, max_size=3), st.dictionaries(st.text(), json_values, max_size=3)
 )
 def test_reserved_meta_is_dropped_and_everything_else_stays(meta: dict, rest: dict) -> None:
-    reserved = {"io.modelcontextprotocol/serverInfo": {"name": "x"}}
-    kept = {name: value for name, value in meta.items() if not name.startswith("io.modelcontextprotocol/")}
-    rest = {name: value for name, value in rest.items() if name not in ("_meta", "isError", "resultType")}
-    body = msgspec.json.encode(
-        {"content": [{"_meta": {**meta, **reserved}}], **rest, "_meta": {**meta, **reserved}}
-    )
-    cleaned = msgspec.json.decode(without_reserved(body, shape_of(body)))
-    assert cleaned == {"content": [{"_meta": {**meta, **reserved}}], **rest, "_meta": kept}
+    reserved = {"io.modelcontextprotocol/serverInfo": {"name": "x"}, "agent-gate/tool-id": "other:tool"}
+    meta = {name: value for name, value in meta.items() if not name.startswith(RESERVED)}
+    members = ("_meta", "isError", "resultType", "content", "structuredContent")
+    rest = {name: value for name, value in rest.items() if name not in members}
+    part = {"type": "text", "text": "x", "_meta": {**meta, **reserved}}
+    body = msgspec.json.encode({"content": [part], **rest, "_meta": {**meta, **reserved}})
+    cleaned = msgspec.json.decode(without_reserved(body, read_tool_result(body)))
+    theirs = {**meta, "io.modelcontextprotocol/serverInfo": {"name": "x"}}
+    assert cleaned == {"content": [{**part, "_meta": theirs}], **rest, "_meta": meta}
 
 
-@pytest.mark.parametrize("body", [b"[]", b"1", b'{"isError":"no"}', b'{"a":"\xff"}', b"{"])
-def test_a_result_that_is_no_object_of_the_protocol_is_an_error(body: bytes) -> None:
-    with pytest.raises(RpcError):
-        shape_of(body)
+@pytest.mark.parametrize(
+    "meta",
+    [
+        b'"_meta":{"agent-gate/tool-id":"other:tool"}',
+        b'"_meta":{"agent\\u002dgate/tool-id":"other:tool"}',
+        b'"_meta":{"agent-gate/tool-id":"other:tool"},"_meta":{}',
+    ],
+)
+def test_no_server_speaks_in_the_gateways_name(meta: bytes) -> None:
+    body = b'{"content":[],"n":123456789012345678901234567890,%b}' % meta
+    cleaned = without_reserved(body, read_tool_result(body))
+    assert cleaned == b'{"content":[],"n":123456789012345678901234567890,"_meta":{}}'
+
+
+@pytest.mark.parametrize("body", [b"[]", b"1", b'{"resultType":5}', b'{"a":"\xff"}', b"{"])
+def test_an_answer_that_is_no_object_of_the_protocol_is_no_result(body: bytes) -> None:
+    with pytest.raises(NoResult):
+        read_envelope(body)
 
 
 def traits(annotations: dict, **settings: object) -> Traits:

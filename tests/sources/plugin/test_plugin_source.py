@@ -217,10 +217,10 @@ def test_an_error_that_a_plugin_means_for_the_agent_reaches_it_without_the_passw
             with pytest.raises(UpstreamError, match="The valve is stuck") as caught:
                 await source.answer(await job(source, arguments={"how": "told"}))
             assert "hunter2" not in caught.value.message
-            with pytest.raises(UpstreamError, match="not JSON"):
+            with pytest.raises(OutcomeUnknown, match="not JSON"):
                 await source.answer(await job(source, arguments={"how": "object"}))
             assert "type object" in caplog.records[-1].why
-            with pytest.raises(UpstreamError, match="at most 1000000"):
+            with pytest.raises(OutcomeUnknown, match="at most 1000000"):
                 await source.answer(await job(source, arguments={"how": "large"}))
 
     run(main())

@@ -8,6 +8,7 @@ import msgspec
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
+from agent_gate.mcp.results import INPUT_REQUIRED
 from agent_gate.sources.mcp.link import SILENT, Order, Talk
 from agent_gate.sources.mcp.wire import (
     INVALID_REQUEST,
@@ -53,6 +54,10 @@ class Ask(msgspec.Struct, kw_only=True):
     @property
     def can_be_asked(self) -> bool:
         return not self.capabilities.keys().isdisjoint(NEEDED.values())
+
+    def takes(self, result_type: str) -> bool:
+        """Whether the caller knows what to do with a result that has no content: a question, or what an extension has."""
+        return self.modern and (result_type == INPUT_REQUIRED or bool(self.capabilities.get("extensions")))
 
     def inputs(self) -> dict[str, Json]:
         """The answers of an earlier round, as the caller sent them."""

@@ -12,11 +12,11 @@ from functools import partial
 
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
+from agent_gate.mcp.results import INPUT_REQUIRED, NoResult, read_envelope
 from agent_gate.sources.mcp.ask import NOTHING, Ask, Direct
 from agent_gate.sources.mcp.link import SILENT, Talk
 from agent_gate.sources.mcp.parking import Parking, parked_until
 from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.shape import shape_of
 from agent_gate.sources.mcp.wire import INVALID_REQUEST, META_LOG_LEVEL, RpcError, decode_json
 
 MAX_ROUNDS = 10
@@ -70,10 +70,18 @@ class Bridge:
         inputs: dict[str, Json] = {}
         for _ in range(MAX_ROUNDS):
             body = await session.send(ask.order(talk, inputs, level), ask.capabilities)
-            if b"input_required" not in body or not shape_of(body).asks:
+            if not asks(body):
                 return body
             inputs = await answers(decode_json(body), talk)
         raise RpcError(INVALID_REQUEST, f"it still asked for input after {MAX_ROUNDS} rounds")
+
+
+def asks(body: bytes) -> bool:
+    """Whether the server wants input first. What is no result at all is left to whoever reads results."""
+    try:
+        return INPUT_REQUIRED.encode() in body and read_envelope(body).asks
+    except NoResult:
+        return False
 
 
 async def answers(question: Mapping[str, Json], talk: Talk) -> dict[str, Json]:

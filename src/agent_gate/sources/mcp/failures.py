@@ -9,16 +9,20 @@ from agent_gate.errors import (
     Unauthorized,
     UpstreamError,
 )
-from agent_gate.sources.mcp.wire import Broken, Refused, RpcError, StaleSession, Throttled
+from agent_gate.sources.mcp.clean import clean
+from agent_gate.sources.mcp.wire import Broken, Refused, RpcError, StaleSession, Throttled, Unanswered
 
 FAILURES = (RpcError, Throttled, Broken, StaleSession, TimeoutError)
 CREDENTIAL = (401, 403)
+LONGEST_WHY = 300
 
 
 def call_error(error: Exception, title: str, method: str) -> GatewayError:
     """For the caller whose request failed."""
     if isinstance(error, Refused) and error.status in CREDENTIAL:
         return DependencyUnavailable(f"{title} refuses the gateway: {error.message}; check its auth")
+    if isinstance(error, Unanswered) and method == "tools/call":
+        return no_result(title, method, error.message, error.came)
     if isinstance(error, RpcError):
         details = {"server": title, "code": error.code, "data": error.data}
         return UpstreamError(f"{title}: {error.message}", details=details)
@@ -31,6 +35,15 @@ def call_error(error: Exception, title: str, method: str) -> GatewayError:
             )
         return DependencyUnavailable(f"{title} is not available: {error.brief}")
     return CallTimeout(f"{title} did not answer {method} in time; it was told to stop")
+
+
+def no_result(title: str, method: str, why: str, came: bytes) -> OutcomeUnknown:
+    """For a request that was taken, and answered with something else than its result."""
+    unknown = OutcomeUnknown(
+        f"{title} did not answer {method} with a result: {clean(why, LONGEST_WHY)}. Check whether it took effect"
+    )
+    unknown.came = came
+    return unknown
 
 
 def connect_error(error: Exception, title: str) -> GatewayError:

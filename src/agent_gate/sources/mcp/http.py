@@ -31,7 +31,6 @@ from agent_gate.sources.mcp.headers import NAMED_BY, header_value
 from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
 from agent_gate.sources.mcp.mux import MAX_QUESTIONS, hashable, spawn
 from agent_gate.sources.mcp.wire import (
-    INTERNAL_ERROR,
     MAX_MESSAGE,
     MODERN,
     UNREADABLE,
@@ -41,6 +40,7 @@ from agent_gate.sources.mcp.wire import (
     RpcError,
     StaleSession,
     Throttled,
+    Unanswered,
     decode,
     decode_message,
     encode_notification,
@@ -206,7 +206,7 @@ class HttpLink:
         if isinstance(error, NotSent):
             return Broken(error.message, sent=False)
         if isinstance(error, BadReply):
-            return RpcError(INTERNAL_ERROR, error.message)
+            return Unanswered(error.message)
         if error.timed_out:
             self.give_up(order, number)
             return TimeoutError()
@@ -266,7 +266,7 @@ class HttpLink:
         self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
     ) -> Reply | StreamReply:
         """A reply that was not a plain 200: another success, a redirect on this origin, or the error it means."""
-        if 200 < reply.status < 300 and media_type(reply):
+        if 200 < reply.status < 300:
             return reply
         if reply.status in (307, 308) and (path := self.moved(reply)) is not None:
             if isinstance(reply, StreamReply):
@@ -282,7 +282,7 @@ class HttpLink:
 
     async def taken(self, reply: Reply | StreamReply) -> Reply | StreamReply:
         """A reply in a session that was just renewed."""
-        if 200 <= reply.status < 300 and media_type(reply):
+        if 200 <= reply.status < 300:
             return reply
         refusal = await self.refusal(reply, self.session_id)
         if isinstance(refusal, StaleSession):
@@ -514,10 +514,10 @@ def answer_in(body: bytes, number: int, status: int = 200) -> Message:
     for message in messages_in(body):
         if not message.method and message.id == number:
             return message
-    raise RpcError(
-        INTERNAL_ERROR,
+    raise Unanswered(
         "it answered with something that is not the response to the request: "
         f"HTTP status {status} and {len(body)} bytes",
+        body,
     )
 
 

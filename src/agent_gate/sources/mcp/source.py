@@ -16,7 +16,8 @@ from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job, Toolbox
 from agent_gate.core.tool import Definition, Json
-from agent_gate.errors import ToolNotFound
+from agent_gate.errors import ToolNotFound, UpstreamError
+from agent_gate.mcp.results import NoResult, read_envelope, read_tool_result, without_reserved
 from agent_gate.observe.trace import outgoing
 from agent_gate.sources.mcp.ask import INPUTS, Ask
 from agent_gate.sources.mcp.bridge import Bridge
@@ -24,13 +25,12 @@ from agent_gate.sources.mcp.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean
 from agent_gate.sources.mcp.connections import Connections
 from agent_gate.sources.mcp.eras import about
-from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error
+from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error, no_result
 from agent_gate.sources.mcp.headers import param_headers
 from agent_gate.sources.mcp.link import Order
 from agent_gate.sources.mcp.links import RESOURCE, Links
 from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.shape import shape_of, without_reserved
 from agent_gate.sources.mcp.watcher import Watcher
 from agent_gate.sources.mcp.wire import Broken, RpcError, Throttled
 
@@ -182,12 +182,19 @@ class McpSource:
                 body = await self.attempt(ask)
             except (Throttled, Broken) as failure:
                 body = await self.again(ask, failure)
-            shape = shape_of(body)
-            if RESOURCE in body:
-                self.links.note(body)
-            return Result(without_reserved(body, shape) if shape.meta else body, "mcp", shape.is_error)
         except FAILURES as error:
             raise call_error(error, self.title, ask.method) from None
+        return self.received(body, ask)
+
+    def received(self, body: bytes, ask: Ask) -> Result:
+        """What came as a result, checked: whoever reads it later can rely on its shape."""
+        try:
+            result = read_tool_result(body, ask.takes)
+        except NoResult as error:
+            raise no_result(self.title, ask.method, str(error), body) from None
+        if RESOURCE in body:
+            self.links.note(body)
+        return Result(without_reserved(body, result), "mcp", result.is_error)
 
     async def read(self, call: Call, method: str, deadline: float) -> bytes:
         """A resource or a prompt. What a result led to may exist only in the session that the result came from."""
@@ -258,7 +265,9 @@ class McpSource:
     async def settled(self, ask: Ask) -> bytes:
         try:
             body = await self.deliver(ask)
-            return without_reserved(body, shape_of(body))
+            return without_reserved(body, read_envelope(body))
+        except NoResult as error:
+            raise UpstreamError(f"{self.title} did not answer {ask.method} with a result: {error}") from None
         except FAILURES as error:
             raise call_error(error, self.title, ask.method) from None
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from agent_gate.core.tool import Json
+from agent_gate.mcp.results import UNREADABLE as UNREADABLE
 
 MODERN = "2026-07-28"
 NEWEST_HANDSHAKE = "2025-11-25"
@@ -31,9 +32,7 @@ META_SUBSCRIPTION = META + "subscriptionId"
 
 MAX_MESSAGE = 16 * 1024 * 1024
 LONGEST_ERROR = 2_000
-
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding a stranger's bytes may raise."""
+NULL = b"null"
 
 Id = int | str
 encode = msgspec.json.encode
@@ -78,6 +77,14 @@ class Broken(Exception):
     def brief(self) -> str:
         """The reason without what the server printed."""
         return self.reason.partition("\n")[0]
+
+
+class Unanswered(RpcError):
+    """A reply came that is none to the request, which may have run; `came` is what was sent."""
+
+    def __init__(self, message: str, came: bytes = b"") -> None:
+        super().__init__(INTERNAL_ERROR, message)
+        self.came = came
 
 
 class Refused(RpcError):
@@ -155,12 +162,15 @@ def rpc_error(raw: Raw) -> RpcError:
 
 
 def result_of(message: Message) -> bytes:
-    """The raw result object of a response, or its error raised."""
+    """The raw result object of a response, or its error raised. What has both, or neither, is no answer."""
+    if message.error and bytes(message.error) != NULL:
+        result = bytes(message.result)
+        if result and result != NULL:
+            raise Unanswered("it sent a response with both a result and an error", result)
+        raise rpc_error(message.error)
     if message.result:
         return bytes(message.result)
-    if message.error:
-        raise rpc_error(message.error)
-    raise RpcError(INTERNAL_ERROR, "the server sent a response with neither result nor error")
+    raise Unanswered("it sent a response with neither result nor error")
 
 
 def params_of(message: Message) -> dict[str, Json]:

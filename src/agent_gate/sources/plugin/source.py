@@ -153,9 +153,11 @@ class PluginSource:
                 "A plugin answered something that is not JSON",
                 extra={"source": self.key, "tool": tool, "why": str(error)},
             )
-            raise UpstreamError(f"{self.key} answered something that is not JSON") from None
+            raise OutcomeUnknown(f"{self.key} ran {tool} and answered something that is not JSON") from None
         if len(body) > self._max_bytes:
-            raise UpstreamError(f"{self.key} answered {len(body)} bytes; at most {self._max_bytes} are taken")
+            raise OutcomeUnknown(
+                f"{self.key} ran {tool} and answered {len(body)} bytes; at most {self._max_bytes} are taken"
+            )
         return Result(body)
 
     async def _during(
