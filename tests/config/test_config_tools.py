@@ -9,8 +9,9 @@ from agent_gate.config.decode import Reading
 from agent_gate.config.definition import to_definition
 from agent_gate.config.tools import load_tools_file
 from agent_gate.config.variables import Variables
-from agent_gate.core.schema import compile_validator
+from agent_gate.core.declared import declared_by
 from agent_gate.core.signature import compile_signer
+from agent_gate.core.validate import compile_validator
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.tls import ensure_certificate
 
@@ -41,7 +42,7 @@ def tool_refused(refused):
 
 
 def check(definition, **arguments):
-    compile_validator(definition)(arguments)
+    compile_validator(definition, declared_by(definition))(arguments)
 
 
 def test_the_packaged_home_assistant_file_defines_four_tools():

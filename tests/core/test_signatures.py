@@ -10,7 +10,7 @@ from tests.tools import HOME_TOOLS, catalog
 from agent_gate.core.rule import Rule
 from agent_gate.core.signature import pairs, undeclared
 from agent_gate.errors import InvalidArgs
-from agent_gate.policy import Policy
+from agent_gate.policy import Policy, Subject
 
 DATA = json.loads((Path(__file__).parent.parent / "vectors" / "agentgate_signatures.json").read_text())
 CATALOG = catalog(*HOME_TOOLS)
@@ -35,7 +35,9 @@ def test_home_assistant_calls_are_signed_and_decided_as_they_always_were(row):
     else:
         tool.validate(row["args"])
         assert tool.sign(row["args"]) == row["signature"]
-        assert POLICY.decide(tool, row["args"], row["signature"], "default").effect == row["decision"]
+        assert (
+            POLICY.decide(Subject(tool, row["args"], row["signature"], "default")).effect == row["decision"]
+        )
 
 
 @pytest.mark.parametrize("row", UNKNOWN, ids=lambda row: row["signature"])

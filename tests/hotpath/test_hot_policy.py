@@ -8,6 +8,7 @@ from tests.hotpath.hot_gate import ERAS, code_of, connected, post, running
 
 from agent_gate.app import Gateway
 from agent_gate.audit.query import search
+from agent_gate.policy import Subject
 
 RULES = """
 defaults: [{pattern: "*", action: ask}]
@@ -58,7 +59,7 @@ def test_the_engine_by_itself_decides_the_same(tmp_path: Path) -> None:
             for name, arguments, expected in CALLS:
                 tool = gateway.shelf.catalog.names.get(name)
                 if tool is not None and expected in EFFECTS and arguments is not None:
-                    decided = gateway.policy.decide(tool, arguments, tool.sign(arguments), "tester")
+                    decided = gateway.policy.decide(Subject(tool, arguments, tool.sign(arguments), "tester"))
                     assert decided.effect == EFFECTS[expected]
 
     asyncio.run(story())

@@ -9,7 +9,7 @@ from tests.tools import HOME_TOOLS, arg, catalog, yaml_tool
 from agent_gate.core.catalog import Listing, build
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition, Traits
-from agent_gate.policy import Policy
+from agent_gate.policy import Policy, Subject
 from agent_gate.policy.lint import bare, lint
 
 CATALOG = catalog(*HOME_TOOLS)
@@ -17,7 +17,7 @@ SERVICE = CATALOG.find("ha_call_service")
 
 
 def decide(policy, tool, arguments, caller="default"):
-    return policy.decide(tool, arguments, tool.sign(arguments), caller)
+    return policy.decide(Subject(tool, arguments, tool.sign(arguments), caller))
 
 
 PLAIN = Traits()
@@ -94,7 +94,7 @@ def test_a_fault_inside_the_engine_is_a_deny():
 
     policy = Policy([Rule(pattern="*", action="allow", when={"domain": "x"})])
     assert (
-        policy.decide(SERVICE, Broken(domain="x", service="y"), "ha_call_service(x.y, )", "a").effect
+        policy.decide(Subject(SERVICE, Broken(domain="x", service="y"), "ha_call_service(x.y, )", "a")).effect
         == "deny"
     )
 
@@ -204,7 +204,7 @@ def test_an_explanation_lists_every_rule_up_to_the_one_that_decided():
         [Rule(pattern="*", action="ask")],
     )
     arguments = {"domain": "light", "service": "turn_on"}
-    explained = policy.explain(SERVICE, arguments, SERVICE.sign(arguments), "a")
+    explained = policy.explain(Subject(SERVICE, arguments, SERVICE.sign(arguments), "a"))
     assert [(c.rule.action, c.matched) for c in explained.considered] == [
         ("deny", False),
         ("allow", False),
@@ -278,14 +278,14 @@ def test_the_engine_agrees_with_the_meaning_written_down(rules, defaults, name, 
     made = Policy(
         [Rule(pattern=p, action=a) for p, a in rules], [Rule(pattern=p, action=a) for p, a in defaults]
     )
-    assert made.decide(tool, {"v": value}, signature, "x").effect == oracle()
+    assert made.decide(Subject(tool, {"v": value}, signature, "x")).effect == oracle()
 
 
 def test_a_tool_that_got_another_name_meets_the_rules_of_that_name():
     [tool] = catalog(yaml_tool("unlock")).tools
     policy = Policy([Rule(pattern="open_door", action="deny"), Rule(pattern="unlock", action="allow")])
-    assert policy.decide(tool, {}, "unlock", "pi").effect == "allow"
-    assert policy.decide(replace(tool, wire="open_door"), {}, "open_door", "pi").effect == "deny"
+    assert policy.decide(Subject(tool, {}, "unlock", "pi")).effect == "allow"
+    assert policy.decide(Subject(replace(tool, wire="open_door"), {}, "open_door", "pi")).effect == "deny"
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_only_an_allow_rule_overlooks_what_a_signature_cuts():
             policy = Policy(
                 [*others, Rule(pattern="*rm -rf*", action=action)], [Rule(pattern="*", action="deny")]
             )
-            assert policy.decide(tool, arguments, signature, "pi").effect == effect
+            assert policy.decide(Subject(tool, arguments, signature, "pi")).effect == effect
 
 
 @pytest.mark.parametrize(
@@ -361,10 +361,10 @@ def test_an_argument_that_the_tool_does_not_know_takes_no_call_out_of_a_rule_tha
             assert decide(policy, tool, called).effect == effect
     policy = Policy([Rule(pattern=pattern, action="deny")], [Rule(pattern="*", action="allow")])
     assert decide(policy, tool, {"aside": 1, "branch": "dev"}).effect == "allow"
-    free = replace(
-        tool, definition=Definition(name="push", input_schema=schema | {"additionalProperties": {}})
-    )
-    assert decide(policy, free, {"aside": 1, "branch": "main"}).effect == "allow"
+    for taken in ({}, True, {"type": "string"}):
+        free = Definition(name="push", input_schema=schema | {"additionalProperties": taken})
+        [tool] = catalog(free, key="git").tools
+        assert decide(policy, tool, {"aside": 1, "branch": "main"}).effect == "deny"
 
 
 def test_a_call_with_nothing_but_unknown_arguments_is_a_bare_one_to_rules_that_refuse():
@@ -477,10 +477,10 @@ def test_one_number_has_one_meaning_in_rules(value):
         Rule(pattern="home__set(deep=*5*)", action="deny"),
     ):
         arguments = {"deep": {"a": [value]}} if "deep" in rule.pattern else {"level": value}
-        assert Policy([rule]).decide(tool, arguments, tool.sign(arguments), "pi").effect == "deny"
+        assert Policy([rule]).decide(Subject(tool, arguments, tool.sign(arguments), "pi")).effect == "deny"
     assert (
         Policy([Rule(pattern="*", action="deny", when={"on": 1})])
-        .decide(tool, {"on": True}, tool.sign({"on": True}), "pi")
+        .decide(Subject(tool, {"on": True}, tool.sign({"on": True}), "pi"))
         .effect
         == "ask"
     )

@@ -10,7 +10,7 @@ from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
-from agent_gate.policy import Policy
+from agent_gate.policy import Policy, Subject
 from agent_gate.policy.lint import Unlisted, lint
 
 HOME = catalog(*HOME_TOOLS)
@@ -112,7 +112,7 @@ def test_a_pattern_that_is_hard_to_judge_leaves_the_tool_listed_and_its_calls_de
     policy = denies(pattern, "vault__secret_read([ab]*")
     assert not policy.hides(vault(), "a")
     arguments = {"q": "xab" * 12}
-    assert policy.decide(vault(), arguments, vault().sign(arguments), "a").effect == "deny"
+    assert policy.decide(Subject(vault(), arguments, vault().sign(arguments), "a")).effect == "deny"
 
 
 PATTERNS = st.text("ab_(=, )*?[]!-", min_size=1, max_size=9)
@@ -127,7 +127,7 @@ def test_what_is_hidden_is_denied_whatever_it_is_called_with(patterns, values):
         if policy.hides(tool, "x"):
             for value in values:
                 arguments = {"v": value, "w": value[::-1]}
-                assert policy.decide(tool, arguments, tool.sign(arguments), "x").effect == "deny"
+                assert policy.decide(Subject(tool, arguments, tool.sign(arguments), "x")).effect == "deny"
 
 
 def faults(*patterns, tools=(), all_known=False):
@@ -200,7 +200,7 @@ def test_a_pattern_is_judged_by_the_template_of_the_tool_it_names():
 @given(PATTERNS, st.dictionaries(st.text("ab", min_size=1, max_size=2), VALUES, max_size=3))
 def test_what_lint_calls_impossible_never_matches(pattern, arguments):
     tool = vault("a", {"type": "object"})
-    decided = denies(pattern).decide(tool, arguments, tool.sign(arguments), "x")
+    decided = denies(pattern).decide(Subject(tool, arguments, tool.sign(arguments), "x"))
     assert not (faults(pattern) and decided.effect == "deny")
 
 

@@ -16,8 +16,9 @@ from agent_gate.core.approval import Approval
 from agent_gate.core.call import Caller, Decision, State
 from agent_gate.core.ports import SystemClock
 from agent_gate.core.rule import Rule
+from agent_gate.core.tool import Definition
 from agent_gate.errors import InvalidArgs
-from agent_gate.policy import Policy
+from agent_gate.policy import Policy, Subject
 from agent_gate.policy.simulate import recorded, simulate
 from agent_gate.policy.suggest import literal, past_questions, rule_from, suggest
 from agent_gate.store import StoreSettings
@@ -226,10 +227,54 @@ def test_an_argument_that_was_left_out_does_not_ride_along_on_the_rule():
     light = CATALOG.names["light"]
     made = rule_from(approval(), light, "allow", "exact")
     policy = Policy([Rule(pattern=made["pattern"], action="allow", when=made["when"])])
-    assert policy.decide(light, {"name": "hall"}, "light(hall)", "pi").effect == "allow"
+    assert policy.decide(Subject(light, {"name": "hall"}, "light(hall)", "pi")).effect == "allow"
     for name in ("note", "pin"):
         more = {"name": "hall", name: "x"}
-        assert policy.decide(light, more, "light(hall)", "pi").effect == "ask"
+        assert policy.decide(Subject(light, more, "light(hall)", "pi")).effect == "ask"
+
+
+SCHEMA = {"type": "object", "properties": {"path": {}}}
+READ = catalog(Definition(name="read", input_schema=SCHEMA), key="box").names["box__read"]
+
+
+@pytest.mark.parametrize("scope", ["exact", "tool"])
+@pytest.mark.parametrize(
+    ("tool", "arguments", "extra"),
+    [
+        (CATALOG.names["light"], {"name": "hall"}, None),
+        (CATALOG.names["light"], {"name": "hall", "fade": 2, "area": "all"}, ["area", "fade"]),
+        (READ, {"path": "/srv/a", "zroot": "/etc", "odd = key": 1, "k" * 100: "v" * 300}, None),
+    ],
+)
+def test_a_rule_made_from_a_question_allows_the_call_that_was_asked_about(scope, tool, arguments, extra):
+    signature = tool.sign(arguments)
+    asked = approval(tool_id=tool.id, wire=tool.wire, signature=signature, arguments=arguments)
+    made = rule_from(asked, tool, "allow", scope)
+    assert made.get("extra") == extra
+    rule = Rule(
+        pattern=made["pattern"],
+        action="allow",
+        when=made.get("when", {}),
+        extra=frozenset(made.get("extra", ())),
+    )
+    assert Policy([rule]).decide(Subject(tool, arguments, signature, "pi")).effect == "allow"
+    more = arguments | {"root": "/"}
+    riding = Policy([rule]).decide(Subject(tool, more, tool.sign(more), "pi")).effect
+    assert riding == ("allow" if scope == "tool" and tool is READ else "ask")
+
+
+def test_a_suggested_rule_names_the_undeclared_arguments_of_the_calls_it_rests_on():
+    arguments = {"name": "hall", "fade": 2}
+    rows = [
+        one
+        for n in range(6)
+        for one in (
+            row("pending", call=f"c{n}", arguments=arguments, decision="ask"),
+            row("approved", call=f"c{n}", at=3.0),
+        )
+    ]
+    [suggested] = suggest(Policy(), past_questions(rows), CATALOG.find)
+    assert suggested.rule["extra"] == ["fade"]
 
 
 def test_no_exact_rule_allows_a_tool_whose_template_is_gone():
@@ -243,8 +288,8 @@ def test_no_exact_rule_allows_a_tool_whose_template_is_gone():
 def test_a_pattern_made_from_a_signature_matches_only_it():
     policy = Policy([Rule(pattern=literal("f(a*[b]?)"), action="allow")])
     tool = catalog(yaml_tool("f", "{x}", {"x": arg()})).names["f"]
-    assert policy.decide(tool, {}, "f(a*[b]?)", "pi").effect == "allow"
-    assert policy.decide(tool, {}, "f(axb)", "pi").effect == "ask"
+    assert policy.decide(Subject(tool, {}, "f(a*[b]?)", "pi")).effect == "allow"
+    assert policy.decide(Subject(tool, {}, "f(axb)", "pi")).effect == "ask"
 
 
 def row(state, signature="light(hall)", call="c1", at=1.0, **body):

@@ -102,6 +102,8 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
         "No type, spelling or undeclared argument slips past a rule.",
         (
             "tests/policy/test_decide.py::test_an_undeclared_argument_never_rides_along_on_an_allow_rule",
+            "tests/policy/test_undeclared.py::test_adding_undeclared_arguments_never_weakens_a_deny",
+            "tests/policy/test_undeclared.py::test_an_allow_that_spells_arguments_covers_what_it_names_and_what_is_declared",
             HERE + "policy_bypass.py::test_a_number_is_the_same_number_however_it_is_written",
             HERE + "policy_bypass.py::test_another_type_than_the_declared_one_reaches_nobody",
             HERE + "policy_bypass.py::test_a_text_that_is_not_what_it_looks_like_is_no_identifier",

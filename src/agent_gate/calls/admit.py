@@ -12,7 +12,7 @@ from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Tool
 from agent_gate.errors import Forbidden, ToolNotFound
 from agent_gate.observe.metrics import Metrics
-from agent_gate.policy import Policy
+from agent_gate.policy import Policy, Subject
 
 DENIED = "Denied by policy"
 
@@ -84,7 +84,7 @@ class Decide:
     def __call__(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
         draft.signature = tool.sign(call.arguments)
-        decision = self.policy.decide(tool, call.arguments, draft.signature, call.caller.name)
+        decision = self.policy.decide(Subject(tool, call.arguments, draft.signature, call.caller.name))
         draft.decision = decision
         if self._count is not None:
             self._count(decision.effect, decision.rule)
@@ -102,8 +102,8 @@ class Decide:
     def denies(self, case: Case) -> bool:
         """Whether the rules of now deny a call that was decided before."""
         call = case.call
-        decision = self.policy.decide(case.tool, call.arguments, case.signature, call.caller.name)
-        return decision.effect == "deny"
+        subject = Subject(case.tool, call.arguments, case.signature, call.caller.name)
+        return self.policy.decide(subject).effect == "deny"
 
     def _look_for_grant(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool

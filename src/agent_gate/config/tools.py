@@ -13,8 +13,9 @@ from agent_gate.config.requests import check_headers, check_target
 from agent_gate.config.services import BODILESS, ArgDefinition, RequestDefinition, ToolDefinition
 from agent_gate.config.yamlfile import read_yaml
 from agent_gate.core.ids import NAME
-from agent_gate.core.schema import compile_schema, forbidden_argument
+from agent_gate.core.schema import compile_schema
 from agent_gate.core.signature import placeholders
+from agent_gate.core.validate import forbidden_argument
 from agent_gate.errors import CatalogError
 
 MAX_PATTERN = 1024

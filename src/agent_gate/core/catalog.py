@@ -8,10 +8,11 @@ from hashlib import sha256
 
 import msgspec
 
+from agent_gate.core.declared import declared_by
 from agent_gate.core.ids import parse_tool_id, tool_id
-from agent_gate.core.schema import compile_validator
 from agent_gate.core.signature import compile_signer
 from agent_gate.core.tool import Definition, Json, Tool
+from agent_gate.core.validate import compile_validator
 from agent_gate.errors import CatalogError
 
 LONGEST_WIRE = 46
@@ -134,6 +135,7 @@ def make_tool(listing: Listing, definition: Definition, wire: str) -> Tool:
     ident = tool_id(listing.namespace, definition)
     name = parse_tool_id(ident).name
     wanted = wanted_wire(listing, definition)
+    declared = declared_by(definition)
     return Tool(
         id=ident,
         namespace=listing.namespace,
@@ -143,8 +145,9 @@ def make_tool(listing: Listing, definition: Definition, wire: str) -> Tool:
         source=listing.key,
         pin=definition.pin(),
         definition=definition,
-        validate=compile_validator(definition),
+        validate=compile_validator(definition, declared),
         sign=compile_signer(wire, definition),
+        declared=declared,
         available=listing.available,
         defaults=defaults(definition),
         full_wire=wanted if wanted != wire else "",

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+
+if TYPE_CHECKING:
+    from agent_gate.core.declared import Declared
 
 Json = Any
 """A JSON value as decoded: dict, list, str, int, float, bool or None."""
@@ -30,7 +33,7 @@ class Definition:
 
     `template` is the signature template of a YAML tool (``""`` gives the bare name); None renders
     ``key=value`` pairs. `strict` refuses pattern characters in string arguments, as for all YAML tools.
-    `declared` are the argument names an allow rule covers; None means all that the schema knows. `effect` is a
+    `declared` are the arguments that a YAML file lists; None means what the schema names (`declared_by`). `effect` is a
     digest of what a call of a YAML tool sends, so that a yes to one request is none to another. `method` names what
     a read asks of its MCP server (`resources/read`, `prompts/get`); tools have none.
     """
@@ -92,6 +95,7 @@ class Tool:
     definition: Definition
     validate: Validator
     sign: Signer
+    declared: "Declared"
     available: bool = True
     full_wire: str = ""
     defaults: Mapping[str, Json] = field(default_factory=dict)

@@ -5,5 +5,6 @@ then *ask*. An exception inside the engine is a deny.
 """
 
 from agent_gate.policy.decide import Policy
+from agent_gate.policy.subject import Subject
 
-__all__ = ["Policy"]
+__all__ = ["Policy", "Subject"]

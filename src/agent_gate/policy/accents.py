@@ -13,7 +13,7 @@ def composed(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", ordered(value))
     if isinstance(value, Mapping):
-        return {key: composed(held) for key, held in value.items()}
+        return {composed(key): composed(held) for key, held in value.items()}
     return [composed(held) for held in value] if isinstance(value, list | tuple) else value
 
 

@@ -9,18 +9,10 @@ from agent_gate.core.call import Decision
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Json, Tool
 from agent_gate.policy.accents import composed, composed_signature
-from agent_gate.policy.globs import compile_glob
-from agent_gate.policy.match import (
-    also_seen,
-    confines,
-    cover_every_call,
-    leads_out,
-    names,
-    names_alias,
-    static_mismatch,
-    undeclared,
-    when_mismatch,
-)
+from agent_gate.policy.globs import compile_glob, glob
+from agent_gate.policy.match import confines, cover_every_call, leads_out, static_mismatch, when_mismatch
+from agent_gate.policy.names import is_named, may_mean, named_arguments, names
+from agent_gate.policy.subject import NOTHING_MORE, Subject, matches_without
 
 log = logging.getLogger("agent_gate.policy")
 ORDER = ("deny", "allow", "ask")
@@ -31,13 +23,18 @@ BROKEN = Decision(effect="deny", reason="the policy engine failed, so the call i
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A rule with its pattern compiled and its decision made up front."""
+    """A rule with its pattern compiled and its decision made up front.
+
+    `spells` are the arguments that its pattern names; `names` what else than its wire name it can mean of one tool.
+    """
 
     rule: Rule
     matches: Callable[[str], Any]
     decision: Decision
-    by_alias: bool
+    allows: bool
     confines: bool
+    spells: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,39 +57,68 @@ def compile_rule(rule: Rule) -> Compiled:
         approvers=rule.approvers,
         via=rule.via,
     )
-    confined = rule.action == "allow" and confines(rule.pattern.partition("(")[2])
-    if rule.action != "allow":
+    allows = rule.action == "allow"
+    if not allows:
         rule = replace(rule, pattern=composed_signature(rule.pattern), when=composed(rule.when))
-    return Compiled(rule, compile_glob(rule.pattern), decision, names_alias(rule.pattern), confined)
+    return Compiled(
+        rule,
+        compile_glob(rule.pattern),
+        decision,
+        allows=allows,
+        confines=allows and confines(rule.pattern.partition("(")[2]),
+        spells=named_arguments(rule.pattern),
+    )
 
 
-def signature_matches(compiled: Compiled, tool: Tool, signature: str, more: tuple[str, ...]) -> bool:
-    """The whole signature; a bare call of a tool without template also matches `name(*)`.
+def bound(compiled: Compiled, tool: Tool) -> Compiled:
+    """The rule as it is for one tool: with the names of it that its pattern can mean."""
+    pattern = compiled.rule.pattern
+    others = names(pattern, tool, allows=compiled.allows)[1:]
+    meant = tuple(name for name in others if may_mean(pattern, name))
+    return replace(compiled, names=meant) if meant else compiled
 
-    An allow rule covers only what the signature shows; every other rule also sees `more`.
-    """
-    if compiled.matches(signature):
+
+def signature_matches(compiled: Compiled, subject: Subject) -> bool:
+    """The whole signature, under every name that is meant; a bare call of a tool without template also matches
+    `name(*)`. An allow rule covers only what the signature shows; every other rule also sees what else there is."""
+    tool, matches = subject.tool, compiled.matches
+    if matches(subject.signature):
         return True
-    forms = [signature]
-    if more and compiled.rule.action != "allow":
-        forms += more
-    if tool.definition.template is None and tool.wire in forms:
-        forms.append(f"{tool.wire}()")
-    if compiled.by_alias or tool.full_wire:
-        allows = compiled.rule.action == "allow"
-        others = names(compiled.rule.pattern, tool, allows=allows)[1:]
-        forms += [name + form[len(tool.wire) :] for form in forms for name in others]
-    return any(map(compiled.matches, forms[1:]))
+    seen = NOTHING_MORE if compiled.allows else subject.seen()
+    shown = subject.signature[len(tool.wire) :]
+    bare = not shown and tool.definition.template is None
+    if not (bare or seen.endings or compiled.names):
+        return False
+    endings = (shown, *seen.endings, "()") if bare else (shown, *seen.endings)
+    called = (tool.wire, *compiled.names)
+    if any(matches(name + ending) for name in called for ending in endings):
+        return True
+    one = glob(compiled.rule.pattern)
+    return any(matches_without(one, name, pieces) for name in called for pieces in seen.loose)
 
 
-def mismatch(
-    compiled: Compiled, tool: Tool, arguments: Mapping[str, Json], signature: str, more: tuple[str, ...]
-) -> str | None:
+def uncovered(rule: Rule, spells: Sequence[str], tool: Tool, arguments: Mapping[str, Json]) -> list[str]:
+    """The undeclared arguments that an allow rule leaves to a person.
+
+    Of a tool declared in YAML it covers those in `extra`. Of any other it covers those that it names at all, and a rule
+    whose pattern spells no argument covers every call.
+    """
+    by_file = tool.definition.declared is not None
+    if arguments.keys() <= tool.declared.names or not (by_file or spells):
+        return []
+    others = tool.declared.others(arguments) - rule.extra
+    if not by_file:
+        others = frozenset(name for name in others - rule.when.keys() if not is_named(name, spells))
+    return sorted(others)
+
+
+def mismatch(compiled: Compiled, subject: Subject) -> str | None:
     """Why this rule, which may apply to the tool, does not apply to the call; None when it does."""
-    if not signature_matches(compiled, tool, signature, more):
+    if not signature_matches(compiled, subject):
         return OTHER_CALLS
-    if compiled.rule.action == "allow" and (extra := undeclared(tool, arguments) - compiled.rule.extra):
-        return f"argument {min(extra)[:64]} is not declared"
+    arguments = subject.arguments
+    if compiled.allows and (extra := uncovered(compiled.rule, compiled.spells, subject.tool, arguments)):
+        return f"argument {extra[0][:64]} is not declared"
     if compiled.confines and any(map(leads_out, arguments.values())):
         return "a value leads out with .."
     return when_mismatch(compiled.rule, arguments) if compiled.rule.when else None
@@ -113,28 +139,24 @@ class Policy:
         self._ordered = (*by_effect, *(compile_rule(rule) for rule in self.defaults))
         self._candidates: dict[tuple[str, str, str, str], tuple[Compiled, ...]] = {}
 
-    def decide(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
+    def decide(self, subject: Subject) -> Decision:
         """Allow, ask or deny. Anything that goes wrong in here is a deny."""
         try:
-            more: tuple[str, ...] | None = None
             near = ""
-            for compiled in self._applicable(tool, caller):
-                if more is None and compiled.rule.action != "allow":
-                    more = also_seen(tool, arguments, signature)
-                why = mismatch(compiled, tool, arguments, signature, more or ())
+            for compiled in self._applicable(subject.tool, subject.caller):
+                why = mismatch(compiled, subject)
                 if why is None:
                     return almost(compiled.decision, near) if near else compiled.decision
-                if why is not OTHER_CALLS and compiled.rule.action == "allow":
+                if why is not OTHER_CALLS and compiled.allows:
                     near = near or f"{compiled.decision.rule} would allow it, but {why}"
         except Exception:
-            log.exception("The policy engine failed on %s", tool.id)
+            log.exception("The policy engine failed on %s", subject.tool.id)
             return BROKEN
         return almost(FALLBACK, near)
 
-    def explain(self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str) -> Decision:
+    def explain(self, subject: Subject) -> Decision:
         """The same decision, with every rule that was considered on the way, in the order they were."""
-        decision = self.decide(tool, arguments, signature, caller)
-        return replace(decision, considered=tuple(self._trail(tool, arguments, signature, caller)))
+        return replace(self.decide(subject), considered=tuple(self._trail(subject)))
 
     def hides(self, tool: Tool, caller: str) -> bool:
         """Whether deny rules cover every call of this tool by this caller, so that it leaves the listings."""
@@ -147,26 +169,21 @@ class Policy:
 
     def denies(self, tool: Tool, arguments: Mapping[str, Json], caller: str) -> bool:
         """Whether a deny rule, and not only a default, covers this very call, so that it is not worth offering."""
-        signature = tool.sign(arguments)
-        more = also_seen(tool, arguments, signature)
+        subject = Subject(tool, arguments, tool.sign(arguments), caller)
         return any(
             compiled.rule.action == "deny"
             and not compiled.rule.default
-            and mismatch(compiled, tool, arguments, signature, more) is None
+            and mismatch(compiled, subject) is None
             for compiled in self._applicable(tool, caller)
         )
 
     def visible(self, tools: Sequence[Tool], caller: str) -> list[Tool]:
         return [tool for tool in tools if not self.hides(tool, caller)]
 
-    def _trail(
-        self, tool: Tool, arguments: Mapping[str, Json], signature: str, caller: str
-    ) -> Iterable[Considered]:
-        more = also_seen(tool, arguments, signature)
+    def _trail(self, subject: Subject) -> Iterable[Considered]:
         for compiled in self._ordered:
-            why = static_mismatch(compiled.rule, tool, caller) or mismatch(
-                compiled, tool, arguments, signature, more
-            )
+            why = static_mismatch(compiled.rule, subject.tool, subject.caller)
+            why = why or mismatch(bound(compiled, subject.tool), subject)
             yield Considered(compiled.rule, why is None, why or "matches")
             if why is None:
                 return
@@ -176,7 +193,9 @@ class Policy:
         key = (tool.id, tool.pin, tool.wire, caller)
         found = self._candidates.get(key)
         if found is None:
-            found = tuple(c for c in self._ordered if static_mismatch(c.rule, tool, caller) is None)
+            found = tuple(
+                bound(c, tool) for c in self._ordered if static_mismatch(c.rule, tool, caller) is None
+            )
             if len(self._candidates) > 100_000:
                 self._candidates.clear()
             self._candidates[key] = found

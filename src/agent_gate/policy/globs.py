@@ -32,17 +32,25 @@ def compile_glob(pattern: str) -> Callable[[str], Any]:
     return re.compile(fnmatch.translate(pattern)).match
 
 
+@lru_cache(4096)
+def search_glob(pattern: str) -> Callable[[str, int], Any]:
+    """Finds the first place, from one on, where the glob matches a part of the text."""
+    return re.compile(fnmatch.translate(pattern)[: -len(r"\Z")]).search
+
+
 class Glob:
     """A pattern as an automaton: bit `i` of a state says that the first `i` tokens are behind us."""
 
     def __init__(self, pattern: str) -> None:
         tokens = TOKEN.findall(pattern)
-        self.pattern = pattern
+        self.pattern, self.width = pattern, len(tokens)
+        self.matches = compile_glob(pattern)
         self.end = 1 << len(tokens)
         self.stars = sum(1 << place for place, token in enumerate(tokens) if token[0] == "*")
         self.start = self._past_stars(1)
         self.won = self.stars & self.end >> 1
         self._tokens = [(1 << place, compile_glob(token)) for place, token in enumerate(tokens)]
+        self._texts = tokens
         self._fits: dict[str, int] = {}
 
     def step(self, state: int, character: str) -> int:
@@ -52,12 +60,46 @@ class Glob:
             self._fits[character] = fits
         return self._past_stars((state & fits) << 1 | state & self.stars)
 
-    def run(self, text: str) -> int:
-        """The state after `text`."""
-        state = self.start
+    def run(self, text: str, state: int | None = None) -> int:
+        """The state after `text`. What came to a later star can do all that others can, so of a long text only the
+        ends, and where the tokens between two stars are found next, need a look."""
+        state = self.start if state is None else state
+        place = 0
+        while state and len(text) - place > 3 * self.width:
+            state = self._steps(state, text[place : place + self.width])
+            place += self.width
+            star = self._last_star(state)
+            if not star or star & self.won:
+                return self._past_stars(star)
+            after = self._steps(state, text[place : place + self.width])
+            if self._last_star(after) > star:
+                state, place = after, place + self.width
+                continue
+            found, following = self._between(star)
+            at = found(text, place) if following else None
+            if at is None:
+                return self._steps(self._past_stars(star), text[len(text) - self.width :])
+            state, place = self._past_stars(following), at.end()
+        return self._steps(state, text[place:])
+
+    def _steps(self, state: int, text: str) -> int:
         for character in text:
+            if not state:
+                break
             state = self.step(state, character)
         return state
+
+    def _last_star(self, state: int) -> int:
+        stars = state & self.stars
+        return 1 << stars.bit_length() >> 1
+
+    def _between(self, star: int) -> tuple[Callable[[str, int], Any], int]:
+        """The search for the tokens between this star and the next, and that star's bit; 0 where there is none."""
+        first = star.bit_length()
+        rest = self.stars >> first
+        following = (rest & -rest) << first
+        last = following.bit_length() - 1 if following else self.width
+        return search_glob("".join(self._texts[first:last])), following
 
     def _past_stars(self, state: int) -> int:
         return state | (state & self.stars) << 1

@@ -9,7 +9,8 @@ from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.tool import Tool
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.globs import compile_glob
-from agent_gate.policy.match import confines, head, may_match, trait_mismatch
+from agent_gate.policy.match import confines, in_namespace, trait_mismatch
+from agent_gate.policy.names import head, may_match, named_arguments
 from agent_gate.policy.possible import fits_pairs, fits_tool
 from agent_gate.policy.unmet import unmet
 
@@ -47,9 +48,21 @@ def conditions_within(outer: Rule, inner: Rule) -> bool:
     callers = not outer.callers or (bool(inner.callers) and set(inner.callers) <= set(outer.callers))
     when = all(inner.when.get(name) == predicate for name, predicate in outer.when.items())
     covers = outer.action != "allow" or (
-        inner.action == "allow" and inner.extra <= outer.extra and not leads_past(outer, inner)
+        inner.action == "allow" and covers_extra(outer, inner) and not leads_past(outer, inner)
     )
     return traits and namespace and callers and when and covers and wider(outer.pattern, inner.pattern)
+
+
+def covers_extra(outer: Rule, inner: Rule) -> bool:
+    """Whether `outer` covers the undeclared arguments that `inner` does; one that spells no argument covers those of
+    every tool but the ones declared in YAML."""
+    if not named_arguments(outer.pattern):
+        return inner.extra <= outer.extra
+    return named(inner) <= named(outer)
+
+
+def named(rule: Rule) -> frozenset[str]:
+    return rule.extra | rule.when.keys() | frozenset(named_arguments(rule.pattern))
 
 
 def leads_past(outer: Rule, inner: Rule) -> bool:
@@ -88,7 +101,7 @@ def dead(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted
         named = [
             tool
             for tool in tools
-            if fnmatchcase(tool.namespace, namespace) and may_match(rule.pattern, tool, allows=allows)
+            if in_namespace(rule, tool) and may_match(rule.pattern, tool, allows=allows)
         ]
         starts = [
             start
@@ -132,10 +145,7 @@ def idle(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted
     """Rules that allow what tools of a kind do, where no tool that they name is said to be of that kind."""
     for rule in rules if not others else ():
         named = [
-            tool
-            for tool in tools
-            if fnmatchcase(tool.namespace, rule.namespace or "*")
-            and may_match(rule.pattern, tool, allows=True)
+            tool for tool in tools if in_namespace(rule, tool) and may_match(rule.pattern, tool, allows=True)
         ]
         reasons = [trait_mismatch(rule, tool) for tool in named] if rule.action == "allow" else []
         if reasons and all(reasons):

@@ -1,26 +1,19 @@
 """Does a rule match a call? Each condition is one small function that says why not."""
 
 import fnmatch
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_gate.core.catalog import aliases
 from agent_gate.core.rule import TRAIT_NAMES, Rule
-from agent_gate.core.signature import CUT, PLACEHOLDER, pairs
+from agent_gate.core.signature import PLACEHOLDER
 from agent_gate.core.tool import Json, Tool
-from agent_gate.policy.accents import composed, composed_signature
+from agent_gate.policy.accents import composed
 from agent_gate.policy.globs import GAP, Family, compile_glob, cover, glob
+from agent_gate.policy.names import may_match, names
 
-WILD = re.compile(r"[*?\[]")
 CONFINED = re.compile(r"[/\\][^*?\[]*[*?\[]")
 LEADS_OUT = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){2}(?![\w.-])", re.IGNORECASE)
-
-
-def head(pattern: str) -> str:
-    """The literal text before the first wildcard."""
-    return WILD.split(pattern, maxsplit=1)[0]
 
 
 def bare_possible(tool: Tool) -> bool:
@@ -28,22 +21,6 @@ def bare_possible(tool: Tool) -> bool:
     if tool.definition.template is not None:
         return tool.definition.template == ""
     return not tool.input_schema.get("required")
-
-
-def names_alias(pattern: str) -> bool:
-    """Whether a pattern is about `namespace:name`; no wire name has a colon."""
-    return ":" in pattern.partition("(")[0]
-
-
-def names(pattern: str, tool: Tool, *, allows: bool = False) -> tuple[str, ...]:
-    """The names of a tool that a pattern can mean.
-
-    A name that was cut or made unique, and an alias that another tool might have too, still refuse, but never allow.
-    """
-    found = (tool.wire, tool.full_wire) if tool.full_wire and not allows else (tool.wire,)
-    if not names_alias(pattern):
-        return found
-    return (*found, tool.alias) if allows else (*found, *aliases(tool))
 
 
 def takes_arguments(tool: Tool) -> bool:
@@ -86,34 +63,6 @@ def bare_forms(tool: Tool) -> tuple[str, ...]:
     return ("", "()") if tool.definition.template is None else ("",)
 
 
-def may_match(pattern: str, tool: Tool, *, allows: bool = False) -> bool:
-    """Whether some call of this tool could match; false only when the name alone rules it out."""
-    start, meant = head(pattern), names(pattern, tool, allows=allows)
-    if start == pattern:
-        return any(pattern == name or pattern.startswith(f"{name}(") for name in meant)
-    return any(f"{name}(".startswith(start) or start.startswith(f"{name}(") for name in meant)
-
-
-def also_seen(tool: Tool, arguments: Mapping[str, Json], signature: str) -> tuple[str, ...]:
-    """Further signatures that a rule that refuses or asks must not overlook.
-
-    Long values are uncut in them, and arguments that the tool does not know are left out: such an argument must not
-    move the others to where a pattern does not find them. Letters have their accents composed.
-    """
-    more = uncut(tool, arguments, signature) if tool.definition.template is None else ()
-    if signature.isascii() and all(map(str.isascii, more)):
-        return more
-    return tuple(dict.fromkeys((*more, *map(composed_signature, (signature, *more)))))
-
-
-def uncut(tool: Tool, arguments: Mapping[str, Json], signature: str) -> tuple[str, ...]:
-    known = tool.input_schema.get("properties")
-    if known and not arguments.keys() <= known.keys() and "additionalProperties" not in tool.input_schema:
-        own = {name: value for name, value in arguments.items() if name in known}
-        return pairs(tool.wire, arguments, longest=math.inf), pairs(tool.wire, own, longest=math.inf)
-    return (pairs(tool.wire, arguments, longest=math.inf),) if CUT in signature else ()
-
-
 def trait_mismatch(rule: Rule, tool: Tool) -> str | None:
     """The first trait condition that does not hold.
 
@@ -136,9 +85,17 @@ def trait_mismatch(rule: Rule, tool: Tool) -> str | None:
     return None
 
 
+def in_namespace(rule: Rule, tool: Tool) -> bool:
+    """A rule that refuses or asks may also spell the source as the file does."""
+    wanted = rule.namespace or "*"
+    if fnmatch.fnmatchcase(tool.namespace, wanted):
+        return True
+    return rule.action != "allow" and fnmatch.fnmatchcase(tool.source, wanted)
+
+
 def static_mismatch(rule: Rule, tool: Tool, caller: str) -> str | None:
     """What rules this rule out for every call of `tool` by `caller`, or None."""
-    if rule.namespace is not None and not fnmatch.fnmatchcase(tool.namespace, rule.namespace):
+    if rule.namespace is not None and not in_namespace(rule, tool):
         return f"namespace is {tool.namespace}"
     if rule.callers and not any(fnmatch.fnmatchcase(caller, pattern) for pattern in rule.callers):
         return f"caller is {caller}"
@@ -179,8 +136,10 @@ CHECKS: dict[str, Callable[[Json, Any], bool]] = {
 
 
 def inside(value: Json) -> Iterator[Json]:
-    """The value, and everything it holds."""
+    """The value, and everything it holds, names of members too."""
     yield value
+    if isinstance(value, Mapping):
+        yield from value
     held = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     for item in held:
         if item is not None:
@@ -208,9 +167,3 @@ def when_mismatch(rule: Rule, arguments: Mapping[str, Json]) -> str | None:
         if not any(predicate_holds(predicate, one) for one in seen):
             return f"argument {name} does not fit"
     return None
-
-
-def undeclared(tool: Tool, arguments: Mapping[str, Json]) -> frozenset[str]:
-    """Arguments that ride along although the tool's file does not declare them."""
-    declared = tool.definition.declared
-    return frozenset() if declared is None else frozenset(arguments) - declared

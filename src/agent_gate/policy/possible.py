@@ -8,7 +8,8 @@ from string import printable
 from agent_gate.core.signature import PLACEHOLDER, RESERVED
 from agent_gate.core.tool import Tool
 from agent_gate.policy.globs import Moves, glob, meets
-from agent_gate.policy.match import bare_possible, head, names
+from agent_gate.policy.match import bare_possible
+from agent_gate.policy.names import head, names
 
 LITERAL_KEY = re.compile(r"(?:\(|, )([A-Za-z0-9_.-]+)=")
 NAME_ALSO = frozenset("_:.-/")

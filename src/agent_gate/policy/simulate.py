@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_gate.core.call import Decision
+from agent_gate.core.declared import EVERYTHING
 from agent_gate.core.tool import Definition, Json, Tool
 from agent_gate.observe.redact import MASK
 from agent_gate.policy.decide import Policy
+from agent_gate.policy.subject import Subject
 
 MOST_EXAMPLES = 5
 Find = Callable[[str], Tool | None]
@@ -91,6 +93,7 @@ def stand_in(call: Recorded) -> Tool:
         definition=Definition(name=call.wire),
         validate=lambda _arguments: None,
         sign=lambda _arguments: call.signature,
+        declared=EVERYTHING,
     )
 
 
@@ -115,9 +118,8 @@ class Simulation:
     def add(self, calls: Iterable[Recorded]) -> None:
         for call in calls:
             tool = self._find(call.tool_id)
-            decision = self._policy.decide(
-                tool or stand_in(call), call.arguments, call.signature, call.caller
-            )
+            subject = Subject(tool or stand_in(call), call.arguments, call.signature, call.caller)
+            decision = self._policy.decide(subject)
             self._tried += call.count
             if decision.effect == call.effect:
                 self._same += call.count

@@ -8,12 +8,14 @@ from statistics import median
 from typing import Any, Literal
 
 from agent_gate.core.approval import Approval
+from agent_gate.core.rule import Rule
 from agent_gate.core.signature import pairs
 from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import InvalidArgs
-from agent_gate.policy.decide import Policy
-from agent_gate.policy.match import undeclared
+from agent_gate.policy.decide import Policy, uncovered
+from agent_gate.policy.names import named_arguments
 from agent_gate.policy.simulate import Recorded, recorded, stand_in
+from agent_gate.policy.subject import Subject
 
 ENDS = ("approved", "denied", "expired", "withdrawn")
 TOLD_OF_QUESTIONS = ("pending", *ENDS)
@@ -83,7 +85,7 @@ def suggest(policy: Policy, questions: Sequence[Asked], find: Find) -> list[Sugg
                 len({asked.call.signature for asked in group}) < 3 or risky(find(tool_id))
             ):
                 continue
-            made = suggestion(caller, pattern, group)
+            made = suggestion(caller, pattern, group, find(tool_id))
             if made is not None and not covered.issuperset(asked.call.call for asked in group):
                 out.append(made)
                 covered.update(asked.call.call for asked in group)
@@ -92,7 +94,7 @@ def suggest(policy: Policy, questions: Sequence[Asked], find: Find) -> list[Sugg
 
 def still_asked(policy: Policy, call: Recorded, find: Find) -> bool:
     tool = find(call.tool_id) or stand_in(call)
-    return policy.decide(tool, call.arguments, call.signature, call.caller).effect == "ask"
+    return policy.decide(Subject(tool, call.arguments, call.signature, call.caller)).effect == "ask"
 
 
 def risky(tool: Tool | None) -> bool:
@@ -111,7 +113,7 @@ def tool_pattern(tool: Tool) -> str:
     return tool.wire if tool.definition.template == "" else f"{tool.wire}(*)"
 
 
-def suggestion(caller: str, pattern: str, group: Sequence[Asked]) -> Suggestion | None:
+def suggestion(caller: str, pattern: str, group: Sequence[Asked], tool: Tool | None) -> Suggestion | None:
     """A rule for this group, where people were of one mind."""
     total = len(group)
     approved = sum(asked.state == "approved" for asked in group)
@@ -122,12 +124,16 @@ def suggestion(caller: str, pattern: str, group: Sequence[Asked]) -> Suggestion 
     took = median(asked.seconds for asked in group if asked.state in ("approved", "denied"))
     word = "approved" if action == "allow" else "denied"
     text = f"{count} of {total} asks for {pattern} by {caller} were {word}, typically after {took:.0f} s"
-    rule = {
+    rule: dict[str, Json] = {
         "pattern": pattern,
         "action": action,
         "callers": [caller],
         "description": f"{count} of {total} asks were {word}",
     }
+    if action == "allow" and tool is not None:
+        calls = [asked.call.arguments for asked in group if asked.state == "approved"]
+        extra = needed_extra(pattern, {}, tool, calls)
+        rule |= {"extra": extra} if extra else {}
     return Suggestion(text, rule, total, approved, denied, total - approved - denied)
 
 
@@ -135,36 +141,49 @@ def rule_from(approval: Approval, tool: Tool | None, action: str, scope: Scope) 
     """The rule that would have answered this question: for exactly these arguments, or for every call of the tool.
 
     Arguments that the signature does not show are pinned by `when`, those that were left out too, so that nothing
-    rides along.
+    rides along; undeclared ones that an allow would leave to a person are named by `extra`.
     """
-    rule: dict[str, Json] = {"action": action, "callers": [approval.caller.name]}
+    pattern = literal(approval.signature)
     if scope == "tool":
         pattern = tool_pattern(tool) if tool is not None else f"{approval.wire}(*)"
-        return {"pattern": pattern, **rule, "description": "made from a question"}
-    rule = {"pattern": literal(approval.signature), **rule, "description": "made from a question"}
-    if action != "allow" or approval.signature == pairs(approval.wire, approval.arguments):
+    rule: dict[str, Json] = {
+        "pattern": pattern,
+        "action": action,
+        "callers": [approval.caller.name],
+        "description": "made from a question",
+    }
+    if action != "allow":
         return rule
-    if tool is None:
+    shown = approval.signature == pairs(approval.wire, approval.arguments)
+    if tool is None and not shown and scope == "exact":
         raise InvalidArgs(
             "The tool is not there now, so nobody can tell what its signature leaves out. "
             "Try again when its source is back, or answer “always for this” instead"
         )
-    if when := hidden_arguments(approval, tool):
-        rule["when"] = when
-    extra = sorted(undeclared(tool, approval.arguments))
-    return rule | ({"extra": extra} if extra else {})
+    if tool is None:
+        return rule
+    when = hidden_arguments(approval, tool) if scope == "exact" and not shown else {}
+    extra = needed_extra(pattern, when, tool, [approval.arguments])
+    return rule | ({"when": when} if when else {}) | ({"extra": extra} if extra else {})
+
+
+def needed_extra(
+    pattern: str, when: Mapping[str, Json], tool: Tool, calls: Iterable[Mapping[str, Json]]
+) -> list[str]:
+    """What `extra` must name, so that an allow of this pattern covers these calls."""
+    rule = Rule(pattern=pattern, action="allow", when=when)
+    spells = named_arguments(pattern)
+    return sorted({name for arguments in calls for name in uncovered(rule, spells, tool, arguments)})
 
 
 def hidden_arguments(approval: Approval, tool: Tool) -> dict[str, Json]:
     """What the signature does not show, as `when` names it: null stands for an argument that was left out."""
-    template, schema = tool.definition.template, tool.input_schema
+    template = tool.definition.template
     if template is None:
         return {}
     shown, given = set(PLACEHOLDER.findall(template)), approval.arguments
-    declared = tool.definition.declared
-    known = declared if declared is not None else frozenset(schema.get("properties") or ())
     told = [name for name in given if name not in shown and name not in approval.secret]
-    absent = sorted(known - shown - given.keys())
+    absent = sorted(tool.declared.names - shown - given.keys())
     return {name: pinned(name, given[name]) for name in told} | dict.fromkeys(absent)
 
 

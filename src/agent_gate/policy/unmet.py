@@ -18,14 +18,13 @@ def unmet(rule: Rule, tool: Tool) -> str | None:
 
 def never(rule: Rule, tool: Tool, name: str, predicate: Any) -> str | None:
     """A predicate that holds for an argument that is left out can hold, whatever the argument is."""
-    known = tool.input_schema.get("properties") or {}
     if predicate_holds(predicate, None):
         return None
-    if name not in known:
-        return unknown(rule, tool, name, list(known))
-    schema = known[name]
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
-    if kind not in KINDS:
+    if name not in tool.declared:
+        return unknown(rule, tool, name, sorted(tool.declared.names))
+    known: Mapping[str, Any] = tool.input_schema.get("properties") or {}
+    schema = known.get(name)
+    if not isinstance(schema, Mapping) or (kind := schema.get("type")) not in KINDS:
         return None
     enum = schema.get("enum")
     if not possible(predicate, kind, enum):

@@ -17,7 +17,7 @@ from agent_gate.config.settings import Settings, TelegramSettings, WebhookSettin
 from agent_gate.core.catalog import Catalog
 from agent_gate.core.tool import Tool
 from agent_gate.errors import ConfigError, GatewayError
-from agent_gate.policy import Policy
+from agent_gate.policy import Policy, Subject
 from agent_gate.policy.lint import bare, idle, lint
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.source import concurrency
@@ -102,7 +102,7 @@ def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Find
         except GatewayError as error:
             found.append(Finding(test.where, f"policy test: {error.message}"))
             continue
-        decision = policy.decide(tool, arguments, tool.sign(arguments), test.caller or "default")
+        decision = policy.decide(Subject(tool, arguments, tool.sign(arguments), test.caller or "default"))
         if decision.effect != test.expect:
             why = f"{decision.rule or decision.reason} at {decision.where or 'built in'}"
             found.append(

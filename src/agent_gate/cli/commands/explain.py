@@ -14,6 +14,7 @@ from agent_gate.config.load import Loaded
 from agent_gate.config.settings import AgentSettings
 from agent_gate.core.call import Caller
 from agent_gate.errors import Unreachable
+from agent_gate.policy import Subject
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.policy import check_sees, meant, unknown
 
@@ -31,7 +32,7 @@ def offline(
     arguments = {**tool.defaults, **parse_arguments(pairs, tool.input_schema)}
     tool.validate(arguments)
     signature = tool.sign(arguments)
-    decision = policy.explain(tool, arguments, signature, caller.name)
+    decision = policy.explain(Subject(tool, arguments, signature, caller.name))
     return {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)}
 
 

@@ -12,6 +12,7 @@ from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Tool
 from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
+from agent_gate.policy import Subject
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.lint import lint
 from agent_gate.surfaces.admin import shown
@@ -114,7 +115,7 @@ class PolicyRoutes:
         filled = {**tool.defaults, **arguments}
         tool.validate(filled)
         signature = tool.sign(filled)
-        decision = self._admin.policy().explain(tool, filled, signature, caller.name)
+        decision = self._admin.policy().explain(Subject(tool, filled, signature, caller.name))
         return json_response(
             200,
             {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)},

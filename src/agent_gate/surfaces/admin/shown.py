@@ -89,7 +89,6 @@ def details(a: Approval, tool: Tool | None) -> list[dict[str, Any]]:
 
 def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
     shows = signed(a, tool)
-    declared = tool.definition.declared if tool is not None else None
     masked = mask_arguments(a.arguments, a.secret)
     for name, value in a.arguments.items():
         text = as_text(value)
@@ -101,7 +100,7 @@ def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
             "sha256": None if secret else sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
             "secret": secret,
             "in_signature": name in shows,
-            "declared": declared is None or name in declared,
+            "declared": tool is None or name in tool.declared,
         }
 
 

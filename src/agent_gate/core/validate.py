@@ -1,0 +1,160 @@
+"""The check that every call of a tool passes: a function that accepts arguments or says what is wrong with them."""
+
+import unicodedata
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+from agent_gate.core.declared import Declared
+from agent_gate.core.schema import compile_schema
+from agent_gate.core.signature import placeholders
+from agent_gate.core.tool import Definition, Json, Validator
+from agent_gate.errors import InvalidArgs
+
+MAX_DEPTH = 64
+MOST_EXAMINED = 1_000
+MOST_UNDECLARED = 256
+FORBIDDEN = frozenset("*?[](),") | {chr(c) for c in (*range(0x20), *range(0x7F, 0xA0))}
+LONGEST_ADVICE = 300
+WANTED = {
+    "type": "be of type {}",
+    "enum": "be one of {}",
+    "const": "be {}",
+    "pattern": "fit the pattern {}",
+    "minimum": "be at least {}",
+    "maximum": "be at most {}",
+    "exclusiveMinimum": "be more than {}",
+    "exclusiveMaximum": "be less than {}",
+    "multipleOf": "be a multiple of {}",
+    "minLength": "have at least {} characters",
+    "maxLength": "have at most {} characters",
+    "minItems": "have at least {} items",
+    "maxItems": "have at most {} items",
+}
+UNSEEN = frozenset({"Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def describe(error: Any) -> str:
+    """One sentence that names the argument and never repeats its value."""
+    path = list(error.instance_path)
+    kind = error.kind.name
+    if kind == "required":
+        return f"Missing required argument: {dotted([*path, error.kind.property])}"
+    if kind == "additionalProperties":
+        return f"Unknown argument: {dotted([*path, *error.kind.unexpected[:1]])}"
+    return (
+        f"Invalid value for {dotted(path)}"
+        if path
+        else "Invalid arguments: they do not fit the tool's schema"
+    )
+
+
+def advice(error: Any) -> str:
+    """What the schema wants instead, on a line of its own; nothing where a few words cannot say it."""
+    wants = WANTED.get(error.kind.name)
+    if wants is None:
+        return ""
+    value = error.kind.value
+    shown = value if isinstance(value, list) and error.kind.name in ("type", "enum") else [value]
+    words = ", ".join(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in shown)
+    return "\nIt must " + wants.format(
+        words if len(words) <= LONGEST_ADVICE else f"{words[:LONGEST_ADVICE]}…"
+    )
+
+
+def dotted(path: list[Any]) -> str:
+    return ".".join(str(part)[:64] for part in path)
+
+
+def forbidden_argument(arguments: Mapping[str, Json], text: frozenset[str]) -> str | None:
+    """The first argument, not declared as text, that holds a pattern or control character anywhere inside."""
+    for name, value in arguments.items():
+        if name not in text and holds_forbidden(value, 0):
+            return name
+    return None
+
+
+def unseen_argument(arguments: Mapping[str, Json], signed: frozenset[str]) -> str | None:
+    """The first argument of the signature whose text is not what it looks like: invisible or decomposed characters."""
+    for name in signed:
+        value = arguments.get(name)
+        if isinstance(value, str) and not value.isascii() and not plainly_written(value):
+            return name
+    return None
+
+
+def plainly_written(value: str) -> bool:
+    return unicodedata.is_normalized("NFC", value) and not any(
+        unicodedata.category(character) in UNSEEN for character in value
+    )
+
+
+def holds_forbidden(value: Json, depth: int) -> bool:
+    if depth > MAX_DEPTH:
+        return True
+    if isinstance(value, str):
+        return not FORBIDDEN.isdisjoint(value)
+    if isinstance(value, Mapping):
+        return any(holds_forbidden(k, depth) or holds_forbidden(v, depth + 1) for k, v in value.items())
+    return isinstance(value, list) and any(holds_forbidden(item, depth + 1) for item in value)
+
+
+def found_errors(compiled: Any, arguments: Mapping[str, Json]) -> list[Any]:
+    """What is wrong with the arguments, the missing ones first. Of very many values only the first fault is sought:
+    a fault is much larger than the value it is about, and they are all made before the first can be read."""
+    if has_more_values(arguments, MOST_EXAMINED):
+        try:
+            compiled.validate(arguments)
+        except jsonschema_rs.ValidationError as error:
+            return [error]
+    return sorted(
+        compiled.iter_errors(arguments),
+        key=lambda e: (e.kind.name != "required", list(map(str, e.instance_path))),
+    )
+
+
+def has_more_values(value: Json, most: int) -> bool:
+    count, stack = 0, [value]
+    while stack:
+        inner = stack.pop()
+        items = inner.values() if isinstance(inner, Mapping) else inner if isinstance(inner, list) else ()
+        count += len(items)
+        if count > most:
+            return True
+        stack.extend(items)
+    return False
+
+
+def check_number(undeclared: Collection[str]) -> None:
+    """Refuse what nobody could look through, and no rule was written for."""
+    if len(undeclared) > MOST_UNDECLARED:
+        raise InvalidArgs(
+            f"The call has {len(undeclared)} arguments that the tool does not declare, "
+            f"such as {min(undeclared)[:64]}; at most {MOST_UNDECLARED} are taken"
+        )
+
+
+def compile_validator(definition: Definition, declared: Declared) -> Validator:
+    """The check every call of this tool passes, in the order its messages promise: characters, then schema."""
+    compiled = compile_schema(definition.input_schema)
+    is_valid = compiled.is_valid
+    strict, text = definition.strict, definition.text
+    signed = frozenset(placeholders(definition.template or ""))
+
+    def validate(arguments: Mapping[str, Json]) -> None:
+        if len(arguments) > MOST_UNDECLARED:
+            check_number(declared.others(arguments))
+        if strict and (name := forbidden_argument(arguments, text)) is not None:
+            raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
+        if signed and (name := unseen_argument(arguments, signed)) is not None:
+            raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
+        if not is_valid(arguments):
+            errors = found_errors(compiled, arguments)
+            more = "" if strict else advice(errors[0])
+            raise InvalidArgs(
+                describe(errors[0]) + more, details={"errors": [describe(e) for e in errors[:5]]}
+            )
+
+    return validate
