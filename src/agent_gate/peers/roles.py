@@ -1,0 +1,24 @@
+"""The kinds of component that can be paired, and what a certificate of each kind may be used for."""
+
+from typing import Literal
+
+ComponentType = Literal["tool_host", "subscriber", "listener", "operator"]
+COMPONENT_TYPES: tuple[ComponentType, ...] = ("tool_host", "subscriber", "listener", "operator")
+GATEWAY = "gateway"
+
+ROLES: dict[ComponentType, str] = {
+    "tool_host": "tool_host",
+    "subscriber": "subscriber",
+    "listener": "listener",
+    "operator": "cli_admin",
+}
+
+
+def serves(component_type: str) -> bool:
+    """Whether others connect to this component over TLS."""
+    return component_type in ("tool_host", GATEWAY)
+
+
+def dials(component_type: str, *, publishes: bool = False) -> bool:
+    """Whether this component connects to the gateway; a tool host only where it was allowed to publish."""
+    return component_type != "tool_host" or publishes

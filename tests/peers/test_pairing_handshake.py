@@ -1,0 +1,284 @@
+"""The handshake holds against whoever stands in the middle, answers late, replays, splices or lies."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import NameOID
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_gate.errors import PairingFailed
+from agent_gate.peers import joining
+from agent_gate.peers.authority import Subject, check_request
+from agent_gate.peers.encoding import Malformed, to_base64
+from agent_gate.peers.joining import Membership
+from agent_gate.peers.pairing import Candidate, Wish
+from agent_gate.peers.signing import IdentityKey
+from peers.handshakes import TOOL, MemoryLine, World, a_line
+
+Message = dict[str, Any]
+
+
+def meet(world: World, near: MemoryLine, far: MemoryLine, wish: Wish | None = None) -> tuple[Any, Any]:
+    return uvloop.run(world.meet(near, far, wish))
+
+
+def assert_refused(world: World, ended: tuple[Any, Any], code: str | None = None) -> None:
+    assert isinstance(ended[0], PairingFailed), ended
+    if code is not None:
+        assert ended[0].details is not None
+        assert ended[0].details["code"] == code, ended[0].message
+    assert world.ledger.active == []
+    assert world.ledger.issued == world.ledger.revoked
+
+
+def only(kind: str, change: Callable[[Message], Message]) -> Callable[[Message], list[Message | str]]:
+    return lambda message: [change(message) if message["type"] == kind else message]
+
+
+def test_both_sides_end_paired_with_one_certificate() -> None:
+    world = World()
+    near, far = a_line()
+    ours, theirs = meet(world, near, far)
+    assert isinstance(ours, Candidate)
+    assert isinstance(theirs, Membership)
+    assert [leaf.fingerprint for leaf in world.ledger.active] == [theirs.fingerprint]
+    assert world.ledger.revoked == []
+    assert [message["type"] for message in near.sent] == [
+        "pair.init",
+        "pair.challenge",
+        "pair.csr_issued",
+        "pair.complete",
+    ]
+    assert [message["type"] for message in far.sent] == [
+        "pair.identity",
+        "pair.challenge_response",
+        "pair.csr_request",
+        "pair.csr_installed",
+    ]
+
+
+@pytest.mark.parametrize("by", [121.0, -121.0, 5 * 365 * 86400.0])
+def test_p1_an_initiation_from_another_time_gets_an_error_and_nothing_else(by: float) -> None:
+    world = World()
+    world.remote_clock.by = by
+    near, far = a_line()
+    assert_refused(world, meet(world, near, far), "CLOCK_SKEW")
+    assert [message["type"] for message in far.sent] == ["pair.error"]
+
+
+def test_p2_an_initiation_that_was_seen_is_refused() -> None:
+    world = World()
+    near, far = a_line()
+    meet(world, near, far)
+    first = near.sent[0]
+    near, far = a_line(to_remote=only("pair.init", lambda _message: first))
+    assert_refused(World(gateway=world.gateway, seen=world.seen), meet(world, near, far))
+    assert far.sent[0]["code"] == "REPLAYED"
+
+
+def test_p3_p4_only_the_configured_gateway_is_believed() -> None:
+    other = IdentityKey.new()
+    world = World(believed=other.public)
+    assert_refused(world, meet(world, *a_line()), "SIGNATURE_INVALID")
+
+    def pretend(message: Message) -> Message:
+        gateway = {**message["gateway"], "public_key_ed25519": other.public_text}
+        return {**message, "gateway": gateway}
+
+    world = World(believed=other.public)
+    assert_refused(world, meet(world, *a_line(to_remote=only("pair.init", pretend))), "SIGNATURE_INVALID")
+
+
+def test_p5_another_certificate_on_the_line_is_somebody_in_the_middle() -> None:
+    world = World()
+    near, far = a_line(certificate="sha256:" + "cd" * 32)
+    assert_refused(world, meet(world, near, far), "IDENTITY_MISMATCH")
+    assert [message["type"] for message in near.sent] == ["pair.init"]
+
+
+def test_p6_without_a_pin_and_without_a_person_nothing_is_paired() -> None:
+    world = World()
+    near, far = a_line()
+    assert_refused(world, meet(world, near, far, Wish(TOOL, "wss://127.0.0.1:1")), "NOT_CONFIRMED")
+    assert world.confirmed == [world.remote.fingerprint]
+
+
+def test_p7_a_wrong_pin_ends_it_before_the_challenge() -> None:
+    world = World()
+    near, far = a_line()
+    wish = Wish(TOOL, "wss://127.0.0.1:1", IdentityKey.new().fingerprint)
+    assert_refused(world, meet(world, near, far, wish), "IDENTITY_MISMATCH")
+    assert [message["type"] for message in near.sent] == ["pair.init"]
+
+
+@pytest.mark.parametrize(
+    "component", [Subject("tool_host", "memory-east-2"), Subject("operator", "memory-east")]
+)
+def test_p10_p11_another_name_or_kind_is_refused(component: Subject) -> None:
+    world = World(component=component)
+    assert_refused(world, meet(world, *a_line()), "IDENTITY_MISMATCH")
+
+
+def test_p13_parts_of_two_handshakes_do_not_fit_together() -> None:
+    world = World()
+    near, far = a_line()
+    meet(world, near, far)
+    earlier = {message["type"]: message for message in far.sent}
+    for kind in earlier:
+
+        def splice(message: Message, kind: str = kind) -> Message:
+            return {**earlier[kind], "pairing_id": message["pairing_id"]}
+
+        fresh = World(gateway=world.gateway, remote=world.remote)
+        assert_refused(fresh, meet(fresh, *a_line(to_gateway=only(kind, splice))), "SIGNATURE_INVALID")
+
+
+@pytest.mark.parametrize("extra", [{"note": "x"}, {"version": "v2"}, {"pairing_id": "../../x"}])
+def test_p14_unknown_fields_and_forms_are_refused(extra: Message) -> None:
+    world = World()
+    near, far = a_line(to_gateway=lambda message: [{**message, **extra}])
+    assert_refused(world, meet(world, near, far))
+
+
+def test_p14_a_repeated_field_is_refused() -> None:
+    world = World()
+
+    def repeat(message: Message) -> list[Message | str]:
+        return ['{"type": "pair.identity", "type": "pair.identity", "version": "v1"}']
+
+    assert_refused(world, meet(world, *a_line(to_gateway=repeat)), "PROTOCOL")
+
+
+@pytest.mark.parametrize("kind", ["pair.identity", "pair.challenge_response", "pair.csr_request"])
+@pytest.mark.parametrize("harm", ["twice", "never", "early"])
+def test_p15_out_of_order_doubled_and_missing_messages_end_it(
+    kind: str, harm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_gate.peers.pairing.STEP_SECONDS", 0.05)
+    world = World()
+    held: list[Message | str] = []
+
+    def meddle(message: Message) -> list[Message | str]:
+        if message["type"] != kind:
+            return [message]
+        if harm == "early":
+            return [{"type": "pair.csr_installed", "version": "v1", "pairing_id": message["pairing_id"]}]
+        return [message, message] if harm == "twice" else held
+
+    assert_refused(world, meet(world, *a_line(to_gateway=meddle)))
+
+
+def test_p20_a_forged_end_ends_nothing_well() -> None:
+    world = World()
+
+    def forge(message: Message) -> list[Message | str]:
+        if message["type"] != "pair.challenge":
+            return [message]
+        return [
+            {"type": "pair.complete", "version": "v1", "pairing_id": message["pairing_id"], "status": "ok"}
+        ]
+
+    near, far = a_line(to_remote=forge)
+    _ours, theirs = meet(world, near, far)
+    assert isinstance(theirs, PairingFailed)
+    assert world.installed == []
+    assert world.ledger.active == []
+
+
+def test_a_certificate_that_is_not_confirmed_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_gate.peers.pairing.INSTALL_SECONDS", 0.05)
+    world = World()
+    near, far = a_line(to_gateway=lambda m: [] if m["type"] == "pair.csr_installed" else [m])
+    assert_refused(world, meet(world, near, far), "TIMEOUT")
+    assert len(world.ledger.revoked) == 1
+
+
+def test_a_lost_last_message_leaves_the_component_paired(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "STEP_SECONDS", 0.05)
+    world = World()
+    near, far = a_line(to_remote=lambda m: [] if m["type"] == "pair.complete" else [m])
+    ours, _theirs = meet(world, near, far)
+    assert isinstance(ours, Candidate)
+    assert len(world.ledger.active) == len(world.installed) == 1
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_whoever_changes_anything_on_the_way_pairs_nobody(data: st.DataObject) -> None:
+    """Any one field of any one message changed, in either direction."""
+    kinds = ["pair.init", "pair.identity", "pair.challenge", "pair.challenge_response", "pair.csr_request"]
+    kind = data.draw(st.sampled_from([*kinds, "pair.csr_issued", "pair.csr_installed"]))
+    changed: list[bool] = []
+
+    def change(message: Message) -> Message:
+        part = message
+        for inner in ("gateway", "remote"):
+            if inner in message and data.draw(st.booleans()):
+                message = {**message, inner: dict(message[inner])}
+                part = message[inner]
+                break
+        else:
+            message = part = dict(message)
+        name = data.draw(st.sampled_from(sorted(key for key in part if isinstance(part[key], str))))
+        other = data.draw(st.one_of(st.text(max_size=80), st.just(to_base64(bytes(32))), st.none()))
+        changed.append(part[name] != other)
+        part[name] = other
+        return message
+
+    world = World()
+    meddle = only(kind, change)
+
+    async def main() -> tuple[Any, Any]:
+        near, far = a_line(meddle, meddle)
+        return await world.meet(near, far)
+
+    ended = asyncio.run(main())
+    if changed and changed[0]:
+        assert not (isinstance(ended[0], Candidate) and isinstance(ended[1], Membership)), ended
+        if kind != "pair.csr_issued":
+            assert world.ledger.active == []
+
+
+def csr(key: Any, *, name: str = "memory-east", extensions: list[x509.ExtensionType] | None = None) -> str:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
+    for extension in extensions or []:
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+
+
+P256 = ec.generate_private_key(ec.SECP256R1())
+ELSEWHERE = x509.SubjectAlternativeName([x509.UniformResourceIdentifier("spiffe://home/tool_host/other")])
+BAD_REQUESTS = {
+    "p16 the name of another": csr(P256, extensions=[ELSEWHERE]),
+    "p16 another common name": csr(P256, name="other"),
+    "p17 an authority": csr(P256, extensions=[x509.BasicConstraints(ca=True, path_length=None)]),
+    "p17 rsa": csr(rsa.generate_private_key(65537, 2048)),
+    "p17 another curve": csr(ec.generate_private_key(ec.SECP521R1())),
+    "p17 garbage": "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n",
+    "p17 two of them": csr(P256) * 2,
+    "p17 far too long": csr(P256) + " " * (1 << 20),
+    "p18 altered": csr(P256).replace("\nMI", "\nNI", 1),
+}
+
+
+@pytest.mark.parametrize("name", BAD_REQUESTS)
+def test_p16_to_p18_a_request_gives_nothing_but_its_key(name: str) -> None:
+    with pytest.raises(Malformed):
+        check_request(BAD_REQUESTS[name], TOOL, "home", bytes(32))
+
+
+def test_dns_and_address_names_in_a_request_are_left_out_of_the_certificate() -> None:
+    world = World()
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    key = check_request(csr(P256, extensions=[names]), TOOL, "home", bytes(32))
+    leaf = world.authority.issue(key, TOOL, world.clock.now()).certificate
+    found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [name.value for name in found] == ["spiffe://home/tool_host/memory-east"]
