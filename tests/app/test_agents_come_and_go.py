@@ -6,6 +6,7 @@ from tests.gateway import Api
 from tests.wsgate import run, started
 
 from agent_gate.core.call import Caller
+from agent_gate.mcp.revisions import NEWEST
 
 
 def test_an_agent_that_is_gone_is_forgotten(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_an_agent_that_is_gone_is_forgotten(tmp_path: Path) -> None:
                 assert isinstance(caller, Caller)
                 gateway.meta.browser(caller)
                 gateway.rest._openapi(caller)
-                gateway.mcp.lists.pages(caller, "full", modern=True)
+                gateway.mcp.lists.pages(caller, "full", NEWEST)
                 assert f"job-{number}" in kept()
                 await gateway.keys.revoke("agent", f"job-{number}")
                 gateway._refresh_agents()

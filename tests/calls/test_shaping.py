@@ -80,7 +80,7 @@ def test_a_question_to_the_client_and_what_was_read_pass_as_they_are_and_data_li
         async with opened(tmp_path) as store:
             shaper = Shaper(Artifacts(store, Clock()), fits, 100)
             question = {"resultType": "input_required", "inputRequests": {}, "_meta": {"note": padding}}
-            asks = Result(msgspec.json.encode(question), "mcp")
+            asks = Result(msgspec.json.encode(question), "mcp", unfinished=True)
             assert await shaper(case(mode), asks) is asks
             data = Result(asks.body, "json")
             assert (await shaper(case(mode), data) is data) == (mode != "gateway" and not padding)

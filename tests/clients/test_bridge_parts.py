@@ -1,12 +1,17 @@
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.client.exchange import Address, Events
-from agent_gate.client.messages import KEY, Message, header_value, mirrored, mirrors, read, routing, with_key
+from agent_gate.client.bridge import Heard
+from agent_gate.client.exchange import Address
+from agent_gate.client.messages import HostMessage, mirrors_of, read, repeated, routing, with_key
 from agent_gate.errors import ConfigError
+from agent_gate.mcp.headers import wrap
+from agent_gate.mcp.names import META_KEY
 from agent_gate.net.trust import plain_fingerprint
 
 JSON = st.recursive(
@@ -29,8 +34,8 @@ def test_a_key_is_put_in_and_nothing_else_changes(params, indent, last):
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     whole = {**message, "params": params} if last else {"params": params, **message}
     raw = json.dumps(whole, indent=indent, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    keyed = with_key(Message(raw, whole), "k1")
-    expected = {**whole, "params": {**params, "_meta": {**params.get("_meta", {}), KEY: "k1"}}}
+    keyed = with_key(HostMessage(raw, whole), "k1")
+    expected = {**whole, "params": {**params, "_meta": {**params.get("_meta", {}), META_KEY: "k1"}}}
     assert json.loads(keyed.decode("utf-8", "surrogatepass")) == expected
     rest = keyed.replace(b'"agent-gate/idempotency-key":"k1"', b"", 1)
     assert len(rest) - len(raw) in (0, 1, len(b'"_meta":{}'), len(b'"_meta":{},'))
@@ -63,7 +68,7 @@ def test_what_is_no_message_is_refused(line):
 def test_a_modern_request_repeats_its_body_in_headers():
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     body = {"id": 1, "method": "tools/call", "params": {"name": "größe", "_meta": meta}}
-    assert routing(Message(b"", body)) == {
+    assert routing(HostMessage(b"", body)) == {
         "MCP-Protocol-Version": "2026-07-28",
         "Mcp-Method": "tools/call",
         "Mcp-Name": "=?base64?Z3LDtsOfZQ==?=",
@@ -74,23 +79,23 @@ def test_a_modern_request_repeats_its_body_in_headers():
     ("text", "plain"), [("echo", True), ("a b", True), (" a", False), ("ü", False), ("a\r\nX: y", False), ("", False), ("=?base64?YQ==?=", False)]
 )  # fmt: skip
 def test_only_plain_values_stand_in_a_header_as_they_are(text, plain):
-    assert (header_value(text) == text) is plain
+    assert (wrap(text) == text) is plain
 
 
 def test_annotated_arguments_become_headers():
     region = {"type": "string", "x-mcp-header": "Region"}
     schema = {"properties": {"place": {"type": "object", "properties": {"region": region}}}}
-    known = mirrors([{"name": "t", "inputSchema": schema}, "odd", {"name": 1}])
+    known = mirrors_of([{"name": "t", "inputSchema": schema}, "odd", {"name": 1}])
     call = {"params": {"name": "t", "arguments": {"place": {"region": "eu"}}}}
-    assert mirrored(Message(b"", call), known) == {"Mcp-Param-Region": "eu"}
-    assert mirrored(Message(b"", {"params": {"name": "t"}}), known) == {}
+    assert repeated(HostMessage(b"", call), known) == {"Mcp-Param-Region": "eu"}
+    assert repeated(HostMessage(b"", {"params": {"name": "t"}}), known) == {}
 
 
 @given(st.data())
 def test_events_are_the_same_however_the_stream_is_cut(data):
     stream = b': ping\n\nid: 7\ndata: {"a":1}\n\ndata: x\r\ndata: y\r\n\r\nevent: z\ndata:last\n\n'
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
-    events = Events()
+    events = Heard()
     found = []
     for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         found += events.feed(stream[begin:end])
@@ -126,3 +131,10 @@ def test_fingerprints_are_read_in_every_spelling():
     assert plain_fingerprint(f"sha256:{digits}") == plain_fingerprint(spelled) == digits
     with pytest.raises(ConfigError):
         plain_fingerprint("ab")
+
+
+def test_the_bridge_starts_without_anything_heavy():
+    heavy = ("msgspec", "uvloop", "yaml", "sqlite3", "cryptography", "agent_gate.calls")
+    code = f"import sys, agent_gate.client.bridge; print([n for n in {heavy} if n in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -7,16 +7,8 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from agent_gate.surfaces.mcp.wire import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    MAX_DEPTH,
-    PARSE_ERROR,
-    CallParams,
-    RpcError,
-    read_message,
-    read_params,
-)
+from agent_gate.mcp.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError
+from agent_gate.surfaces.mcp.incoming import MAX_DEPTH, CallParams, read_message, read_params
 
 Verdict = tuple[str, Any]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_gate.approval.channels import client
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import admit, entries, perform
 from agent_gate.calls.asking import Asking, keep_answered, refusal
@@ -16,7 +15,7 @@ from agent_gate.calls.waiting import Waiting
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Call, Caller, Case, Outcome, Pending, State, hash_arguments
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.ports import Clock
+from agent_gate.core.ports import Clock, Conversation
 from agent_gate.errors import (
     ApprovalTimeout,
     DependencyUnavailable,
@@ -102,8 +101,8 @@ class Calls:
             return self._refusals.refuse(draft, error)
         except Conflict:
             return await self._repeated(draft, case, wait)
-        if case.decision.via == "client" and client.can_be_asked(call.conversation):
-            return await self._asked_client(approval, call, wait)
+        if case.decision.via == "client" and call.conversation is not None and call.conversation.can_be_asked:
+            return await self._asked_client(approval, call.conversation, wait)
         return await self.outcome(approval.call_id, call.caller, wait=wait)
 
     def refuse(self, call: Call, error: GatewayError) -> Outcome:
@@ -121,21 +120,23 @@ class Calls:
             return call
         return replace(call, trace=root(call.id) if self.traced else None)
 
-    async def _asked_client(self, approval: Approval, call: Call, wait: float | None) -> Outcome | Pending:
-        """A rule lets the caller's own client answer: ask it now, or hand the form over where it has to come back."""
-        if client.comes_back(call.conversation):
+    async def _asked_client(
+        self, approval: Approval, conversation: Conversation, wait: float | None
+    ) -> Outcome | Pending:
+        """A rule lets the caller's own client answer: ask it now, or hand the question over where it has to come back."""
+        if conversation.comes_back:
             return Pending(
                 call_id=approval.call_id,
                 approval_id=approval.id,
                 expires_at=approval.expires_at,
                 signature=approval.signature,
-                question=client.question(approval),
+                question=approval,
             )
-        self.spawn(self._ask_client(approval, call))
-        return await self.outcome(approval.call_id, call.caller, wait=wait)
+        self.spawn(self._ask_client(approval, conversation))
+        return await self.outcome(approval.call_id, approval.caller, wait=wait)
 
-    async def _ask_client(self, approval: Approval, call: Call) -> None:
-        answer = await client.ask_client(approval, call.conversation)
+    async def _ask_client(self, approval: Approval, conversation: Conversation) -> None:
+        answer = await conversation.ask(approval)
         if answer is not None:
             await self._client_said(approval.id, answer)
 
@@ -147,13 +148,12 @@ class Calls:
                 "The client's answer does not count", extra={"approval": approval_id, "why": error.message}
             )
 
-    async def client_answered(self, call_id: str, caller: Caller, said: Any) -> None:
-        """The form that a client brought back; it counts only for its own call, and only where a rule says so."""
+    async def client_answered(self, call_id: str, caller: Caller, answer: Answer) -> None:
+        """What a client came back with; it counts only for its own call, and only where a rule says so."""
         for approval in self.inbox.open():
-            if approval.call_id == call_id and approval.caller.name == caller.name:
-                answer = client.answer_of(approval, said)
-                if answer is not None:
-                    await self._client_said(approval.id, answer)
+            mine = approval.call_id == call_id and approval.caller.name == caller.name
+            if mine and approval.decision.via == "client":
+                await self._client_said(approval.id, answer)
 
     def _performed(self, case: Case, received: float, *, asked: bool) -> Awaitable[Outcome]:
         performance = perform.Performance(case, asked, {"received": received})

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import msgspec
 from msgspec.structs import replace
 
 from agent_gate.calls.aside import Aside
@@ -15,16 +14,6 @@ from agent_gate.results.envelope import Artifact, ResultEnvelope, summarise, unk
 LARGE = 256 * 1024
 """A larger result takes longer to be summarised than other calls can wait."""
 UNSET = (None, None, None)
-ASKING = "input_required"
-
-
-class ResultType(msgspec.Struct):
-    """What a result says of itself, and not only somewhere inside."""
-
-    name: str = msgspec.field(default="", name="resultType")
-
-
-decode_type = msgspec.json.Decoder(ResultType).decode
 
 
 class Shaper:
@@ -46,7 +35,7 @@ class Shaper:
 
     async def __call__(self, case: Case, result: Result) -> Result:
         budget, gateway = self.budget(case), case.call.mode == "gateway"
-        if budget is None or case.tool.definition.method or asks_back(result):
+        if budget is None or case.tool.definition.method or result.unfinished:
             return result
         if result.is_error and not gateway:
             return result
@@ -84,13 +73,3 @@ class Shaper:
     async def _summarised(self, result: Result, artifact: Artifact) -> ResultEnvelope:
         work = partial(summarise, result, artifact, self._fits)
         return work() if len(result.body) <= LARGE else await self._aside(work)
-
-
-def asks_back(result: Result) -> bool:
-    """Whether this is no result yet but a question to the client, which must pass as it is."""
-    if result.kind != "mcp" or ASKING.encode() not in result.body:
-        return False
-    try:
-        return decode_type(result.body).name == ASKING
-    except (msgspec.DecodeError, RecursionError):
-        return False

@@ -13,24 +13,29 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from agent_gate.client.exchange import Answer, Broken, Distrusted, Events, Http, NotReached
+from agent_gate.client.exchange import Answer, Broken, Distrusted, Http, NotReached
 from agent_gate.client.messages import (
-    Message,
-    Mirrors,
+    HostMessage,
+    ToolMirrors,
     error,
-    mirrored,
-    mirrors,
+    mirrors_of,
     read,
+    repeated,
     routing,
     with_key,
 )
 from agent_gate.client.pipes import Output, lines
 from agent_gate.client.replies import answers, looks_like_rpc, reason, refused, result_in
+from agent_gate.mcp.errors import METHOD_NOT_FOUND, PARSE_ERROR
+from agent_gate.mcp.events import EventParser
+from agent_gate.mcp.headers import ACCEPT, ANNOTATION, EVENT_STREAM, JSON, LAST_EVENT, SESSION, VERSION
+from agent_gate.mcp.names import CALL_TOOL, CANCELLED, INITIALIZE, INITIALIZED, LIST_TOOLS
+from agent_gate.mcp.revisions import BY_NAME, NEWEST
 
-ACCEPT = "application/json, text/event-stream"
-UNREACHABLE, PARSE_ERROR = -32000, -32700
-METHOD_NOT_FOUND = b"-32601"
-INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+UNREACHABLE = -32000
+UNKNOWN_METHOD = str(METHOD_NOT_FOUND).encode()
+GREETED = json.dumps({"jsonrpc": "2.0", "method": INITIALIZED}).encode()
+LARGEST_EVENT = 512 * 1024 * 1024
 LISTS = ("tools", "prompts", "resources")
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 LINGER_SECONDS = 1.5
@@ -46,10 +51,33 @@ class Unwelcome(Exception):
 
 
 class Running(NamedTuple):
-    """A request of the host's that has no answer yet."""
+    """A request of the host's that has no answer yet; `closes` says that closing its connection cancels it."""
 
     task: "asyncio.Task[None]"
-    modern: bool
+    closes: bool
+
+
+def closes(message: HostMessage) -> bool:
+    """Whether a request is cancelled by closing its connection."""
+    return message.revision is not None and BY_NAME.get(message.revision, NEWEST).cancels_by_closing
+
+
+class Heard:
+    """The messages out of a stream's pieces; `last` is the id to go on from."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        self._parser = EventParser(LARGEST_EVENT)
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The message of every event that `piece` completes."""
+        found = []
+        for event in self._parser.feed(piece):
+            if event.id is not None:
+                self.last = event.id.decode("latin-1")
+            if event.data:
+                found.append(event.data)
+        return found
 
 
 class Bridge:
@@ -64,13 +92,13 @@ class Bridge:
         self._common = {"Authorization": f"Bearer {token}"} if token else {}
         self._session: str | None = None
         self._revision: str | None = None
-        self._initialize: Message | None = None
+        self._initialize: HostMessage | None = None
         self._capabilities: Mapping[str, Any] = {}
         self._renewing = asyncio.Lock()
-        self._mirrors: Mirrors = {}
+        self._mirrors: ToolMirrors = {}
         self._running: dict[str, Running] = {}
         self._cancelled: set[str] = set()
-        self._others: asyncio.Queue[Message] = asyncio.Queue()
+        self._others: asyncio.Queue[HostMessage] = asyncio.Queue()
         self._forwarding: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
 
@@ -91,36 +119,35 @@ class Bridge:
         if message.is_request:
             key = json.dumps(message.id)
             task = asyncio.create_task(self._answer(message))
-            self._running[key] = Running(task, message.revision is not None)
+            self._running[key] = Running(task, closes(message))
             task.add_done_callback(lambda _: self._running.pop(key, None))
-        elif message.method == "notifications/initialized":
+        elif message.method == INITIALIZED:
             await self._pass_on(message)
             if (
                 self._listening is not None
             ):  # a second greeting: two listeners would take the stream from each other
                 self._listening.cancel()
             self._listening = asyncio.create_task(self._listen())
-        elif message.method != "notifications/cancelled" or self._cancel(message):
+        elif message.method != CANCELLED or self._cancel(message):
             self._others.put_nowait(message)
 
-    def _cancel(self, message: Message) -> bool:
+    def _cancel(self, message: HostMessage) -> bool:
         """Note a cancellation; True where the gateway must be told by a message."""
         key = json.dumps(message.params.get("requestId"))
         running = self._running.get(key)
         if running is None:
             return False
         self._cancelled.add(key)
-        if running.modern:
-            # In the modern revision a request over HTTP is cancelled by closing its stream.
+        if running.closes:
             running.task.cancel()
-        return not running.modern
+        return not running.closes
 
     async def _forward_others(self) -> None:
         """Notifications and answers of the host, in their order."""
         while True:
             await self._pass_on(await self._others.get())
 
-    async def _pass_on(self, message: Message) -> None:
+    async def _pass_on(self, message: HostMessage) -> None:
         with suppress(NotReached, Broken, Distrusted, Unwelcome):
             answer = await self._deliver(message, message.raw)
             await self._finish(answer)
@@ -131,10 +158,10 @@ class Bridge:
         finally:
             answer.close()
 
-    async def _answer(self, message: Message) -> None:
+    async def _answer(self, message: HostMessage) -> None:
         """Forward a request until its answer has gone to the host, whatever happens to the gateway meanwhile."""
-        raw = with_key(message, uuid.uuid4().hex) if message.method == "tools/call" else message.raw
-        if message.method == "initialize":
+        raw = with_key(message, uuid.uuid4().hex) if message.method == CALL_TOOL else message.raw
+        if message.method == INITIALIZE:
             self._initialize, self._session, self._revision = message, None, None
         try:
             await self._until_answered(message, raw)
@@ -143,7 +170,7 @@ class Bridge:
         finally:
             self._cancelled.discard(json.dumps(message.id))
 
-    async def _until_answered(self, message: Message, raw: bytes) -> None:
+    async def _until_answered(self, message: HostMessage, raw: bytes) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         give_up, pause = began + self._patience, FIRST_PAUSE
@@ -157,11 +184,11 @@ class Bridge:
             pause = await self._rest(pause)
             began = loop.time()
 
-    async def _attempt(self, message: Message, raw: bytes) -> bool:
+    async def _attempt(self, message: HostMessage, raw: bytes) -> bool:
         """Send it once; False where the reply broke off and the request has to be sent again."""
         answer = await self._deliver(message, raw)
         try:
-            if answer.kind == "text/event-stream":
+            if answer.kind == EVENT_STREAM:
                 return await self._relay(answer, message)
             body = await answer.read()
         except Broken:
@@ -174,7 +201,7 @@ class Bridge:
         self._write(body if looks_like_rpc(body) else refused(message, answer.status, body))
         return True
 
-    async def _deliver(self, message: Message, raw: bytes) -> Answer:
+    async def _deliver(self, message: HostMessage, raw: bytes) -> Answer:
         """POST it, waiting for a gateway that is away and renewing a session that it has forgotten."""
         loop = asyncio.get_running_loop()
         give_up, pause = loop.time() + self._patience, FIRST_PAUSE
@@ -195,11 +222,11 @@ class Bridge:
                     raise
                 pause = await self._rest(pause)
 
-    async def _forgotten(self, answer: Answer, message: Message) -> bool:
+    async def _forgotten(self, answer: Answer, message: HostMessage) -> bool:
         """Whether the gateway does not know the session; a method that it does not know is also a 404."""
         if answer.status != 404 or self._session is None or message.revision is not None:
             return False
-        if METHOD_NOT_FOUND in await answer.read():
+        if UNKNOWN_METHOD in await answer.read():
             return False
         answer.close()
         return True
@@ -221,9 +248,9 @@ class Bridge:
                 return
             await asyncio.sleep(FIRST_PAUSE)
 
-    async def _relay(self, answer: Answer, message: Message) -> bool:
+    async def _relay(self, answer: Answer, message: HostMessage) -> bool:
         """Pass a stream's messages on; True once the request's own answer was among them."""
-        events, found = Events(), False
+        events, found = Heard(), False
         wanted = json.dumps(message.id)
         with suppress(Broken):
             async for piece in answer.pieces():
@@ -235,9 +262,9 @@ class Bridge:
             found = await self._resume(message, events)
         return found
 
-    async def _resume(self, message: Message, events: Events) -> bool:
+    async def _resume(self, message: HostMessage, events: Heard) -> bool:
         """Go on where a stream of the handshake revisions broke off."""
-        headers = {**self._headers(message), "Last-Event-ID": events.last}
+        headers = {**self._headers(message), LAST_EVENT: events.last}
         try:
             answer = await self._http.send("GET", headers)
             try:
@@ -250,27 +277,27 @@ class Bridge:
             return False
 
     def _base(self, session: str | None = None, revision: str | None = None) -> dict[str, str]:
-        headers = {**self._common, "Accept": ACCEPT, "Content-Type": "application/json"}
+        headers = {**self._common, "Accept": ACCEPT, "Content-Type": JSON}
         if session is not None:
-            headers["Mcp-Session-Id"] = session
+            headers[SESSION] = session
         if revision is not None:
-            headers["MCP-Protocol-Version"] = revision
+            headers[VERSION] = revision
         return headers
 
-    def _headers(self, message: Message | None) -> dict[str, str]:
+    def _headers(self, message: HostMessage | None) -> dict[str, str]:
         if message is not None and message.revision is not None:
-            return {**self._base(), **routing(message), **mirrored(message, self._mirrors)}
+            return {**self._base(), **routing(message), **repeated(message, self._mirrors)}
         return self._base(self._session, self._revision)
 
-    def _learn(self, message: Message, answer: Answer, body: bytes) -> None:
+    def _learn(self, message: HostMessage, answer: Answer, body: bytes) -> None:
         """Keep what later requests need: the session, and which arguments are repeated in headers."""
-        if message.method == "initialize" and b'"result"' in body:
+        if message.method == INITIALIZE and b'"result"' in body:
             result = result_in(body)
-            self._session = answer.headers.get("mcp-session-id")
+            self._session = answer.headers.get(SESSION.lower())
             self._revision = result.get("protocolVersion")
             self._capabilities = result.get("capabilities", {})
-        elif message.method == "tools/list" and b"x-mcp-header" in body:
-            self._mirrors |= mirrors(result_in(body).get("tools"))
+        elif message.method == LIST_TOOLS and ANNOTATION.encode() in body:
+            self._mirrors |= mirrors_of(result_in(body).get("tools"))
 
     async def _renew(self, old: str | None) -> None:
         """Open a session again with the host's own greeting, once for everyone who finds the old one gone."""
@@ -279,8 +306,8 @@ class Bridge:
                 return
             answer = await self._http.send("POST", self._base(), self._initialize.raw)
             greeting = await self._greeting(answer)
-            session, revision = answer.headers.get("mcp-session-id"), greeting.get("protocolVersion")
-            await self._finish(await self._http.send("POST", self._base(session, revision), INITIALIZED))
+            session, revision = answer.headers.get(SESSION.lower()), greeting.get("protocolVersion")
+            await self._finish(await self._http.send("POST", self._base(session, revision), GREETED))
             self._session, self._revision = session, revision
         self._announce_lists()
 
@@ -300,9 +327,9 @@ class Bridge:
     async def _result(self, answer: Answer) -> bytes:
         """The answer to our own greeting, wherever it stands."""
         try:
-            if answer.kind != "text/event-stream":
+            if answer.kind != EVENT_STREAM:
                 return await answer.read()
-            events = Events()
+            events = Heard()
             async for piece in answer.pieces():
                 for data in events.feed(piece):
                     if b'"result"' in data:
@@ -325,7 +352,7 @@ class Bridge:
             await self._keep_listening()
 
     async def _keep_listening(self) -> None:
-        events, pause = Events(), FIRST_PAUSE
+        events, pause = Heard(), FIRST_PAUSE
         while self._session is not None:
             session = self._session
             try:
@@ -341,11 +368,11 @@ class Bridge:
                 pass
             pause = await self._rest(pause)
 
-    async def _hear(self, events: Events) -> bool:
+    async def _hear(self, events: Heard) -> bool:
         """Read that stream to its end; False where the gateway offers none."""
-        headers = {**self._headers(None), "Accept": "text/event-stream"}
+        headers = {**self._headers(None), "Accept": EVENT_STREAM}
         if events.last:
-            headers["Last-Event-ID"] = events.last
+            headers[LAST_EVENT] = events.last
         answer = await self._http.send("GET", headers)
         try:
             if answer.status == 404:

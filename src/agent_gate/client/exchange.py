@@ -228,33 +228,3 @@ class Http:
         for line in self._idle:
             line.writer.close()
         self._idle.clear()
-
-
-class Events:
-    """Server-Sent Events out of pieces of a stream; `last` is the id to go on from."""
-
-    def __init__(self) -> None:
-        self.last = ""
-        self._rest: list[bytes] = []
-        self._data: list[bytes] = []
-
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The data of every event that `piece` completes."""
-        self._rest.append(piece)
-        if b"\n" not in piece:
-            return []
-        lines = b"".join(self._rest).split(b"\n")
-        self._rest = [lines.pop()]
-        return [data for line in lines if (data := self._line(line.rstrip(b"\r")))]
-
-    def _line(self, line: bytes) -> bytes:
-        if not line:
-            data, self._data = b"\n".join(self._data), []
-            return data
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            self._data.append(value)
-        elif name == b"id":
-            self.last = value.decode("latin-1")
-        return b""

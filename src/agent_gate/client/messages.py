@@ -1,25 +1,22 @@
-"""JSON-RPC messages as bytes: what they are, what their headers must repeat, and a key put into one unseen."""
+"""The host's messages as the bridge forwards them: what they are, what their headers must repeat, and a key put into one unseen."""
 
-import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-MODERN = "io.modelcontextprotocol/protocolVersion"
-KEY = "agent-gate/idempotency-key"
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+from agent_gate.mcp.headers import METHOD, NAME, VERSION, Mirror, mirrors, plain_text, value_at, wrap
+from agent_gate.mcp.names import META_KEY, META_VERSION, NAMED_BY
+
 SPACE = re.compile(rb"[ \t\r\n]*")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 SKIPPED = re.compile(rb'[^"{}\[\]]+')
 BRACKET = re.compile(rb"[{}\[\]]")
 SCALAR = re.compile(rb"[^,}\]\s]+")
-PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
-WRAPPED = re.compile(r"=\?base64\?.*\?=")
 
 
-class Message(NamedTuple):
+class HostMessage(NamedTuple):
     """One message from the host: its bytes as they came, and what was read from them."""
 
     raw: bytes
@@ -49,67 +46,47 @@ class Message(NamedTuple):
 
     @property
     def revision(self) -> str | None:
-        """The protocol revision that a modern request carries in itself."""
-        found = self.meta.get(MODERN)
+        """The name of the revision, where the request says everything for itself; it may be newer than this program."""
+        found = self.meta.get(META_VERSION)
         return found if isinstance(found, str) else None
 
 
-def read(line: bytes) -> Message:
+def read(line: bytes) -> HostMessage:
     """A line from the host; `ValueError` where it is no JSON object."""
     body = json.loads(line)
     if not isinstance(body, dict):
         raise ValueError("not a JSON object")
-    return Message(line.strip(), body)
+    return HostMessage(line.strip(), body)
 
 
-def header_value(text: str) -> str:
-    """A value as a header may carry it: as it is, or wrapped in base64."""
-    if PLAIN.fullmatch(text) and not WRAPPED.fullmatch(text):
-        return text
-    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'surrogatepass')).decode()}?="
-
-
-def routing(message: Message) -> dict[str, str]:
-    """The headers in which a modern request repeats its body."""
-    headers = {"MCP-Protocol-Version": message.revision or "", "Mcp-Method": header_value(message.method)}
+def routing(message: HostMessage) -> dict[str, str]:
+    """The headers in which a request that says everything for itself repeats its body."""
+    headers = {VERSION: message.revision or "", METHOD: wrap(message.method)}
     name = message.params.get(NAMED_BY.get(message.method, ""))
     if isinstance(name, str):
-        headers["Mcp-Name"] = header_value(name)
+        headers[NAME] = wrap(name)
     return headers
 
 
-Mirrors = dict[str, list[tuple[tuple[str, ...], str]]]
-"""For each tool: where the arguments stand that a header repeats, and the header's name."""
+ToolMirrors = dict[str, list[Mirror]]
 
 
-def mirrors(tools: Any) -> Mirrors:
-    """The arguments that tools, as listed, want to see repeated in headers."""
-    found: Mirrors = {}
+def mirrors_of(tools: Any) -> ToolMirrors:
+    """For each tool as listed: the arguments that it wants to see repeated in headers."""
+    found: ToolMirrors = {}
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict) and isinstance(tool.get("name"), str):
-            found[tool["name"]] = list(annotated(tool.get("inputSchema")))
+            found[tool["name"]] = list(mirrors(tool.get("inputSchema")))
     return found
 
 
-def annotated(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    for name, sub in properties.items() if isinstance(properties, dict) and len(path) < 16 else ():
-        header = sub.get("x-mcp-header") if isinstance(sub, dict) else None
-        if isinstance(header, str) and re.fullmatch(r"[A-Za-z0-9-]+", header):
-            yield (*path, name), f"Mcp-Param-{header}"
-        yield from annotated(sub, (*path, name))
-
-
-def mirrored(message: Message, known: Mirrors) -> dict[str, str]:
+def repeated(message: HostMessage, known: ToolMirrors) -> dict[str, str]:
     """The further headers that a call of a tool needs."""
     headers = {}
-    for path, header in known.get(str(message.params.get("name")), ()):
-        value: Any = message.params.get("arguments")
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        if isinstance(value, str | int | float):
-            text = value if isinstance(value, str) else json.dumps(value)
-            headers[header] = header_value(text)
+    for mirror in known.get(str(message.params.get("name")), ()):
+        text = plain_text(value_at(message.params.get("arguments"), mirror.path))
+        if text is not None:
+            headers[mirror.header] = wrap(text)
     return headers
 
 
@@ -179,15 +156,15 @@ def prepend(raw: bytes, at: int, text: bytes) -> bytes:
     return raw[: at + 1] + text + (b"" if empty else b",") + raw[at + 1 :]
 
 
-def with_key(message: Message, key: str) -> bytes:
+def with_key(message: HostMessage, key: str) -> bytes:
     """The message's bytes with an idempotency key in its `_meta`; nothing else is touched."""
     raw = message.raw
-    if KEY in message.meta or not isinstance(message.body.get("params"), dict):
+    if META_KEY in message.meta or not isinstance(message.body.get("params"), dict):
         return raw
     params = member(raw, 0, "params")
     if params is None:
         return raw
-    entry = json.dumps(KEY).encode() + b":" + json.dumps(key).encode()
+    entry = json.dumps(META_KEY).encode() + b":" + json.dumps(key).encode()
     meta = member(raw, params, "_meta") if isinstance(message.params.get("_meta"), dict) else None
     if meta is not None:
         return prepend(raw, meta, entry)

@@ -4,9 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agent_gate.client.messages import Message, error, outline
-
-INTERNAL = -32603
+from agent_gate.client.messages import HostMessage, error, outline
+from agent_gate.mcp.errors import INTERNAL_ERROR
 
 
 def looks_like_rpc(body: bytes) -> bool:
@@ -26,9 +25,9 @@ def result_in(body: bytes) -> Mapping[str, Any]:
     return result if isinstance(result, dict) else {}
 
 
-def refused(message: Message, status: int, body: bytes) -> bytes:
+def refused(message: HostMessage, status: int, body: bytes) -> bytes:
     """An HTTP error that is no JSON-RPC message, as one."""
-    return error(message.id, INTERNAL, f"The gateway refused the request: {reason(status, body)}")
+    return error(message.id, INTERNAL_ERROR, f"The gateway refused the request: {reason(status, body)}")
 
 
 def reason(status: int, body: bytes) -> str:

@@ -14,6 +14,7 @@ from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import GatewayError
 
 if TYPE_CHECKING:
+    from agent_gate.core.approval import Approval
     from agent_gate.core.ports import Conversation, Sender
 
 Effect = Literal["allow", "ask", "deny"]
@@ -163,12 +164,14 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """What a source answered, as JSON bytes so that a surface can splice them unparsed.
 
     `kind` "json": `body` is the value itself. `kind` "mcp": `body` is an MCP tool result object
-    (`content`, `structuredContent`, `isError`, `_meta`).
+    (`content`, `structuredContent`, `isError`, `_meta`). `unfinished`: it is no result yet but a question to the
+    caller's client, and passes as it is.
     """
 
     body: bytes
     kind: Literal["json", "mcp"] = "json"
     is_error: bool = False
+    unfinished: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,11 +185,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A call that still waits for a person. `question` is a form for the caller's own client, where a rule lets
-    it answer and it has to come back with the answer."""
+    """A call that still waits for a person. `question` is for the caller's own client, where a rule lets it answer
+    and it has to come back with the answer."""
 
     call_id: str
     approval_id: str
     expires_at: float
     signature: str = ""
-    question: Mapping[str, Json] | None = None
+    question: "Approval | None" = None

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from agent_gate.core.approval import Approval
+from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Case, Result
 from agent_gate.core.tool import Definition, Json
 
@@ -34,12 +34,26 @@ class Conversation(Protocol):
     """The way back to the caller while its call runs; only surfaces that can carry it offer one."""
 
     @property
-    def era(self) -> str:
-        """The caller's protocol revision, such as `2025-11-25` or `2026-07-28`."""
+    def protocol(self) -> str:
+        """The revision of the protocol that the caller speaks, as traces name it."""
         ...
 
     @property
     def capabilities(self) -> Mapping[str, Json]: ...
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the caller's client shows questions to its user."""
+        ...
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether this client is asked by an unfinished result, and makes its request again with the answer."""
+        ...
+
+    async def ask(self, approval: Approval) -> Answer | None:
+        """Put a question to the client's user while the call waits; None where nothing was said."""
+        ...
 
     async def notify(self, method: str, params: Mapping[str, Json]) -> None:
         """Pass on progress, a log message or another notification that belongs to this call."""

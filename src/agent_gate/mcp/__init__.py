@@ -1,1 +1,5 @@
-"""The protocol itself, each part of it once; whoever speaks it, to callers or to servers, speaks it from here."""
+"""The Model Context Protocol, said once for the surface, the sources, the bridge and the in-client form.
+
+`revisions`, `names`, `errors`, `headers` and `events` need nothing but the standard library, so that the bridge starts
+at once; `messages` and `results` read JSON with msgspec.
+"""

@@ -9,15 +9,15 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-PROTOCOL = "io.modelcontextprotocol/"
-OURS = "agent-gate/"
-RESERVED = (PROTOCOL, OURS)
+from agent_gate.core.tool import Json
+from agent_gate.mcp.messages import UNREADABLE, decode_members, encode
+from agent_gate.mcp.names import INPUT_REQUIRED, OURS, RESERVED
+
+NOT_A_SERVERS = (RESERVED, OURS)
 """How the `_meta` members begin that speak for one side of a connection, or for this gateway."""
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding a stranger's bytes may raise."""
+ASKS = INPUT_REQUIRED.encode()
 STRING, OBJECT, NULL = b'"{n'
 """How the JSON values of these kinds begin."""
-INPUT_REQUIRED = "input_required"
 
 
 class NoResult(Exception):
@@ -33,6 +33,12 @@ class Envelope(msgspec.Struct, gc=False):
     @property
     def asks(self) -> bool:
         return self.result_type == INPUT_REQUIRED
+
+
+class Question(Envelope, gc=False):
+    """An unfinished result: the client is asked, and makes its request again with the answers and this state."""
+
+    request_state: str | None = msgspec.field(default=None, name="requestState")
 
 
 class ContentPart(msgspec.Struct, gc=False):
@@ -76,11 +82,10 @@ NEEDED: Mapping[str, tuple[Member, ...]] = {
 """The strings without which a part of a type that we know is none. Of other types, nothing is known."""
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
+decode_question = msgspec.json.Decoder(Question).decode
 decode_tool_result = msgspec.json.Decoder(ToolResult).decode
 decode_resource = msgspec.json.Decoder(EmbeddedResource).decode
-decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 decode_parts = msgspec.json.Decoder(list[dict[str, Raw]]).decode
-encode = msgspec.json.encode
 
 
 def takes_none(result_type: str) -> bool:
@@ -95,6 +100,14 @@ def read_envelope(body: bytes) -> Envelope:
         return decode_envelope(body)
     except UNREADABLE as error:
         raise NoResult(f"it is not a JSON object of the protocol ({error})") from None
+
+
+def question_in(body: bytes) -> Question | None:
+    """What an unfinished result says of itself; None for every other result."""
+    if ASKS not in body:
+        return None
+    question = decode_question(body)
+    return question if question.asks else None
 
 
 def read_tool_result(body: bytes, takes: Callable[[str], bool] = takes_none) -> ToolResult:
@@ -155,14 +168,21 @@ def without_reserved(body: bytes, result: Envelope) -> bytes:
     own = bytes(result.meta)
     if not own and not metas:
         return body
-    if not (names(own, RESERVED) or any(names(meta, (OURS,)) for meta in metas) or repeats(body, len(metas))):
+    if not (
+        names(own, NOT_A_SERVERS) or any(names(meta, (OURS,)) for meta in metas) or repeats(body, len(metas))
+    ):
         return body
     members = decode_members(body)
     if own:
-        members["_meta"] = kept_meta(members["_meta"], RESERVED)
+        members["_meta"] = kept_meta(members["_meta"], NOT_A_SERVERS)
     if content:
         members["content"] = Raw(encode([kept_part(part) for part in decode_parts(members["content"])]))
     return encode(members)
+
+
+def without_protocol(meta: Mapping[str, Json]) -> dict[str, Json]:
+    """`_meta` without what speaks for one connection only."""
+    return {name: value for name, value in meta.items() if not name.startswith(RESERVED)}
 
 
 def names(meta: bytes, prefixes: tuple[str, ...]) -> bool:

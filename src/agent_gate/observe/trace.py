@@ -99,8 +99,8 @@ def call_attributes(call: Call, tool: str) -> dict[str, Value]:
         found["jsonrpc.request.id"] = str(call.client_id)
     if call.session:
         found["mcp.session.id"] = call.session
-    if call.conversation is not None:
-        found["mcp.protocol.version"] = call.conversation.era
+    if call.conversation is not None and call.conversation.protocol:
+        found["mcp.protocol.version"] = call.conversation.protocol
     return found
 
 

@@ -13,7 +13,7 @@ from agent_gate.config.servers import ServerSettings, TraitSettings
 from agent_gate.core.ids import tool_id
 from agent_gate.core.tool import Traits
 from agent_gate.errors import RateLimited
-from agent_gate.mcp.results import RESERVED, NoResult, read_envelope, read_tool_result, without_reserved
+from agent_gate.mcp.results import NOT_A_SERVERS, NoResult, read_envelope, read_tool_result, without_reserved
 from agent_gate.sources.mcp.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_DESCRIPTION, clean, clean_schema
 from agent_gate.sources.mcp.events import EventParser
@@ -138,7 +138,7 @@ def test_a_request_is_one_line(params: dict) -> None:
 )
 def test_reserved_meta_is_dropped_and_everything_else_stays(meta: dict, rest: dict) -> None:
     reserved = {"io.modelcontextprotocol/serverInfo": {"name": "x"}, "agent-gate/tool-id": "other:tool"}
-    meta = {name: value for name, value in meta.items() if not name.startswith(RESERVED)}
+    meta = {name: value for name, value in meta.items() if not name.startswith(NOT_A_SERVERS)}
     members = ("_meta", "isError", "resultType", "content", "structuredContent")
     rest = {name: value for name, value in rest.items() if name not in members}
     part = {"type": "text", "text": "x", "_meta": {**meta, **reserved}}

@@ -18,10 +18,12 @@ import uvloop
 from tests.processes import free_port
 
 from agent_gate.config.servers import ServerSettings
+from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Listing, build
 from agent_gate.core.ports import Job, SystemClock, Toolbox
 from agent_gate.core.tool import Definition
+from agent_gate.mcp.revisions import BY_NAME
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.mcp.parking import Parked
@@ -62,6 +64,21 @@ class Conversation:
     answers: Mapping[str, Any] = field(default_factory=lambda: ANSWERS)
     notes: list[tuple[str, Any]] = field(default_factory=list)
     asked: list[tuple[str, Any]] = field(default_factory=list)
+
+    @property
+    def protocol(self) -> str:
+        return self.era
+
+    @property
+    def can_be_asked(self) -> bool:
+        return "elicitation" in self.capabilities
+
+    @property
+    def comes_back(self) -> bool:
+        return BY_NAME[self.era].asks_by_result
+
+    async def ask(self, approval: Approval) -> None:
+        raise AssertionError(f"the pipeline asks, not a source: {approval.id}")
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         self.notes.append((method, dict(params)))

@@ -12,6 +12,7 @@ from mcp_small import ANNA, ASK, BERT, Cupboard, caller, small_gate
 
 from agent_gate.core.call import Outcome, Result
 from agent_gate.core.ports import Job
+from agent_gate.mcp.revisions import NEWEST_WITH_SESSIONS
 from agent_gate.net.http import Request
 from agent_gate.surfaces.mcp import sessions as sessions_module
 from agent_gate.surfaces.mcp.posting import HttpVisit
@@ -453,11 +454,10 @@ def test_what_a_call_says_after_its_request_was_answered_is_kept_by_nobody(tmp_p
 
 
 def test_a_stream_that_ended_takes_no_more() -> None:
-    session = Session(caller("anna"), "2025-11-25", "full", {})
+    session = Session(caller("anna"), NEWEST_WITH_SESSIONS, "full", {})
     visit = HttpVisit(
         session.caller,
-        session.era,
-        False,
+        session.revision,
         "full",
         session,
         b"1",
@@ -626,7 +626,7 @@ def test_an_idle_session_ends_and_a_full_house_makes_room_for_its_own_caller() -
     sessions = Sessions(clock, lambda _: None, ended.append)
 
     def begin(name: str) -> Session:
-        session = Session(caller(name), NEWEST, "full", {})
+        session = Session(caller(name), NEWEST_WITH_SESSIONS, "full", {})
         sessions.add(session)
         return session
 

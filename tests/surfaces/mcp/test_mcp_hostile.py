@@ -12,8 +12,9 @@ from mcp_client import META, MODERN, Run, client_of, encode
 from mcp_small import ANNA, BERT, Cupboard, small_gate
 
 from agent_gate.core.ports import Clock
+from agent_gate.mcp.errors import PARSE_ERROR, RpcError
+from agent_gate.surfaces.mcp.incoming import read_message, read_params
 from agent_gate.surfaces.mcp.sealing import LIFETIME, Sealer, subject
-from agent_gate.surfaces.mcp.wire import PARSE_ERROR, RpcError, read_message, read_params
 
 JSON = st.recursive(
     st.none()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import MODERN, Run, client_of, decode, encode, text_of
+from mcp_client import Run, client_of, decode, encode, text_of
 from mcp_gate import OTHER_TOKEN, TOKEN, config_text, running_gate
 from mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, SmallGate, caller, small_gate
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.call import Call, Caller
 from agent_gate.core.tool import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
+from agent_gate.mcp.revisions import NEWEST
 from agent_gate.surfaces.mcp import Reply, lists
 from agent_gate.surfaces.mcp.modes import Held
 from agent_gate.surfaces.mcp.surface import MOST_LISTENS
@@ -60,12 +61,12 @@ def test_a_list_is_made_once_per_catalog(tmp_path: Path, run: Run) -> None:
         lab.tool("one")
         async with small_gate(tmp_path, lab) as gate:
             anna = caller("anna")
-            first = gate.surface.lists.page(anna, "full", modern=True)
+            first = gate.surface.lists.page(anna, "full", NEWEST)
             gate.publish()
-            assert gate.surface.lists.page(anna, "full", modern=True) is first
+            assert gate.surface.lists.page(anna, "full", NEWEST) is first
             lab.tool("two")
             gate.publish()
-            assert gate.surface.lists.page(anna, "full", modern=True) != first
+            assert gate.surface.lists.page(anna, "full", NEWEST) != first
 
     run(main())
 
@@ -443,8 +444,8 @@ class Meta:
     def __init__(self) -> None:
         self.gate: Any = None
 
-    def list(self, caller: Caller, era: str) -> bytes | None:
-        return encode([{"name": "run", "inputSchema": {"type": "object"}, "era": era}])
+    def list(self, caller: Caller) -> bytes | None:
+        return encode([{"name": "run", "inputSchema": {"type": "object"}}])
 
     def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:
         if call.tool != "run":
@@ -463,7 +464,7 @@ def test_a_mode_shows_its_own_tools_and_answers_for_them(tmp_path: Path, run: Ru
             async with client_of(gate, path="/mcp/gateway") as client, client_of(gate) as full:
                 tools = (await client.ask("tools/list")).result["tools"]
                 assert [tool["name"] for tool in tools] == ["run"]
-                assert (await client.modern("tools/list")).result["tools"][0]["era"] == MODERN
+                assert (await client.modern("tools/list")).result["resultType"] == "complete"
                 assert text_of((await client.call("run", tool="lab__echo")).result) == "{}"
                 assert text_of((await client.call("lab__echo")).result) == "{}"
                 assert len((await full.ask("tools/list")).result["tools"]) == 2

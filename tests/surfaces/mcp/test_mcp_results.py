@@ -12,8 +12,9 @@ from agent_gate.core.call import Outcome, Result, State
 from agent_gate.core.ports import Job
 from agent_gate.core.rule import Rule
 from agent_gate.errors import GatewayError, leaves
+from agent_gate.mcp.errors import RpcError
+from agent_gate.mcp.revisions import UNSAID
 from agent_gate.surfaces.mcp import render
-from agent_gate.surfaces.mcp.wire import RpcError
 
 PROTOCOL_ERRORS = {"TOOL_NOT_FOUND": -32602, "INTERNAL": -32603}
 
@@ -26,10 +27,10 @@ def test_every_error_has_its_form(kind: type[GatewayError]) -> None:
         return
     if code is not None:
         with pytest.raises(RpcError) as raised:
-            render.outcome_result(outcome, "lab", modern=False)
+            render.outcome_result(outcome, "lab", UNSAID)
         assert (raised.value.code, raised.value.message) == (code, "What to do next")
         return
-    result = render.decode(render.outcome_result(outcome, "lab", modern=False))
+    result = render.decode(render.outcome_result(outcome, "lab", UNSAID))
     assert result["isError"] is True
     assert text_of(result) == "What to do next"
     assert result["_meta"]["agent-gate/error"]["code"] == kind.code

@@ -8,14 +8,13 @@ import msgspec
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
-from agent_gate.mcp.results import INPUT_REQUIRED
+from agent_gate.mcp.names import INPUT_REQUIRED
 from agent_gate.sources.mcp.link import SILENT, Order, Talk
 from agent_gate.sources.mcp.wire import (
     INVALID_REQUEST,
     META,
     META_LOG_LEVEL,
     METHOD_NOT_FOUND,
-    MODERN,
     RpcError,
 )
 
@@ -45,7 +44,7 @@ class Ask(msgspec.Struct, kw_only=True):
 
     @property
     def modern(self) -> bool:
-        return self.conversation is not None and self.conversation.era == MODERN
+        return self.conversation is not None and self.conversation.comes_back
 
     @property
     def capabilities(self) -> Mapping[str, Json]:

@@ -12,7 +12,8 @@ from functools import partial
 
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
-from agent_gate.mcp.results import INPUT_REQUIRED, NoResult, read_envelope
+from agent_gate.mcp.names import INPUT_REQUIRED
+from agent_gate.mcp.results import NoResult, read_envelope
 from agent_gate.sources.mcp.ask import NOTHING, Ask, Direct
 from agent_gate.sources.mcp.link import SILENT, Talk
 from agent_gate.sources.mcp.parking import Parking, parked_until

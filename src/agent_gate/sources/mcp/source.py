@@ -194,7 +194,7 @@ class McpSource:
             raise no_result(self.title, ask.method, str(error), body) from None
         if RESOURCE in body:
             self.links.note(body)
-        return Result(without_reserved(body, result), "mcp", result.is_error)
+        return Result(without_reserved(body, result), "mcp", result.is_error, result.asks)
 
     async def read(self, call: Call, method: str, deadline: float) -> bytes:
         """A resource or a prompt. What a result led to may exist only in the session that the result came from."""

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from agent_gate.core.tool import Json
-from agent_gate.mcp.results import UNREADABLE as UNREADABLE
+from agent_gate.mcp.messages import UNREADABLE as UNREADABLE
 
 MODERN = "2026-07-28"
 NEWEST_HANDSHAKE = "2025-11-25"

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agent_gate.approval.channels.client import answer_in, form
 from agent_gate.calls import Calls
 from agent_gate.core.call import Call, Outcome, Pending
 from agent_gate.core.call import State as CallState
@@ -15,22 +16,17 @@ from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, InvalidArgs
+from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
+from agent_gate.mcp.messages import decode, encode
+from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, OURS, PROGRESS
+from agent_gate.mcp.results import question_in
 from agent_gate.results.artifacts import handle_of
 from agent_gate.surfaces.mcp import render
+from agent_gate.surfaces.mcp.incoming import CallParams
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.modes import Mode, Wait
 from agent_gate.surfaces.mcp.sealing import Sealer, State, subject
 from agent_gate.surfaces.mcp.visit import Visit
-from agent_gate.surfaces.mcp.wire import (
-    INVALID_PARAMS,
-    META_KEY,
-    OURS,
-    PROGRESS,
-    CallParams,
-    RpcError,
-    decode,
-    encode,
-)
 
 BEAT_SECONDS = 15.0
 HOLD_SECONDS = 50.0
@@ -141,11 +137,13 @@ class Calling:
             check_responses(responses)
         if wanted.request_state is UNSET:
             return None
-        about = subject("tools/call", wanted.name, wanted.arguments)
+        about = subject(CALL_TOOL, wanted.name, wanted.arguments)
         state = self._sealer.open(wanted.request_state, visit.caller.name, about)
         visit.rounds = state.rounds
         if state.kind == "call" and responses is not UNSET and APPROVAL in responses:
-            await self._calls.client_answered(state.value, visit.caller, responses[APPROVAL])
+            answer = answer_in(responses[APPROVAL], visit.caller.name)
+            if answer is not None:
+                await self._calls.client_answered(state.value, visit.caller, answer)
         return state
 
     def _patience(self, visit: Visit) -> float:
@@ -204,30 +202,31 @@ class Calling:
             return self.waiting(visit, wanted, reply)
         if isinstance(reply, Outcome):
             tool = self._shelf.catalog.names.get(wanted.name)
-            body = render.outcome_result(reply, tool.source if tool else "", modern=visit.modern)
+            body = render.outcome_result(reply, tool.source if tool else "", visit.revision)
         else:
             body = reply
-        if not visit.modern:
+        if not visit.revision.types_results:
             return body
-        asking = render.shape_of(body)
+        asking = question_in(body)
         if asking is not None and asking.request_state is not None:
             body = render.with_state(body, self.seal(visit, wanted, "source", asking.request_state))
         return render.completed(body)
 
     def comes_back(self, visit: Visit) -> bool:
         """Whether the client can be sent back once more; the official ones give up after ten times, without a word."""
-        return visit.modern and visit.rounds < MOST_ROUNDS
+        return visit.comes_back and visit.rounds < MOST_ROUNDS
 
     def waiting(self, visit: Visit, wanted: CallParams, pending: Pending) -> bytes:
         if self.comes_back(visit):
             state = self.seal(visit, wanted, "call", pending.call_id)
-            asks = {APPROVAL: {"method": "elicitation/create", "params": pending.question}}
-            more = {"inputRequests": asks} if pending.question is not None else {}
-            return render.completed(encode({"resultType": "input_required", "requestState": state, **more}))
+            more: dict[str, Json] = {}
+            if pending.question is not None:
+                more["inputRequests"] = {APPROVAL: {"method": ELICIT, "params": form(pending.question)}}
+            return render.completed(encode({"resultType": INPUT_REQUIRED, "requestState": state, **more}))
         tool = self._shelf.catalog.names.get(wanted.name)
         promised = tool is not None and tool.definition.output_schema is not None
         body = render.waiting_result(pending, self.later(visit, pending), is_error=promised)
-        return render.completed(body) if visit.modern else body
+        return render.completed(body) if visit.revision.types_results else body
 
     def later(self, visit: Visit, pending: Pending) -> str:
         """How the outcome is asked for, with a tool that this mode lists."""
@@ -237,7 +236,7 @@ class Calling:
         return f"{GATE_RESULT} with {encode({'id': pending.call_id}).decode()}"
 
     def seal(self, visit: Visit, wanted: CallParams, kind: Any, value: str) -> str:
-        about = subject("tools/call", wanted.name, wanted.arguments)
+        about = subject(CALL_TOOL, wanted.name, wanted.arguments)
         return self._sealer.seal(visit.caller.name, about, kind, value, visit.rounds + 1)
 
     def left(self, visit: Visit) -> Coroutine[Any, Any, bool] | None:

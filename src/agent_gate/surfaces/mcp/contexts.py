@@ -8,19 +8,15 @@ from agent_gate.core.catalog import Listing, Shelf, wire_digest, wire_part
 from agent_gate.core.ports import Clock, ContextSource
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, UpstreamError
+from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from agent_gate.mcp.messages import encode
+from agent_gate.mcp.results import without_protocol
+from agent_gate.mcp.revisions import Revision
 from agent_gate.surfaces.mcp import render
 from agent_gate.surfaces.mcp.lists import listed
 from agent_gate.surfaces.mcp.reading import Reading, denied
 from agent_gate.surfaces.mcp.templates import fits
 from agent_gate.surfaces.mcp.visit import Visit
-from agent_gate.surfaces.mcp.wire import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    RESOURCE_NOT_FOUND,
-    RpcError,
-    encode,
-    without_reserved,
-)
 
 SECONDS = 60.0
 Sources = Callable[[], Mapping[str, ContextSource]]
@@ -39,7 +35,7 @@ def shown(entry: Mapping[str, Json], **changed: Json) -> dict[str, Json]:
     out = {**entry, **changed}
     meta = out.get("_meta")
     if isinstance(meta, dict):
-        out["_meta"] = without_reserved(meta)
+        out["_meta"] = without_protocol(meta)
     return out
 
 
@@ -79,20 +75,20 @@ class Contexts:
                 taken.add(name)
                 yield Prompt(name, entry, source)
 
-    def list_prompts(self, caller: Caller, *, modern: bool) -> bytes:
+    def list_prompts(self, caller: Caller, revision: Revision) -> bytes:
         entries = [
             shown(prompt.entry, name=prompt.name)
             for prompt in self.prompts(caller)
             if not self._reading.hidden(caller, prompt.source, "prompts/get", {"name": prompt.entry["name"]})
         ]
-        return listed(b"prompts", encode(entries), modern=modern)
+        return listed(b"prompts", encode(entries), revision)
 
-    def list_resources(self, caller: Caller, *, modern: bool) -> bytes:
-        return listed(b"resources", encode(self._unique(caller, "resources", "uri")), modern=modern)
+    def list_resources(self, caller: Caller, revision: Revision) -> bytes:
+        return listed(b"resources", encode(self._unique(caller, "resources", "uri")), revision)
 
-    def list_templates(self, caller: Caller, *, modern: bool) -> bytes:
+    def list_templates(self, caller: Caller, revision: Revision) -> bytes:
         entries = self._unique(caller, "resourceTemplates", "uriTemplate")
-        return listed(b"resourceTemplates", encode(entries), modern=modern)
+        return listed(b"resourceTemplates", encode(entries), revision)
 
     def _unique(self, caller: Caller, kind: str, key: str) -> list[dict[str, Json]]:
         found: dict[str, dict[str, Json]] = {}
@@ -129,7 +125,7 @@ class Contexts:
         uri = params.get("uri")
         source = self.owner(visit.caller, uri)
         if source is None:
-            code = INVALID_PARAMS if visit.modern else RESOURCE_NOT_FOUND
+            code = visit.revision.not_found
             missing = f"Resource not found: {str(uri)[:200]}"
             self._reading.unknown(visit, "resources/read", params, missing)
             raise RpcError(code, missing, {"uri": uri})
@@ -163,9 +159,9 @@ class Contexts:
         if source is None:
             raise RpcError(INVALID_PARAMS, f"Unknown resource template: {str(ref.get('uri'))[:200]}")
         if hidden:
-            raise denied(modern=visit.modern)
+            raise denied(visit.revision)
         body = await self.forward(visit, source, "completion/complete", params)
-        return render.cleaned(body, modern=visit.modern)
+        return render.cleaned(body, visit.revision)
 
     async def forward(
         self, visit: Visit, source: ContextSource, method: str, params: Mapping[str, Json]
@@ -174,7 +170,7 @@ class Contexts:
         try:
             return await source.forward(method, params, visit, deadline)
         except UpstreamError as error:
-            raise render.upstream_error(error, modern=visit.modern) from None
+            raise render.upstream_error(error, visit.revision) from None
         except GatewayError as error:
             raise RpcError(INTERNAL_ERROR, error.message, error.as_dict()) from None
 

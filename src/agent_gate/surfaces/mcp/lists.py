@@ -5,18 +5,12 @@ from typing import Any
 
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Definition, Json, Tool, Traits
+from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
+from agent_gate.mcp.messages import encode
+from agent_gate.mcp.names import META_SERVER, META_TOOL, SELF
+from agent_gate.mcp.results import without_protocol
+from agent_gate.mcp.revisions import Revision
 from agent_gate.surfaces.mcp.modes import Mode
-from agent_gate.surfaces.mcp.wire import (
-    INVALID_PARAMS,
-    META_SERVER,
-    META_TOOL,
-    MODERN,
-    NEWEST_HANDSHAKE,
-    SERVER,
-    RpcError,
-    encode,
-    without_reserved,
-)
 
 PAGE = 2_000
 TTL_MS = 10_000
@@ -41,7 +35,7 @@ WAITING_TOOL: dict[str, Json] = {
 }
 ENDING = b'"resultType":"complete","ttlMs":%d,"cacheScope":"private","_meta":%b' % (
     TTL_MS,
-    encode({META_SERVER: SERVER}),
+    encode({META_SERVER: SELF}),
 )
 Visible = Callable[[Caller], Sequence[Tool]]
 
@@ -53,7 +47,7 @@ def annotations(definition: Definition) -> Mapping[str, Json]:
     return {hint: getattr(definition.traits, trait) for hint, trait in HINTS}
 
 
-def entry(tool: Tool, *, modern: bool) -> dict[str, Any]:
+def entry(tool: Tool, revision: Revision) -> dict[str, Any]:
     """One tool as clients see it; the input schema is what its source gave."""
     definition, output = tool.definition, tool.definition.output_schema
     shown: dict[str, Any] = {"name": tool.wire}
@@ -62,20 +56,20 @@ def entry(tool: Tool, *, modern: bool) -> dict[str, Any]:
     if definition.description:
         shown["description"] = definition.description
     shown["inputSchema"] = definition.input_schema
-    if output is not None and (modern or output.get("type") == "object"):
+    if output is not None and (revision.any_output_schema or output.get("type") == "object"):
         shown["outputSchema"] = output
     if hints := annotations(definition):
         shown["annotations"] = hints
     if definition.icons:
         shown["icons"] = definition.icons
-    shown["_meta"] = {**without_reserved(definition.meta), META_TOOL: tool.id}
+    shown["_meta"] = {**without_protocol(definition.meta), META_TOOL: tool.id}
     return shown
 
 
-def listed(name: bytes, entries: bytes, *, modern: bool, following: str | None = None) -> bytes:
-    """A list result around a JSON array; 2026-07-28 also says how long it may be kept, and by whom."""
+def listed(name: bytes, entries: bytes, revision: Revision, *, following: str | None = None) -> bytes:
+    """A list result around a JSON array; newer revisions also say how long it may be kept, and by whom."""
     cursor = b'"nextCursor":%b,' % encode(following) if following is not None else b""
-    if modern:
+    if revision.types_results:
         return b'{"%b":%b,%b%b}' % (name, entries, cursor, ENDING)
     return b'{"%b":%b%b}' % (name, entries, b"," + cursor[:-1] if cursor else b"")
 
@@ -85,14 +79,14 @@ class ToolLists:
 
     def __init__(self, visible: Visible, modes: Mapping[str, Mode]) -> None:
         self._visible, self._modes = visible, modes
-        self._made: dict[tuple[str, str, bool], tuple[object, list[bytes]]] = {}
+        self._made: dict[tuple[str, str, Revision], tuple[object, list[bytes]]] = {}
 
     def keep(self, names: Collection[str]) -> None:
         """Forget the lists of callers of other names."""
         self._made = {key: made for key, made in self._made.items() if key[0] in names}
 
-    def page(self, caller: Caller, mode: str, *, modern: bool, cursor: Json = None) -> bytes:
-        pages = self.pages(caller, mode, modern=modern)
+    def page(self, caller: Caller, mode: str, revision: Revision, cursor: Json = None) -> bytes:
+        pages = self.pages(caller, mode, revision)
         if cursor is None:
             return pages[0]
         for number in range(1, len(pages)):
@@ -100,28 +94,28 @@ class ToolLists:
                 return pages[number]
         raise RpcError(INVALID_PARAMS, "Invalid params: this cursor is not one that the list gave out")
 
-    def pages(self, caller: Caller, mode: str, *, modern: bool) -> list[bytes]:
+    def pages(self, caller: Caller, mode: str, revision: Revision) -> list[bytes]:
         other = self._modes.get(mode)
         if other is not None:
-            array = other.list(caller, MODERN if modern else NEWEST_HANDSHAKE)
+            array = other.list(caller)
             if array is not None:
-                return [listed(b"tools", array, modern=modern)]
+                return [listed(b"tools", array, revision)]
         tools = self._visible(caller)
-        key = (caller.name, mode, modern)
+        key = (caller.name, mode, revision)
         made = self._made.get(key)
         if made is None or made[0] is not tools:
-            made = self._made[key] = (tools, make_pages(tools, modern=modern))
+            made = self._made[key] = (tools, make_pages(tools, revision))
         return made[1]
 
 
-def make_pages(tools: Sequence[Tool], *, modern: bool) -> list[bytes]:
-    entries = [*(entry(tool, modern=modern) for tool in tools), WAITING_TOOL]
+def make_pages(tools: Sequence[Tool], revision: Revision) -> list[bytes]:
+    entries = [*(entry(tool, revision) for tool in tools), WAITING_TOOL]
     starts = range(0, len(entries), PAGE)
     return [
         listed(
             b"tools",
             encode(entries[start : start + PAGE]),
-            modern=modern,
+            revision,
             following=str(start + PAGE) if start + PAGE < len(entries) else None,
         )
         for start in starts

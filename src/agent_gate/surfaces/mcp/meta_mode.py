@@ -21,10 +21,10 @@ from agent_gate.discovery.meta import (
     parse,
 )
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
+from agent_gate.mcp.messages import decode, encode
 from agent_gate.results.views import View
 from agent_gate.surfaces.mcp.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.modes import Held, Reply
-from agent_gate.surfaces.mcp.wire import decode, encode
 
 
 def text_result(text: str, structured: Any = None, *, is_error: bool = False) -> bytes:
@@ -65,7 +65,7 @@ class MetaMode:
         self._mode, self._meta, self._calls, self._hold = mode, meta, calls, hold
         self._own = frozenset(tool["name"] for tool in meta_tools(mode))
 
-    def list(self, caller: Caller, era: str) -> bytes | None:  # noqa: ARG002
+    def list(self, caller: Caller) -> bytes | None:
         return encode(self._meta.listing(self._mode, caller))
 
     def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:

@@ -10,27 +10,17 @@ from msgspec import Raw
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json
+from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from agent_gate.mcp.messages import encode
+from agent_gate.mcp.names import META_SERVER, SELF
+from agent_gate.mcp.revisions import WITHOUT_SESSIONS, agreed
 from agent_gate.surfaces.mcp.calling import Calling
 from agent_gate.surfaces.mcp.contexts import Contexts
+from agent_gate.surfaces.mcp.incoming import CallParams, Params, read_object
 from agent_gate.surfaces.mcp.lists import ToolLists
 from agent_gate.surfaces.mcp.sessions import Session
 from agent_gate.surfaces.mcp.subscriptions import Watches
 from agent_gate.surfaces.mcp.visit import LEVELS, RANKS, Visit
-from agent_gate.surfaces.mcp.wire import (
-    HANDSHAKE_ERAS,
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    META_SERVER,
-    METHOD_NOT_FOUND,
-    MODERN,
-    NEWEST_HANDSHAKE,
-    SERVER,
-    CallParams,
-    Params,
-    RpcError,
-    encode,
-    read_object,
-)
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
 
@@ -64,10 +54,10 @@ class Methods:
         self._loudest: WeakKeyDictionary[ContextSource, int] = WeakKeyDictionary()
         quick: dict[str, Quick] = {
             "tools/list": self._tools,
-            "prompts/list": lambda visit, _: contexts.list_prompts(visit.caller, modern=visit.modern),
-            "resources/list": lambda visit, _: contexts.list_resources(visit.caller, modern=visit.modern),
+            "prompts/list": lambda visit, _: contexts.list_prompts(visit.caller, visit.revision),
+            "resources/list": lambda visit, _: contexts.list_resources(visit.caller, visit.revision),
             "resources/templates/list": lambda visit, _: contexts.list_templates(
-                visit.caller, modern=visit.modern
+                visit.caller, visit.revision
             ),
         }
         slow: dict[str, Slow] = {
@@ -75,10 +65,11 @@ class Methods:
             "prompts/get": contexts.get_prompt,
             "completion/complete": contexts.complete,
         }
-        self._quick = {True: {**quick, "server/discover": self._discover}, False: {**quick, "ping": ping}}
+        # By whether the revision has sessions.
+        self._quick = {True: {**quick, "ping": ping}, False: {**quick, "server/discover": self._discover}}
         self._slow = {
-            True: slow,
-            False: {
+            False: slow,
+            True: {
                 **slow,
                 "resources/subscribe": watches.subscribe,
                 "resources/unsubscribe": watches.unsubscribe,
@@ -90,30 +81,30 @@ class Methods:
         """The result of a method that needs nothing but memory; None if the method is another."""
         if isinstance(params, CallParams):
             return None
-        handler = self._quick[visit.modern].get(method)
+        handler = self._quick[visit.revision.has_sessions].get(method)
         return handler(visit, params) if handler is not None else None
 
     def slow(self, visit: Visit, method: str, params: Params) -> Awaitable[bytes]:
         """The result of any other request; `RpcError` is for the client, anything else a `FAULT`."""
         if isinstance(params, CallParams):
             return self._calling.answer(visit, params)
-        handler = self._slow[visit.modern].get(method)
+        handler = self._slow[visit.revision.has_sessions].get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:120]}")
         return handler(visit, params)
 
     def _tools(self, visit: Visit, params: Mapping[str, Json]) -> bytes:
-        return self._lists.page(visit.caller, visit.mode, modern=visit.modern, cursor=params.get("cursor"))
+        return self._lists.page(visit.caller, visit.mode, visit.revision, params.get("cursor"))
 
     def _discover(self, visit: Visit, params: Mapping[str, Json]) -> bytes:
         del visit, params
         found: dict[str, Json] = {
             "resultType": "complete",
-            "supportedVersions": [MODERN],
+            "supportedVersions": list(WITHOUT_SESSIONS),
             "capabilities": CAPABILITIES,
             "ttlMs": TTL_MS,
             "cacheScope": "private",
-            "_meta": {META_SERVER: SERVER},
+            "_meta": {META_SERVER: SELF},
         }
         if self._instructions:
             found["instructions"] = self._instructions
@@ -130,12 +121,12 @@ class Methods:
         wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if not isinstance(wanted, str):
             raise RpcError(INVALID_PARAMS, "Invalid params: protocolVersion must be a string")
-        era = wanted if wanted in HANDSHAKE_ERAS else NEWEST_HANDSHAKE
-        session = Session(caller, era, mode, capabilities if isinstance(capabilities, dict) else {})
+        revision = agreed(wanted)
+        session = Session(caller, revision, mode, capabilities if isinstance(capabilities, dict) else {})
         welcome: dict[str, Json] = {
-            "protocolVersion": era,
+            "protocolVersion": revision.name,
             "capabilities": CAPABILITIES,
-            "serverInfo": SERVER,
+            "serverInfo": SELF,
         }
         if self._instructions:
             welcome["instructions"] = self._instructions

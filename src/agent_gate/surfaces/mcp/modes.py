@@ -18,7 +18,7 @@ Held = Callable[[Wait], Awaitable[Outcome | Pending]]
 class Mode(Protocol):
     """Added to the surface under the name that stands in `/mcp/NAME` or in a caller's `mode`."""
 
-    def list(self, caller: Caller, era: str) -> bytes | None:
+    def list(self, caller: Caller) -> bytes | None:
         """The JSON array of this caller's tools; None shows the whole catalog."""
         ...
 

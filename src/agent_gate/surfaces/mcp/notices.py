@@ -9,14 +9,10 @@ from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Catalog, Shelf
 from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json
+from agent_gate.mcp.names import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED
+from agent_gate.mcp.revisions import Revision
 from agent_gate.surfaces.mcp.contexts import Contexts, Sources
 from agent_gate.surfaces.mcp.lists import ToolLists
-from agent_gate.surfaces.mcp.wire import (
-    PROMPTS_CHANGED,
-    RESOURCE_UPDATED,
-    RESOURCES_CHANGED,
-    TOOLS_CHANGED,
-)
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
 LISTS = (TOOLS_CHANGED, PROMPTS_CHANGED, RESOURCES_CHANGED)
@@ -31,14 +27,14 @@ class Listener(Protocol):
     caller: Caller
     proof: bytes
     mode: str
-    modern: bool
+    revision: Revision
 
     def wants(self, method: str, uri: str | None) -> bool: ...
     def hear(self, method: str, params: Mapping[str, Json]) -> None: ...
 
 
 Seen = Callable[[Listener], object]
-Key = tuple[str, str, str, bool]
+Key = tuple[str, str, str, Revision]
 
 
 class Notices:
@@ -57,11 +53,11 @@ class Notices:
         self._known: dict[Key, object] = {}
         self._undo: dict[str, tuple[ContextSource, Callable[[], None]]] = {}
         self._seen: dict[str, Seen] = {
-            TOOLS_CHANGED: lambda who: hash(tuple(lists.pages(who.caller, who.mode, modern=who.modern))),
-            PROMPTS_CHANGED: lambda who: hash(contexts.list_prompts(who.caller, modern=who.modern)),
+            TOOLS_CHANGED: lambda who: hash(tuple(lists.pages(who.caller, who.mode, who.revision))),
+            PROMPTS_CHANGED: lambda who: hash(contexts.list_prompts(who.caller, who.revision)),
             RESOURCES_CHANGED: lambda who: hash(
-                contexts.list_resources(who.caller, modern=who.modern)
-                + contexts.list_templates(who.caller, modern=who.modern)
+                contexts.list_resources(who.caller, who.revision)
+                + contexts.list_templates(who.caller, who.revision)
             ),
         }
         self._stop: Callable[[], None] | None = shelf.subscribe(self._on_swap)
@@ -79,8 +75,8 @@ class Notices:
 
     def leave(self, listener: Listener) -> None:
         self._listeners.discard(listener)
-        mine = (listener.caller.name, listener.mode, listener.modern)
-        if not any((one.caller.name, one.mode, one.modern) == mine for one in self._listeners):
+        mine = (listener.caller.name, listener.mode, listener.revision)
+        if not any((one.caller.name, one.mode, one.revision) == mine for one in self._listeners):
             for method in LISTS:
                 self._known.pop(key_of(method, listener), None)
 
@@ -92,7 +88,9 @@ class Notices:
 
     def listening(self, caller: Caller) -> int:
         """How many `subscriptions/listen` of this caller are open; sessions have a bound of their own."""
-        return sum(1 for one in self._listeners if one.modern and one.caller.name == caller.name)
+        return sum(
+            1 for one in self._listeners if one.revision.listens_by_request and one.caller.name == caller.name
+        )
 
     def close(self) -> None:
         stop, self._stop = self._stop, None
@@ -161,4 +159,4 @@ class Notices:
 
 
 def key_of(method: str, listener: Listener) -> Key:
-    return (method, listener.caller.name, listener.mode, listener.modern)
+    return (method, listener.caller.name, listener.mode, listener.revision)

@@ -5,24 +5,19 @@ from collections.abc import Mapping
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Json
+from agent_gate.mcp.errors import INVALID_PARAMS, UNSUPPORTED_VERSION, RpcError
+from agent_gate.mcp.headers import EVENT_STREAM
+from agent_gate.mcp.names import META_CAPABILITIES, META_VERSION, NAMED_BY
+from agent_gate.mcp.revisions import WITHOUT_SESSIONS, Revision
 from agent_gate.net.http import Header, Request, StreamResponse
-from agent_gate.surfaces.mcp.headers import NAMED_BY, ParamHeaders, check_routing, mismatch
+from agent_gate.surfaces.mcp.headers import ParamHeaders, check_routing, mismatch
+from agent_gate.surfaces.mcp.incoming import CallParams, Params
 from agent_gate.surfaces.mcp.sessions import Session
 from agent_gate.surfaces.mcp.streams import Stream
 from agent_gate.surfaces.mcp.visit import Visit
-from agent_gate.surfaces.mcp.wire import (
-    INVALID_PARAMS,
-    META_CAPABILITIES,
-    META_VERSION,
-    MODERN,
-    UNSUPPORTED_VERSION,
-    CallParams,
-    Params,
-    RpcError,
-)
 
-EVENT_STREAM = b"text/event-stream"
-MODERN_HEADER = MODERN.encode()
+EVENTS = EVENT_STREAM.encode()
+REVISIONS = {one.header: one for one in WITHOUT_SESSIONS.values()}
 NOTHING_DECLARED: Mapping[str, Json] = {}
 STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 
@@ -36,7 +31,7 @@ class HttpVisit(Visit, kw_only=True, eq=False):
     def emit(self, message: bytes) -> bool:
         if self.stream is None:
             accept = self.request_in.header(b"accept")
-            if accept is not None and EVENT_STREAM not in accept and b"*/*" not in accept:
+            if accept is not None and EVENTS not in accept and b"*/*" not in accept:
                 return False
             if self.request_in.opener is None:
                 return False
@@ -55,27 +50,27 @@ class HttpVisit(Visit, kw_only=True, eq=False):
             self.stream.end()
 
 
-def modern_visit(
-    request: Request, caller: Caller, mode: str, number: bytes, meta: Mapping[str, Json]
+def visit_alone(
+    request: Request, caller: Caller, revision: Revision, mode: str, number: bytes, meta: Mapping[str, Json]
 ) -> HttpVisit:
-    """A request of the revision in which each says everything for itself."""
+    """A request of a revision without sessions: it says everything for itself."""
     fields, capabilities = request.fields, meta[META_CAPABILITIES]
     session, trace = short(fields.get(b"agent-session")), short(fields.get(b"traceparent"))
     return HttpVisit(
-        caller, MODERN, True, mode, None, number, meta, capabilities, session, trace, request_in=request
+        caller, revision, mode, None, number, meta, capabilities, session, trace, request_in=request
     )
 
 
-def handshake_visit(
+def visit_in_session(
     request: Request,
     caller: Caller,
-    era: str,
+    revision: Revision,
     mode: str,
     session: Session | None,
     number: bytes,
     meta: Mapping[str, Json],
 ) -> HttpVisit:
-    """A request of a revision with a handshake; not every client keeps the session that it was given."""
+    """A request of a revision with sessions; not every client keeps the one that it was given."""
     fields, capabilities = request.fields, NOTHING_DECLARED
     named: str | None
     if session is not None:
@@ -84,7 +79,7 @@ def handshake_visit(
         named = short(fields.get(b"agent-session"))
     trace = short(fields.get(b"traceparent"))
     visit = HttpVisit(
-        caller, era, False, mode, session, number, meta, capabilities, named, trace, request_in=request
+        caller, revision, mode, session, number, meta, capabilities, named, trace, request_in=request
     )
     visit.sender = request
     return visit
@@ -94,8 +89,8 @@ def short(header: bytes | None) -> str | None:
     return header.decode("ascii", "replace")[:128] if header else None
 
 
-class ModernChecks:
-    """What 2026-07-28 demands of every request: its `_meta`, and headers that repeat the body."""
+class Repeated:
+    """Checks what a revision without sessions demands of every request: its `_meta`, and headers that repeat the body."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
@@ -109,8 +104,8 @@ class ModernChecks:
         method: str,
         params: Params,
         meta: Mapping[str, Json],
-    ) -> None:
-        check_version(version, meta)
+    ) -> Revision:
+        revision = check_version(version, meta)
         if isinstance(params, CallParams):
             check_routing(request, method, params.name)
             tool = self._shelf.catalog.names.get(params.name)
@@ -119,19 +114,21 @@ class ModernChecks:
         else:
             key = NAMED_BY.get(method)
             check_routing(request, method, params.get(key) if key is not None else None)
+        return revision
 
 
-def check_version(version: bytes, meta: Mapping[str, Json]) -> None:
-    """The revision and the client's capabilities, as each request must say them."""
-    said = meta.get(META_VERSION)
-    if version != MODERN_HEADER and (said is None or said == version.decode("ascii", "replace")):
+def check_version(version: bytes, meta: Mapping[str, Json]) -> Revision:
+    """The revision, which with the client's capabilities each request must say."""
+    said, revision = meta.get(META_VERSION), REVISIONS.get(version)
+    if revision is None and (said is None or said == version.decode("ascii", "replace")):
         requested = version[:64].decode("ascii", "replace")
-        data = {"supported": [MODERN], "requested": requested}
+        data = {"supported": list(WITHOUT_SESSIONS), "requested": requested}
         raise RpcError(UNSUPPORTED_VERSION, f"Unsupported protocol version: {requested}", data)
     missing = [key for key in (META_VERSION, META_CAPABILITIES) if key not in meta]
     if missing:
         raise RpcError(INVALID_PARAMS, f"Invalid params: _meta lacks {' and '.join(missing)}")
-    if said != MODERN or version != MODERN_HEADER:
+    if revision is None or said != revision.name:
         raise mismatch("MCP-Protocol-Version", f"does not repeat {META_VERSION} of the body")
     if not isinstance(meta[META_CAPABILITIES], dict):
         raise RpcError(INVALID_PARAMS, f"Invalid params: {META_CAPABILITIES} must be an object")
+    return revision

@@ -18,10 +18,13 @@ from agent_gate.errors import (
     ToolNotFound,
     UpstreamError,
 )
+from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from agent_gate.mcp.results import question_in
+from agent_gate.mcp.revisions import Revision
 from agent_gate.surfaces.mcp import render
 from agent_gate.surfaces.mcp.calling import Calling
+from agent_gate.surfaces.mcp.incoming import CallParams
 from agent_gate.surfaces.mcp.visit import Visit
-from agent_gate.surfaces.mcp.wire import INTERNAL_ERROR, INVALID_PARAMS, CallParams, RpcError
 
 AROUND = ("_meta", "inputResponses", "requestState")
 RETRY_AFTER = 10.0
@@ -54,18 +57,16 @@ class Reading:
         if isinstance(reply, Pending):
             if self._calling.comes_back(visit):
                 return self._calling.waiting(visit, wanted, reply)
-            raise protocol_error(still_asked(reply, self._calling.later(visit, reply)), modern=visit.modern)
+            raise protocol_error(still_asked(reply, self._calling.later(visit, reply)), visit.revision)
         if reply.result is None:
-            raise protocol_error(
-                reply.error or Internal("The read ended without an answer"), modern=visit.modern
-            )
+            raise protocol_error(reply.error or Internal("The read ended without an answer"), visit.revision)
         body = reply.result.body
-        asking = render.shape_of(body)
+        asking = question_in(body)
         if asking is not None and asking.request_state is not None:
             sealed = self._calling.seal(visit, wanted, "source", asking.request_state)
             body = render.with_state(body, sealed)
         fresh = method == "resources/read" and asking is None
-        return render.cleaned(body, modern=visit.modern, ttl=fresh)
+        return render.cleaned(body, visit.revision, ttl=fresh)
 
     def unknown(self, visit: Visit, method: str, params: Mapping[str, Json], what: str) -> None:
         """Put on record that something was asked for which no source of the caller has."""
@@ -94,13 +95,13 @@ def still_asked(pending: Pending, later: str) -> DependencyUnavailable:
     )
 
 
-def denied(*, modern: bool) -> RpcError:
-    return protocol_error(Forbidden("Denied by policy"), modern=modern)
+def denied(revision: Revision) -> RpcError:
+    return protocol_error(Forbidden("Denied by policy"), revision)
 
 
-def protocol_error(error: GatewayError, *, modern: bool) -> RpcError:
+def protocol_error(error: GatewayError, revision: Revision) -> RpcError:
     """Reads have no error results; whatever went wrong is an error of the protocol, with ours inside."""
     if isinstance(error, UpstreamError):
-        return render.upstream_error(error, modern=modern)
+        return render.upstream_error(error, revision)
     code = INVALID_PARAMS if isinstance(error, InvalidArgs) else INTERNAL_ERROR
     return RpcError(code, error.message, error.as_dict())

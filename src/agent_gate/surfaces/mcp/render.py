@@ -2,63 +2,29 @@
 
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Raw
 
 from agent_gate.core.call import Outcome, Pending, Result
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, Internal, ToolNotFound, UpstreamError
-from agent_gate.surfaces.mcp.wire import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    META_ERROR,
-    META_PENDING,
-    META_SERVER,
-    META_SOURCE,
-    SERVER,
-    RpcError,
-    decode,
-    decode_members,
-    decode_object,
-    encode,
-)
+from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from agent_gate.mcp.messages import decode, decode_members, decode_object, encode
+from agent_gate.mcp.names import META_ERROR, META_PENDING, META_SERVER, META_SOURCE, SELF
+from agent_gate.mcp.revisions import Revision
 
 COMPLETE = Raw(b'"complete"')
-MODERN_START = b'{"resultType":"complete","_meta":%b,' % encode({META_SERVER: SERVER})
-BARE_START = b'{"resultType":"complete","_meta":%b}' % encode({META_SERVER: SERVER})
-FORBIDDEN_CODES = frozenset({-32002, -32042})
-
-
-class Shape(msgspec.Struct, gc=False):
-    """The members of a result that decide what is added to it."""
-
-    result_type: str = msgspec.field(default="", name="resultType")
-    request_state: str | None = msgspec.field(default=None, name="requestState")
-
-    @property
-    def asks(self) -> bool:
-        return self.result_type == "input_required"
-
-
-decode_shape = msgspec.json.Decoder(Shape).decode
-
-
-def shape_of(body: bytes) -> Shape | None:
-    """What an `input_required` result says of itself; None for every other result."""
-    if b"input_required" not in body:
-        return None
-    shape = decode_shape(body)
-    return shape if shape.asks else None
+TYPED_START = b'{"resultType":"complete","_meta":%b,' % encode({META_SERVER: SELF})
+BARE_START = b'{"resultType":"complete","_meta":%b}' % encode({META_SERVER: SELF})
 
 
 def completed(body: bytes) -> bytes:
-    """A result as 2026-07-28 wants it: with its type, and with the name of this server."""
+    """A result as a revision that types results wants it: with its type, and with the name of this server."""
     if b'"resultType"' not in body and b'"_meta"' not in body and body[:1] == b"{":
         rest = body[1:].lstrip()
-        return BARE_START if rest[:1] == b"}" else MODERN_START + rest
+        return BARE_START if rest[:1] == b"}" else TYPED_START + rest
     members = decode_members(body)
     members.setdefault("resultType", COMPLETE)
-    return with_meta(members, {META_SERVER: SERVER})
+    return with_meta(members, {META_SERVER: SELF})
 
 
 def with_meta(members: dict[str, Raw], more: Mapping[str, Json]) -> bytes:
@@ -96,32 +62,30 @@ def result_of(result: Result, source: str) -> bytes:
     return result.body
 
 
-def error_of(error: GatewayError, *, modern: bool) -> bytes:
+def error_of(error: GatewayError, revision: Revision) -> bytes:
     """An error an agent can read and act on, or `RpcError` where the protocol has a word of its own for it."""
     if isinstance(error, ToolNotFound):
         raise RpcError(INVALID_PARAMS, error.message)
     if isinstance(error, Internal):
         raise RpcError(INTERNAL_ERROR, error.message)
     if isinstance(error, UpstreamError) and error.details is not None and "code" in error.details:
-        raise upstream_error(error, modern=modern)
+        raise upstream_error(error, revision)
     return text_result(error.message, {META_ERROR: error.as_dict()}, is_error=True)
 
 
-def upstream_error(error: GatewayError, *, modern: bool) -> RpcError:
+def upstream_error(error: GatewayError, revision: Revision) -> RpcError:
     """An upstream's protocol error under its own code, unless the caller's revision has abolished that code."""
     details = error.details or {}
     code = details.get("code")
-    if not isinstance(code, int) or (modern and code in FORBIDDEN_CODES):
+    if not isinstance(code, int) or code in revision.abolished:
         code = INVALID_PARAMS
     return RpcError(code, error.message, details.get("data"))
 
 
-def outcome_result(outcome: Outcome, source: str, *, modern: bool) -> bytes:
+def outcome_result(outcome: Outcome, source: str, revision: Revision) -> bytes:
     if outcome.result is not None:
         return result_of(outcome.result, source)
-    return error_of(
-        outcome.error or Internal("The call ended without an answer; the log says why"), modern=modern
-    )
+    return error_of(outcome.error or Internal("The call ended without an answer; the log says why"), revision)
 
 
 def waiting_result(pending: Pending, later: str, *, is_error: bool) -> bytes:
@@ -136,10 +100,10 @@ def waiting_result(pending: Pending, later: str, *, is_error: bool) -> bytes:
     return text_result(text, meta, is_error=is_error)
 
 
-def cleaned(body: bytes, *, modern: bool, ttl: bool = False) -> bytes:
+def cleaned(body: bytes, revision: Revision, *, ttl: bool = False) -> bytes:
     """A forwarded result: its server's own connection is not the caller's business."""
     members: dict[str, Json] = dict(decode_members(body))
-    if not modern:
+    if not revision.types_results:
         return body
     members.setdefault("resultType", COMPLETE)
     if ttl and members["resultType"] is COMPLETE:
@@ -147,5 +111,5 @@ def cleaned(body: bytes, *, modern: bool, ttl: bool = False) -> bytes:
     if ttl:
         members["cacheScope"] = "private"
     meta = decode_object(members["_meta"]) if "_meta" in members else {}
-    members["_meta"] = {**meta, META_SERVER: SERVER}
+    members["_meta"] = {**meta, META_SERVER: SELF}
     return encode(members)

@@ -15,7 +15,7 @@ import msgspec
 
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
-from agent_gate.surfaces.mcp.wire import INVALID_PARAMS, RpcError
+from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
 
 LIFETIME = 15 * 60.0
 NONCE = 12

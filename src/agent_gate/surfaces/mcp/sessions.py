@@ -10,16 +10,11 @@ from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
+from agent_gate.mcp.errors import INTERNAL_ERROR, RpcError
+from agent_gate.mcp.messages import Message, error_response, notification
+from agent_gate.mcp.revisions import Revision
+from agent_gate.surfaces.mcp.incoming import read_answer
 from agent_gate.surfaces.mcp.streams import Stream
-from agent_gate.surfaces.mcp.wire import (
-    INTERNAL_ERROR,
-    NEWEST_HANDSHAKE,
-    Message,
-    RpcError,
-    error_response,
-    notification,
-    read_answer,
-)
 
 if TYPE_CHECKING:
     from agent_gate.surfaces.mcp.visit import Visit
@@ -47,13 +42,14 @@ GONE = (
 class Session:
     """One client of one caller, from `initialize` to `DELETE` or idleness."""
 
-    def __init__(self, caller: Caller, era: str, mode: str, capabilities: Mapping[str, Json]) -> None:
+    def __init__(
+        self, caller: Caller, revision: Revision, mode: str, capabilities: Mapping[str, Json]
+    ) -> None:
         self.id = secrets.token_hex(16)
         self.caller = caller
         self.proof = b""
-        self.era = era
+        self.revision = revision
         self.mode = mode
-        self.modern = False
         self.capabilities = capabilities
         self.level = "debug"
         self.used = 0.0
@@ -62,14 +58,9 @@ class Session:
         self.watching: set[str] = set()
         self.streams: dict[str, Stream] = {}
         self.ended: deque[Stream] = deque()
-        self.standalone = Stream(STANDALONE, prime=self.primes, most=MOST_NOTICES)
+        self.standalone = Stream(STANDALONE, prime=revision.primes_streams, most=MOST_NOTICES)
         self._numbers = 0
         self._ended = False
-
-    @property
-    def primes(self) -> bool:
-        """Older clients take an event without data for a broken message."""
-        return self.era == NEWEST_HANDSHAKE
 
     @property
     def busy(self) -> bool:
@@ -102,7 +93,7 @@ class Session:
         """A stream for one request, kept after its end so that its client can come back for it."""
         self._numbers += 1
         name = f"s{self._numbers}"
-        stream = self.streams[name] = Stream(name, prime=self.primes)
+        stream = self.streams[name] = Stream(name, prime=self.revision.primes_streams)
         return stream
 
     def resume(self, last: str) -> tuple[Stream, int] | None:

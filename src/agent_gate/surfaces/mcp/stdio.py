@@ -8,6 +8,11 @@ from typing import Protocol, TextIO
 
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Json
+from agent_gate.mcp.errors import INVALID_REQUEST, PARSE_ERROR, RpcError
+from agent_gate.mcp.messages import Message, error_response, notification, response
+from agent_gate.mcp.names import CANCELLED, INITIALIZE, LISTEN, META_CAPABILITIES, META_VERSION
+from agent_gate.mcp.revisions import UNSAID, Revision
+from agent_gate.surfaces.mcp.incoming import Params, read_message, read_object, read_params
 from agent_gate.surfaces.mcp.methods import FAULT
 from agent_gate.surfaces.mcp.posting import check_version
 from agent_gate.surfaces.mcp.repeats import refuse_repeats
@@ -15,23 +20,6 @@ from agent_gate.surfaces.mcp.sessions import Session
 from agent_gate.surfaces.mcp.subscriptions import Listen
 from agent_gate.surfaces.mcp.surface import McpSurface
 from agent_gate.surfaces.mcp.visit import Visit, named
-from agent_gate.surfaces.mcp.wire import (
-    INVALID_REQUEST,
-    META_CAPABILITIES,
-    META_VERSION,
-    MODERN,
-    PARSE_ERROR,
-    UNSAID_ERA,
-    Message,
-    Params,
-    RpcError,
-    error_response,
-    notification,
-    read_message,
-    read_object,
-    read_params,
-    response,
-)
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
 
@@ -58,7 +46,7 @@ class StdioSession(Session):
     """A session whose notices need no stream of their own."""
 
     def __init__(self, server: "StdioServer", session: Session) -> None:
-        super().__init__(session.caller, session.era, session.mode, session.capabilities)
+        super().__init__(session.caller, session.revision, session.mode, session.capabilities)
         self._send = server.send
 
     def hear(self, method: str, params: Mapping[str, Json]) -> None:
@@ -112,35 +100,34 @@ class StdioServer:
 
     def _request(self, line: bytes, message: Message) -> None:
         number, method = bytes(message.id), message.method
-        if method == "initialize":
+        if method == INITIALIZE:
             self._initialize(message)
             return
         params, meta = read_params(method, message.params)
         refuse_repeats(line, message, params)
-        modern = META_VERSION in meta
-        if modern:
-            check_version(str(meta[META_VERSION]).encode(), meta)
-        visit = self._visit(number, meta, modern=modern)
+        said = meta.get(META_VERSION)
+        visit = self._visit(number, meta, None if said is None else check_version(str(said).encode(), meta))
         result = self.surface.methods.quick(visit, method, params)
         if result is not None:
             self.send(response(number, result))
-        elif modern and method == "subscriptions/listen" and isinstance(params, dict):
+        elif method == LISTEN and visit.revision.listens_by_request and isinstance(params, dict):
             self._listen(visit, params.get("notifications"))
         else:
             task = asyncio.get_running_loop().create_task(self._answer(visit, method, params))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _visit(self, number: bytes, meta: Mapping[str, Json], *, modern: bool) -> StdioVisit:
+    def _visit(self, number: bytes, meta: Mapping[str, Json], alone: Revision | None) -> StdioVisit:
+        """`alone` is the revision of a request that says everything for itself."""
         session, named = self.session, self.session.id if self.session is not None else None
-        if modern:
-            era, capabilities, session = MODERN, meta[META_CAPABILITIES], None
+        if alone is not None:
+            revision, capabilities, session = alone, meta[META_CAPABILITIES], None
         elif session is not None:
-            era, capabilities = session.era, session.capabilities
+            revision, capabilities = session.revision, session.capabilities
         else:
-            era, capabilities = UNSAID_ERA, {}
+            revision, capabilities = UNSAID, {}
         return StdioVisit(
-            self._agent(), era, modern, self.mode, session, number, meta, capabilities, named, send=self.send
+            self._agent(), revision, self.mode, session, number, meta, capabilities, named, send=self.send
         )
 
     def _agent(self) -> Caller:
@@ -180,7 +167,7 @@ class StdioServer:
         if not message.method:
             if self.session is not None:
                 self.session.answered(message)
-        elif message.method == "notifications/cancelled":
+        elif message.method == CANCELLED:
             wanted = read_object(message.params).get("requestId")
             listen, visit = named(self._listens, wanted), named(self._visits, wanted)
             if listen is not None:

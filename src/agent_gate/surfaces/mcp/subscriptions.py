@@ -1,29 +1,25 @@
-"""Who is subscribed to what: `subscriptions/listen` of 2026-07-28, and `resources/subscribe` before it."""
+"""Who is subscribed to what: `subscriptions/listen`, and `resources/subscribe` where there are sessions."""
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
+from agent_gate.mcp.errors import INVALID_PARAMS, INVALID_REQUEST, RpcError
+from agent_gate.mcp.messages import encode, response
+from agent_gate.mcp.names import (
+    ACKNOWLEDGED,
+    META_SUBSCRIPTION,
+    PROMPTS_CHANGED,
+    RESOURCES_CHANGED,
+    TOOLS_CHANGED,
+)
 from agent_gate.surfaces.mcp.contexts import SECONDS, Contexts
 from agent_gate.surfaces.mcp.notices import Listener
 from agent_gate.surfaces.mcp.reading import denied
 from agent_gate.surfaces.mcp.visit import Visit
-from agent_gate.surfaces.mcp.wire import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    META_SUBSCRIPTION,
-    PROMPTS_CHANGED,
-    RESOURCE_NOT_FOUND,
-    RESOURCES_CHANGED,
-    TOOLS_CHANGED,
-    RpcError,
-    encode,
-    response,
-)
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
 FLAGS = {
@@ -33,7 +29,6 @@ FLAGS = {
 }
 Place = tuple[str, str]
 """A source's key, and the URI of one of its resources."""
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 MOST_URIS = 1_000
 LONGEST_URI = 8 * 1024
 
@@ -41,11 +36,7 @@ LONGEST_URI = 8 * 1024
 class Listen:
     """One open `subscriptions/listen`: hears only what it asked for, each message stamped with its id."""
 
-    modern = True
-
-    def __init__(
-        self, caller: Caller, mode: str, number: bytes, wanted: Json, emit: Callable[[bytes], None]
-    ) -> None:
+    def __init__(self, visit: Visit, wanted: Json, emit: Callable[[bytes], None]) -> None:
         if not isinstance(wanted, dict):
             raise RpcError(INVALID_PARAMS, "Invalid params: notifications must say what to listen to")
         uris = wanted.get("resourceSubscriptions") or []
@@ -55,7 +46,8 @@ class Listen:
             )
         for uri in uris:
             check_length(uri)
-        self.caller, self.mode, self.number, self._emit = caller, mode, number, emit
+        self.caller, self.revision, self.mode = visit.caller, visit.revision, visit.mode
+        self.number, self._emit = visit.id, emit
         self.proof = b""
         self.uris = frozenset(uris)
         self._methods = frozenset(method for flag, method in FLAGS.items() if wanted.get(flag) is True)
@@ -107,10 +99,9 @@ class Watches:
     async def watch(self, visit: Visit, watcher: Listener, uri: str) -> None:
         source = self._contexts.owner(visit.caller, uri)
         if source is None:
-            code = INVALID_PARAMS if visit.modern else RESOURCE_NOT_FOUND
-            raise RpcError(code, f"Resource not found: {uri[:200]}", {"uri": uri})
+            raise RpcError(visit.revision.not_found, f"Resource not found: {uri[:200]}", {"uri": uri})
         if self._contexts.hides(visit.caller, source, uri):
-            raise denied(modern=visit.modern)
+            raise denied(visit.revision)
         place = source.key, uri
         self._watchers.setdefault(place, set()).add(watcher)
         self._places.setdefault(watcher, set()).add(place)

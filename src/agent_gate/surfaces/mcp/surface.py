@@ -1,4 +1,4 @@
-"""`McpSurface`: MCP over Streamable HTTP, for 2026-07-28 and for the revisions with a handshake, on one path.
+"""`McpSurface`: MCP over Streamable HTTP, for the revisions with sessions and those without, on one path.
 
 A request is answered with plain JSON unless something must be sent before the answer; then the response
 turns into an event stream.
@@ -17,11 +17,24 @@ from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, SystemClock
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
+from agent_gate.mcp.errors import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    NO_MESSAGE_STATUSES,
+    NO_SESSION,
+    STATUSES,
+    RpcError,
+)
+from agent_gate.mcp.headers import LAST_EVENT, SESSION, VERSION, field
+from agent_gate.mcp.messages import Message, error_response, response
+from agent_gate.mcp.names import CANCELLED, INITIALIZE, LISTEN, META_VERSION
+from agent_gate.mcp.revisions import BY_HEADER, NEWEST
 from agent_gate.net.http import Answer, Request, Response, StreamResponse, refusal
 from agent_gate.surfaces.mcp.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
 from agent_gate.surfaces.mcp.challenge import WELL_KNOWN, metadata, turned_away
 from agent_gate.surfaces.mcp.contexts import Contexts, Sources
 from agent_gate.surfaces.mcp.headers import mismatch
+from agent_gate.surfaces.mcp.incoming import Params, read_message, read_object, read_params
 from agent_gate.surfaces.mcp.lists import ToolLists, Visible
 from agent_gate.surfaces.mcp.methods import FAULT, Methods
 from agent_gate.surfaces.mcp.modes import Mode
@@ -29,10 +42,10 @@ from agent_gate.surfaces.mcp.notices import Listener, Notices
 from agent_gate.surfaces.mcp.posting import (
     STREAM_HEADERS,
     HttpVisit,
-    ModernChecks,
+    Repeated,
     check_version,
-    handshake_visit,
-    modern_visit,
+    visit_alone,
+    visit_in_session,
 )
 from agent_gate.surfaces.mcp.reading import Denies, Reading, nothing_denied
 from agent_gate.surfaces.mcp.repeats import refuse_repeats
@@ -41,33 +54,14 @@ from agent_gate.surfaces.mcp.sessions import Session, Sessions
 from agent_gate.surfaces.mcp.streams import Stream
 from agent_gate.surfaces.mcp.subscriptions import Listen, Watches
 from agent_gate.surfaces.mcp.visit import Visit, named
-from agent_gate.surfaces.mcp.wire import (
-    HANDSHAKE_ERAS,
-    HEADER_MISMATCH,
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    META_VERSION,
-    MODERN,
-    PARSE_ERROR,
-    STATUSES,
-    UNSAID_ERA,
-    Message,
-    Params,
-    RpcError,
-    error_response,
-    read_message,
-    read_object,
-    read_params,
-    response,
-)
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
 
-HANDSHAKE_HEADERS = {era.encode(): era for era in HANDSHAKE_ERAS}
+SESSION_FIELD, VERSION_FIELD, LAST_EVENT_FIELD = (field(name) for name in (SESSION, VERSION, LAST_EVENT))
+
 PATHS = {b"/mcp": "", b"/mcp/full": "full", b"/mcp/proxy": "proxy", b"/mcp/gateway": "gateway"}
 ACCEPTED = Response(202)
 MOST_LISTENS = 64
-HANDSHAKE_STATUSES = {code: STATUSES[code] for code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH)}
 
 LOST = (
     "The events after Last-Event-ID are no longer kept, and its request may have run: check before you make it again, "
@@ -81,7 +75,7 @@ class UnknownSession(RpcError):
     """The session is unknown, ended or another caller's; all three look the same."""
 
     def __init__(self) -> None:
-        super().__init__(-32001, "Session not found; send initialize to begin a new one")
+        super().__init__(NO_SESSION, "Session not found; send initialize to begin a new one")
 
 
 class McpSurface:
@@ -114,7 +108,7 @@ class McpSurface:
         self.methods = Methods(self.calling, self.lists, self.contexts, self.watches, instructions)
         self.notices = Notices(self.lists, self.contexts, contexts, shelf, self._returned)
         self.sessions = Sessions(clock, self.notices.join, self.leave)
-        self._checks = ModernChecks(shelf)
+        self._checks = Repeated(shelf)
         self._listens: dict[Listen, Stream] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._under_way: set[HttpVisit] = set()
@@ -137,41 +131,42 @@ class McpSurface:
         return self._get_or_delete(request, caller)
 
     def _post(self, request: Request, caller: Caller, mode: str) -> Answer | Awaitable[Answer]:
-        message, version = NO_MESSAGE, request.fields.get(b"mcp-protocol-version")
-        modern = version is not None and version not in HANDSHAKE_HEADERS
+        message, version = NO_MESSAGE, request.fields.get(VERSION_FIELD)
+        revision = BY_HEADER.get(version, NEWEST)
         try:
             message = read_message(request.body)
-            if modern and version is not None:
-                return self._modern(request, caller, mode, message, version)
-            return self._handshake(request, caller, mode, message, version)
+            if version is None or revision.has_sessions:
+                return self._in_session(request, caller, mode, message, version)
+            return self._alone(request, caller, mode, message, version)
         except UnknownSession as error:
             return Response(404, error_response(bytes(message.id), error))
         except RpcError as error:
-            status = (STATUSES if modern else HANDSHAKE_STATUSES).get(error.code, 200)
+            status = (STATUSES if revision.errors_have_statuses else NO_MESSAGE_STATUSES).get(error.code, 200)
             return Response(status, error_response(bytes(message.id), error))
 
-    def _modern(
+    def _alone(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes
     ) -> Answer | Awaitable[Answer]:
+        """A message of a revision without sessions."""
         if not message.id or not message.method:
-            return self._modern_notification(message, version)
+            return self._notified_alone(message, version)
         params, meta = read_params(message.method, message.params)
         refuse_repeats(request.body, message, params)
-        self._checks.check(request, caller, version, message.method, params, meta)
-        visit = modern_visit(request, caller, mode, bytes(message.id), meta)
+        revision = self._checks.check(request, caller, version, message.method, params, meta)
+        visit = visit_alone(request, caller, revision, mode, bytes(message.id), meta)
         result = self.methods.quick(visit, message.method, params)
         if result is not None:
             return Response(200, response(visit.id, result))
-        if message.method == "subscriptions/listen" and isinstance(params, dict):
+        if message.method == LISTEN and isinstance(params, dict):
             return self._listen(request, visit, params)
         request.on_disconnect(lambda: self.left(visit))
         return self._run(visit, message.method, params)
 
-    def _modern_notification(self, message: Message, version: bytes) -> Response:
+    def _notified_alone(self, message: Message, version: bytes) -> Response:
         """Accepted and without effect: a client of this revision cancels by closing its stream."""
         if not message.method:
             raise RpcError(INVALID_REQUEST, "Invalid request: this revision has no requests to answer")
-        if version != MODERN.encode():
+        if version not in BY_HEADER:
             check_version(version, {})
         return ACCEPTED
 
@@ -193,7 +188,7 @@ class McpSurface:
         """Begin a `subscriptions/listen`; whoever carries its messages calls `leave` in the end."""
         if self.notices.listening(visit.caller) >= MOST_LISTENS:
             raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open; close one first")
-        listen = Listen(visit.caller, visit.mode, visit.id, wanted, emit)
+        listen = Listen(visit, wanted, emit)
         listen.acknowledge()
         self.notices.join(listen)
         for uri in listen.uris:
@@ -218,10 +213,10 @@ class McpSurface:
             self.leave(listen)
             stream.end()
 
-    def _handshake(
+    def _in_session(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes | None
     ) -> Answer | Awaitable[Answer]:
-        if message.method == "initialize" and message.id:
+        if message.method == INITIALIZE and message.id:
             return self._initialize(request, caller, mode, message)
         session = self._session(request, caller)
         if not message.id or not message.method:
@@ -229,10 +224,10 @@ class McpSurface:
             return ACCEPTED
         params, meta = read_params(message.method, message.params)
         refuse_repeats(request.body, message, params)
-        era = session.era if session is not None else HANDSHAKE_HEADERS.get(version or b"", UNSAID_ERA)
+        revision = session.revision if session is not None else BY_HEADER[version]
         if version is None and session is None and META_VERSION in meta:
             raise mismatch("MCP-Protocol-Version", "is missing")
-        visit = handshake_visit(request, caller, era, mode, session, bytes(message.id), meta)
+        visit = visit_in_session(request, caller, revision, mode, session, bytes(message.id), meta)
         result = self.methods.quick(visit, message.method, params)
         if result is not None:
             return Response(200, response(visit.id, result))
@@ -242,12 +237,12 @@ class McpSurface:
         session, welcome = self.methods.initialize(caller, mode, message.params)
         session.proof = self.door.proof(request)
         self.sessions.add(session)
-        headers = ((b"mcp-session-id", session.id.encode()),)
+        headers = ((SESSION_FIELD, session.id.encode()),)
         return Response(200, response(bytes(message.id), welcome), headers)
 
     def _session(self, request: Request, caller: Caller) -> Session | None:
         """The session a request names; one that is unknown, ended or another caller's is refused alike."""
-        ident = request.header(b"mcp-session-id")
+        ident = request.header(SESSION_FIELD)
         if ident is None:
             return None
         session = self.sessions.find(ident.decode("latin-1"), caller)
@@ -261,7 +256,7 @@ class McpSurface:
             return
         if not message.method:
             session.answered(message)
-        elif message.method == "notifications/cancelled":
+        elif message.method == CANCELLED:
             visit = named(session.visits, read_object(message.params).get("requestId"))
             if visit is not None:
                 self.cancel(visit)
@@ -294,12 +289,18 @@ class McpSurface:
                 if session is not None:
                     self.sessions.keep(session, visit.stream, visit.id, visit.call_id)
             self._under_way.discard(visit)
-        return Response(STATUSES.get(code, 200) if code and visit.modern else 200, body)
+        return Response(
+            STATUSES.get(code, 200) if code and visit.revision.errors_have_statuses else 200, body
+        )
 
     def _get_or_delete(self, request: Request, caller: Caller) -> Answer:
-        version = request.header(b"mcp-protocol-version")
-        modern = version is not None and version not in HANDSHAKE_HEADERS
-        if modern or request.method not in ("GET", "DELETE") or request.header(b"mcp-session-id") is None:
+        version = request.header(VERSION_FIELD)
+        revision = BY_HEADER.get(version, NEWEST)
+        if (
+            not revision.has_sessions
+            or request.method not in ("GET", "DELETE")
+            or request.header(SESSION_FIELD) is None
+        ):
             message = "send requests with POST; GET and DELETE belong to a session"
             return refusal(405, "INVALID_ARGS", message, ((b"allow", b"POST"),))
         try:
@@ -314,7 +315,7 @@ class McpSurface:
 
     def _events(self, request: Request, session: Session) -> Answer:
         """The session's own stream, or the one that `Last-Event-ID` was lost from."""
-        last = request.header(b"last-event-id")
+        last = request.header(LAST_EVENT_FIELD)
         if last is None:
             return StreamResponse(200, session.standalone.chunks(), STREAM_HEADERS)
         resumed = session.resume(last.decode("latin-1"))

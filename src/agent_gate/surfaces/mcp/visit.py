@@ -6,21 +6,16 @@ from typing import TypeVar
 
 import msgspec
 
+from agent_gate.approval.channels.client import answer_in, form, shows_forms
+from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import Sender
 from agent_gate.core.tool import Json
-from agent_gate.errors import InvalidArgs
+from agent_gate.errors import GatewayError, InvalidArgs
+from agent_gate.mcp.messages import decode, encode, notification, request
+from agent_gate.mcp.names import ELICIT, ELICITED, LOG, META_LOG_LEVEL, PROGRESS
+from agent_gate.mcp.revisions import Revision
 from agent_gate.surfaces.mcp.sessions import Session
-from agent_gate.surfaces.mcp.wire import (
-    ELICITED,
-    LOG,
-    META_LOG_LEVEL,
-    PROGRESS,
-    decode,
-    encode,
-    notification,
-    request,
-)
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 RANKS = {level: rank for rank, level in enumerate(LEVELS)}
@@ -52,13 +47,12 @@ class AbstractStruct(msgspec.StructMeta, ABCMeta):
 class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     """The `Conversation` of a call. Each transport says how a message gets out.
 
-    A client of the modern revision that hangs up takes its call back; any other is the call's `sender`. `rounds` is
+    A client that hangs up takes its call back where its revision cancels by closing; any other is the call's `sender`. `rounds` is
     how often the client was sent back with this request before.
     """
 
     caller: Caller
-    era: str
-    modern: bool
+    revision: Revision
     mode: str
     session: Session | None
     id: bytes
@@ -73,6 +67,25 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     @abstractmethod
     def emit(self, message: bytes) -> bool:
         """Send one message to the client before the answer; False where this client takes none."""
+
+    @property
+    def protocol(self) -> str:
+        return self.revision.name
+
+    @property
+    def can_be_asked(self) -> bool:
+        return shows_forms(self.capabilities)
+
+    @property
+    def comes_back(self) -> bool:
+        return self.revision.asks_by_result
+
+    async def ask(self, approval: Approval) -> Answer | None:
+        try:
+            said = await self.request(ELICIT, form(approval))
+        except GatewayError:
+            return None
+        return answer_in(said, self.caller.name)
 
     @property
     def progress_token(self) -> Json:
@@ -90,7 +103,7 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
 
     def hears(self, level: Json) -> bool:
         """Whether the client wants log messages of this level."""
-        if self.modern:
+        if self.revision.levels_in_requests:
             wanted = self.meta.get(META_LOG_LEVEL)
         else:
             wanted = self.session.level if self.session is not None else "debug"
@@ -98,7 +111,7 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
 
     async def request(self, method: str, params: Mapping[str, Json]) -> Json:
         """Put a question to the client; only sessions of the handshake revisions can carry one."""
-        if self.modern or self.session is None:
+        if self.session is None or self.comes_back:
             raise InvalidArgs(NO_BACK)
         number, answer = self.session.ask()
         try:

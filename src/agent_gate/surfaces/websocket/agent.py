@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Caller, new_id
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, InvalidArgs
@@ -158,8 +159,9 @@ class ProgressTalk:
 
     __slots__ = ("_agent", "_ident")
 
-    era = ""
+    protocol = ""
     capabilities: Mapping[str, Json] = {}
+    can_be_asked = comes_back = False
 
     def __init__(self, agent: Agent, ident: Json) -> None:
         self._agent, self._ident = agent, ident
@@ -168,6 +170,9 @@ class ProgressTalk:
         if method == "notifications/progress":
             told = {name: value for name, value in params.items() if name != "progressToken"}
             self._agent.send(notification_text("progress", {"id": self._ident, **told}))
+
+    async def ask(self, approval: Approval) -> Answer | None:  # noqa: ARG002
+        return None
 
     async def request(self, method: str, params: Mapping[str, Json]) -> Json:
         raise InvalidArgs(
