@@ -17,7 +17,7 @@ from tests.wsgate import files
 
 from agent_gate.cli import commands
 from agent_gate.cli import main as cli
-from agent_gate.cli.agent import render
+from agent_gate.cli.agent import SEEN_BY_ALL, render
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
 from agent_gate.cli.commands.bridge import read_token
 from agent_gate.cli.commands.sources import listing
@@ -560,7 +560,10 @@ def test_a_question_that_nobody_answers_ends_with_a_word(tmp_path: Path) -> None
 def test_arguments_from_a_file_that_is_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_bytes(b'{"a": "\xff"}')
     done = agent_gate("request", "x", "@bad.json", "--url", "ws://127.0.0.1:1", "--token", "t", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (4, "Error: Invalid argument format: @bad.json is not UTF-8\n")
+    assert (done.returncode, done.stderr) == (
+        4,
+        f"Error: Invalid argument format: @bad.json is not UTF-8\n{SEEN_BY_ALL}\n",
+    )
 
 
 def watch(client: AdminClient) -> list[object]:

@@ -1,20 +1,24 @@
 """What the agent commands share: where the gateway is, how results and errors are printed, and the exit codes."""
 
 import asyncio
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 import click
 import msgspec
+from click.core import ParameterSource
 
-from agent_gate.approval.render import visible, visible_lines
 from agent_gate.cli.arguments import FORMAT
+from agent_gate.cli.output import cleaned, say
+from agent_gate.cli.seconds import Seconds
 from agent_gate.client.client import Client
+from agent_gate.client.link import Place
 from agent_gate.errors import (
     ApprovalDenied,
     ApprovalTimeout,
@@ -49,6 +53,8 @@ KINDS: Mapping[type[GatewayError], str] = {
 WHO_ADVICE = (
     "Is AGENT_TOKEN that of one of this gateway's agents? `agent-gate agents` lists them and makes tokens"
 )
+SEEN_BY_ALL = "Warning: every user of this machine can see --token; set AGENT_TOKEN instead"
+INTERRUPTED = 130
 T = TypeVar("T")
 
 
@@ -65,10 +71,34 @@ class Connection(NamedTuple):
     def client(self) -> Client:
         """A client that trusts what was named, else the certificate of a gateway that runs in this folder."""
         ca = self.ca
-        if ca is None and self.fingerprint is None and self.url and OWN_CERTIFICATE.is_file():
-            parts = urlsplit(self.url)
-            ca = OWN_CERTIFICATE if parts.hostname in LOOPBACK and parts.scheme in ("wss", "https") else None
-        return Client(self.url, self.token, session=self.session, ca=ca, fingerprint=self.fingerprint)
+        if ca is None and self.fingerprint is None and self.url and is_own(self.url):
+            ca = OWN_CERTIFICATE
+        return Client(
+            self.url,
+            self.token,
+            session=self.session,
+            ca=ca,
+            fingerprint=self.fingerprint,
+            patience=self.timeout,
+        )
+
+
+def is_own(url: str) -> bool:
+    """Whether this may be the gateway of this folder, whose certificate is at hand."""
+    if not OWN_CERTIFICATE.is_file():
+        return False
+    try:
+        place = Place.parse(url)
+    except ConfigError:
+        return False
+    return place.secure and place.host in LOOPBACK
+
+
+def warned_of_token(ctx: click.Context, param: click.Parameter, token: str | None) -> str | None:
+    """A token among the arguments is in the process list; said last, since an error's line is the first."""
+    if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+        ctx.call_on_close(lambda: say(SEEN_BY_ALL, err=True))
+    return token
 
 
 def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,7 +111,12 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     options = [
         click.option("--url", envvar="AGENT_GATE_URL", help="The gateway, as wss://host:port."),
-        click.option("--token", envvar="AGENT_TOKEN", help="This agent's token; better in AGENT_TOKEN."),
+        click.option(
+            "--token",
+            envvar="AGENT_TOKEN",
+            callback=warned_of_token,
+            help="This agent's token; better in AGENT_TOKEN.",
+        ),
         click.option(
             "--ca", envvar="AGENT_GATE_CA", type=click.Path(path_type=Path), help="Certificate to trust."
         ),
@@ -93,7 +128,7 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--session", envvar="AGENT_GATE_SESSION", help="Name of this run, for grants."),
         click.option(
             "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
+            type=Seconds(),
             default=900.0,
             show_default=True,
             help="Seconds to wait for the answer.",
@@ -109,14 +144,32 @@ def run(work: Callable[[Client], Coroutine[Any, Any, T]], connection: Connection
     """Connect, do the work, and turn an expected failure into its line on stderr and its exit code."""
 
     async def main() -> T:
+        leave_by_interrupt(asyncio.current_task())
         async with connection.client() as client:
             return await work(client)
 
     try:
         return asyncio.run(main())
     except GatewayError as error:
-        click.echo(render(error), err=True)
+        say(render(error), err=True)
         sys.exit(error.exit)
+    except asyncio.CancelledError:
+        say("Stopped", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def leave_by_interrupt(task: asyncio.Task[Any] | None) -> None:
+    """The first Ctrl-C ends the work in good order; the second one leaves at once."""
+    assert task is not None
+
+    def interrupted() -> None:
+        if task.cancelling() or told:
+            os._exit(INTERRUPTED)
+        told.append(True)
+        task.cancel()
+
+    told: list[bool] = []
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted)
 
 
 def render(error: GatewayError) -> str:
@@ -124,7 +177,7 @@ def render(error: GatewayError) -> str:
     first, _, advice = error.message.partition("\n")
     if isinstance(error, Unauthorized):
         advice = advice or WHO_ADVICE
-    return visible_lines("\n".join(filter(None, [f"Error: {titled(error, first)}", advice])))
+    return cleaned("\n".join(filter(None, [f"Error: {titled(error, first)}", advice])))
 
 
 def titled(error: GatewayError, text: str) -> str:
@@ -141,9 +194,22 @@ def titled(error: GatewayError, text: str) -> str:
 
 def write_json(raw: bytes) -> None:
     """JSON on stdout and nothing else, written out before anybody is told that it arrived."""
+    document = msgspec.json.format(raw, indent=2)
+    if sys.stdout.isatty():
+        document = cleaned(
+            document.decode()
+        ).encode()  # the same value: what is escaped stands within strings
     out = sys.stdout.buffer
-    out.write(msgspec.json.format(raw, indent=2) + b"\n")
+    out.write(document + b"\n")
     out.flush()
+
+
+def until(at: Any) -> str:
+    """When a question ends, where that can be said."""
+    try:
+        return f" (until {time.strftime('%H:%M:%S', time.localtime(float(at)))})"
+    except (TypeError, ValueError, OverflowError, OSError):
+        return ""
 
 
 def waiting_notice() -> Callable[[Mapping[str, Any]], None] | None:
@@ -152,8 +218,10 @@ def waiting_notice() -> Callable[[Mapping[str, Any]], None] | None:
         return None
 
     def tell(told: Mapping[str, Any]) -> None:
-        until = time.strftime("%H:%M:%S", time.localtime(float(told["expires_at"])))
-        click.echo(visible(f"Waiting for a person to answer: {told['signature']} (until {until})"), err=True)
+        say(
+            f"Waiting for a person to answer: {told.get('signature', '')}{until(told.get('expires_at'))}",
+            err=True,
+        )
 
     return tell
 
@@ -164,6 +232,6 @@ def progress_notice() -> Callable[[Mapping[str, Any]], None] | None:
 
     def tell(told: Mapping[str, Any]) -> None:
         total = f"/{told['total']:g}" if isinstance(told.get("total"), int | float) else ""
-        click.echo(visible(f"{told.get('progress', '')}{total} {told.get('message', '')}".rstrip()), err=True)
+        say(f"{told.get('progress', '')}{total} {told.get('message', '')}".rstrip(), err=True)
 
     return tell

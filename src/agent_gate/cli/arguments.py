@@ -19,8 +19,9 @@ def fault(item: str) -> InvalidArgs:
 
 def types_of(schema: Mapping[str, Any] | None, name: str) -> set[str]:
     """The JSON types an argument may have, as far as its schema says so."""
-    properties = (schema or {}).get("properties") or {}
-    return declared_types(properties.get(name), schema or {}, 0)
+    properties = (schema or {}).get("properties")
+    declared = properties.get(name) if isinstance(properties, Mapping) else None
+    return declared_types(declared, schema or {}, 0)
 
 
 def declared_types(declared: Any, root: Mapping[str, Any], depth: int) -> set[str]:
@@ -31,8 +32,9 @@ def declared_types(declared: Any, root: Mapping[str, Any], depth: int) -> set[st
         return declared_types(referenced(root, reference), root, depth + 1)
     given = declared.get("type")
     if given is not None:
-        return {given} if isinstance(given, str) else set(given)
-    choices = [*(declared.get("anyOf") or ()), *(declared.get("oneOf") or ())]
+        return {kind for kind in (given if isinstance(given, list) else [given]) if isinstance(kind, str)}
+    lists = (declared.get(key) for key in ("anyOf", "oneOf"))
+    choices = [choice for found in lists if isinstance(found, list) for choice in found]
     return set().union(*(declared_types(choice, root, depth + 1) for choice in choices))
 
 

@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 import click
 
-from agent_gate.approval.render import visible_lines
-from agent_gate.cli.output import json_option, print_json
+from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
 
@@ -205,7 +204,7 @@ def reporting() -> Iterator[None]:
     try:
         yield
     except GatewayError as error:
-        click.echo(visible_lines(f"Error: {error.message}"), err=True)
+        say(f"Error: {error.message}", err=True)
         sys.exit(error.exit)
     except BrokenPipeError:
         sys.exit(0)
@@ -213,7 +212,7 @@ def reporting() -> Iterator[None]:
 
 def tell(ctx: click.Context, found: Any, text: str) -> None:
     """What the gateway answered: as JSON where the command or its group was told so, else in words."""
-    print_json(found) if ctx.obj["json"] else click.echo(text)
+    print_json(found) if ctx.obj["json"] else say(text)
 
 
 def admin_group(text: str, first: str = "list") -> click.Group:

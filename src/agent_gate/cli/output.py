@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -10,7 +11,7 @@ from typing import Any
 
 import click
 
-from agent_gate.approval.render import visible
+from agent_gate.approval.render import visible, visible_lines
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 COLOURS = {
@@ -34,6 +35,33 @@ def coloured() -> bool:
 def paint(word: str) -> str:
     """A state or effect in its colour."""
     return click.style(word, fg=COLOURS[word]) if coloured() and word in COLOURS else word
+
+
+PAINTED = re.compile("(\x1b\\[3[123]m(?:" + "|".join(COLOURS) + ")\x1b\\[0m)")
+
+
+def cleaned(text: str) -> str:
+    """Text with what could move a terminal's cursor or deceive its reader as escapes; our own colours stay."""
+    parts = PAINTED.split(text)
+    return "".join(part if at % 2 else visible_lines(part) for at, part in enumerate(parts))
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """The one way to print words, since some of them come from elsewhere."""
+    click.echo(cleaned(text), err=err)
+
+
+def put(document: str, *, nl: bool = True) -> None:
+    """A document as it is where a program reads it; on a terminal as one may safely look at it."""
+    click.echo(cleaned(document) if sys.stdout.isatty() else document, nl=nl)
+
+
+def put_bytes(portion: bytes) -> None:
+    """A piece of a long document, which may end within a character."""
+    if sys.stdout.isatty():
+        put(portion.decode("utf-8", "replace"), nl=False)
+    else:
+        click.echo(portion, nl=False)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]], nothing: str = "") -> str:
@@ -78,4 +106,4 @@ def clock(at: float) -> str:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    put(json.dumps(value, indent=2, ensure_ascii=False))

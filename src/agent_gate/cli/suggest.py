@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_gate.approval.render import visible
+from agent_gate.cli.toolhelp import mapping, plain
 from agent_gate.client.client import Client
 from agent_gate.errors import GatewayError
 
@@ -69,8 +70,13 @@ def complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str) 
     return [
         CompletionItem(tool["name"], help=visible(tool["description"].partition("\n")[0][:80]))
         for tool in known_tools(ctx.params)
-        if tool["name"].startswith(incomplete)
+        if tool["name"].startswith(incomplete) and is_word(tool["name"])
     ]
+
+
+def is_word(text: str) -> bool:
+    """Whether a shell may be given this as one word of a line: what a gateway says must not become two."""
+    return text.isprintable() and visible(text) == text and not any(c.isspace() for c in text)
 
 
 def complete_argument(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -79,23 +85,25 @@ def complete_argument(ctx: click.Context, _param: click.Parameter, incomplete: s
     tool = next((tool for tool in known_tools(ctx.params) if tool["name"] == wanted), None)
     if tool is None:
         return []
-    properties = tool["input_schema"].get("properties") or {}
+    properties = mapping(tool["input_schema"].get("properties"))
     name, found, start = incomplete.partition("=")
     if found:
         return [
             CompletionItem(f"{name}={value}")
             for value in values(properties.get(name))
-            if value.startswith(start)
+            if value.startswith(start) and is_word(value)
         ]
     given = {str(item).partition("=")[0].rstrip(":") for item in ctx.params.get("arguments") or ()}
     return [
-        CompletionItem(f"{key}=") for key in properties if key.startswith(incomplete) and key not in given
+        CompletionItem(f"{key}=")
+        for key in properties
+        if key.startswith(incomplete) and key not in given and is_word(key)
     ]
 
 
 def values(declared: Any) -> list[str]:
-    if not isinstance(declared, Mapping):
-        return []
+    declared = mapping(declared)
     if declared.get("type") == "boolean":
         return ["true", "false"]
-    return [value if isinstance(value, str) else json.dumps(value) for value in declared.get("enum") or ()]
+    listed = declared.get("enum")
+    return [plain(value) for value in listed] if isinstance(listed, list) else []

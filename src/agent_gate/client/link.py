@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus
-from websockets.frames import BINARY, CONT, TEXT, Frame
+from websockets.frames import BINARY, CONT, TEXT, CloseCode, Frame
 from websockets.http11 import Response
 from websockets.protocol import OPEN
 from websockets.uri import WebSocketURI
@@ -51,24 +51,28 @@ class Place:
 
     @classmethod
     def parse(cls, url: str, ca: Path | None = None, fingerprint: str | None = None) -> "Place":
-        parts = urlsplit(url)
-        secure = SECURE.get(parts.scheme)
         try:
-            port = parts.port or (443 if secure else 80)
-        except ValueError:
-            port = 0
-        if secure is None or not parts.hostname or not port or parts.username or not url.isascii():
+            parts = urlsplit(url)
+            secure = SECURE[parts.scheme]
+            host, port = parts.hostname, parts.port or (443 if secure else 80)
+        except (
+            ValueError,
+            KeyError,
+        ):  # a bracket that is not closed, a port that is no number, another scheme
+            host = None
+        if not host or parts.username or not (url.isascii() and url.isprintable()):
             raise ConfigError("The gateway's URL must be ws(s)://host[:port], without user and password")
         if fingerprint is not None:
             plain_fingerprint(fingerprint)
-        return cls(parts.hostname, port, secure, parts.path or "/", ca, fingerprint)
+        return cls(host, port, secure, parts.path or "/", ca, fingerprint)
 
     def uri(self) -> WebSocketURI:
         return WebSocketURI(self.secure, self.host, self.port, self.path, "")
 
     @property
     def shown(self) -> str:
-        return f"{'wss' if self.secure else 'ws'}://{self.host}:{self.port}{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'wss' if self.secure else 'ws'}://{host}:{self.port}{self.path}"
 
 
 class Link(asyncio.Protocol):
@@ -103,6 +107,29 @@ class Link(asyncio.Protocol):
         self._frames.send_text(text)
         self._flush()
         return True
+
+    @property
+    def is_open(self) -> bool:
+        opened = self.opened
+        return opened.done() and not opened.cancelled() and opened.exception() is None
+
+    @property
+    def refused_size(self) -> bool:
+        """Whether the gateway ended the connection because a message of ours was too large."""
+        close = self._frames.close_rcvd
+        told = close is not None and close.code == CloseCode.MESSAGE_TOO_BIG
+        return told and self._frames.close_rcvd_then_sent is not False
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether we ended it because the gateway's was."""
+        close = self._frames.close_sent
+        return close is not None and close.code == CloseCode.MESSAGE_TOO_BIG and not self.refused_size
+
+    async def drop(self) -> None:
+        """Give up before the handshake was through; nobody is told."""
+        self.opened.cancel()
+        await self.close()
 
     async def close(self) -> None:
         """Say goodbye and wait a moment until it is sent."""
@@ -226,8 +253,9 @@ async def dial(place: Place, headers: Mapping[str, str], heard: Heard, lost: Los
         raise Unreachable(f"{place.shown}: {reason(error)}\n{START_ADVICE}") from None
     except OSError as error:
         raise Unreachable(f"{place.shown}: {reason(error)}") from None
+    except UnicodeError:  # a label of the name is empty or too long
+        raise Unreachable(f"{place.shown}: this is no host's name") from None
     finally:
-        if link is not None and not (link.opened.done() and link.opened.exception() is None):
-            link.opened.cancel()
-            await link.close()
+        if link is not None and not link.is_open:
+            await link.drop()
     return link

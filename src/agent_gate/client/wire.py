@@ -18,6 +18,7 @@ from agent_gate.errors import (
     by_code,
 )
 
+LONGEST_WAIT = 24 * 3600.0
 CLASSES = by_code()
 BY_RPC: Mapping[int, type[GatewayError]] = {
     -32001: ApprovalDenied,
@@ -44,8 +45,10 @@ class WireError(msgspec.Struct):
         data = self.data or {}
         cls = CLASSES.get(str(data.get("code"))) or BY_RPC.get(self.code, Internal)
         message = self.message or str(data.get("message", "The gateway answered with an error"))
+        details, wait = data.get("details"), data.get("retry_after")
         error = cls(message)
-        error.details, error.retry_after = data.get("details"), data.get("retry_after")
+        error.details = details if isinstance(details, dict) else None
+        error.retry_after = wait if isinstance(wait, int | float) and 0 <= wait < LONGEST_WAIT else None
         return error
 
 
@@ -97,13 +100,36 @@ def reply_of(result: bytes) -> Reply:
     return Reply(bytes(executed.data), executed.request_id)
 
 
-def kept_reply(row: Mapping[str, Any]) -> Reply | GatewayError:
-    """What a pending row says: the reply, or the error that the call ended in."""
-    kept = decode_kept(row["result"])
+def kept_reply(row: Mapping[str, Any]) -> Reply | GatewayError | None:
+    """What a pending row says: the reply, or the error that the call ended in; None where it cannot be read."""
+    try:
+        kept = decode_kept(row["result"])
+    except (msgspec.DecodeError, TypeError, RecursionError):
+        return None
     if kept.status == "executed":
         return Reply(bytes(kept.data), str(row["request_id"]))
     error = kept.error or {"message": str(msgspec.json.decode(kept.data))}
     return WireError(message=str(error.get("message", "")), data=error).error()
+
+
+def unreadable(what: str) -> Internal:
+    return Internal(f"The gateway's list of {what} cannot be read", details={"local": True})
+
+
+def readable_tools(found: list[Any]) -> list[dict[str, Any]]:
+    """Tools as a gateway describes them, or an error: others rely on these members."""
+    wanted = {"name": str, "description": str, "input_schema": dict, "args": dict}
+    for tool in found:
+        if not isinstance(tool, dict) or not all(isinstance(tool.get(k), t) for k, t in wanted.items()):
+            raise unreadable("tools")
+    return found
+
+
+def readable_rows(found: list[Any]) -> list[dict[str, Any]]:
+    """Rows of kept results, which others acknowledge by their ids."""
+    if not all(isinstance(row, dict) and isinstance(row.get("request_id"), str) for row in found):
+        raise unreadable("results")
+    return found
 
 
 def request_text(ident: int | None, method: str, params: Mapping[str, Any]) -> bytes:

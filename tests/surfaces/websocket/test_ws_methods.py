@@ -230,7 +230,9 @@ def test_an_agent_that_asks_for_it_hears_what_its_call_waits_for(tmp_path: Path,
             await agent.request("turn_on", {"entity_id": "light.a"}, ident=3, progress=True)
             approval = await home.answer()
             assert (await agent.reply())["result"]["status"] == "executed"
-            [told] = agent.notified
+            accepted, told = agent.notified
+            assert accepted["method"] == "accepted"
+            assert accepted["params"] == {"id": 3, "request_id": approval.call_id}
             assert told["method"] == "waiting"
             assert told["params"]["id"] == 3
             assert told["params"]["request_id"] == approval.call_id
@@ -238,7 +240,7 @@ def test_an_agent_that_asks_for_it_hears_what_its_call_waits_for(tmp_path: Path,
             await agent.request("turn_on", {"entity_id": "light.b"}, ident=4)
             await home.answer()
             await agent.reply()
-            assert len(agent.notified) == 1
+            assert len(agent.notified) == 2
 
     run(main())
 

@@ -17,7 +17,7 @@ from agent_gate.cli.operator import (
     segment,
     tell,
 )
-from agent_gate.cli.output import paint, print_json, span, table
+from agent_gate.cli.output import paint, print_json, say, span, table
 from agent_gate.errors import InvalidArgs
 
 LIFETIMES = ("once", "session", "hour", "always")
@@ -71,7 +71,7 @@ def wanted(client: AdminClient, approval_id: str | None, last: bool, verdict: st
         )
     found = open_now[-1]
     if verdict == "approve":
-        click.echo(card(found), err=True)
+        say(card(found), err=True)
         if not click.confirm("Let it run?", err=True):
             return None
     return str(found["id"])
@@ -83,7 +83,7 @@ def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[s
     with reporting():
         chosen = wanted(client, approval_id, last, body["verdict"])
         if chosen is None:
-            click.echo("Nothing was answered.", err=True)
+            say("Nothing was answered.", err=True)
             sys.exit(1)
         if ctx.obj["passphrase"]:
             body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
@@ -180,5 +180,5 @@ def show_event(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        click.echo(card(found) + "\n")
+        say(card(found) + "\n")
     sys.stdout.flush()

@@ -7,7 +7,7 @@ import click
 
 from agent_gate.approval.render import visible
 from agent_gate.cli.operator import admin_group, reporting, segment, tell
-from agent_gate.cli.output import clock, paint, print_json, table
+from agent_gate.cli.output import clock, paint, print_json, put_bytes, say, table
 
 
 def line(row: dict[str, Any]) -> tuple[object, ...]:
@@ -74,12 +74,12 @@ def verify_command(ctx: click.Context) -> None:
     if ctx.obj["json"]:
         print_json(report)
     elif report["ok"]:
-        click.echo(
+        say(
             f"The record is whole: {report['rows']} rows, {report['seals']} seals, {report['unsealed']} rows since the last seal."
         )
     else:
         for problem in report["problems"]:
-            click.echo(f"{problem['chain']} {problem['seq']}: {problem['text']}", err=True)
+            say(f"{problem['chain']} {problem['seq']}: {problem['text']}", err=True)
     if not report["ok"]:
         sys.exit(1)
 
@@ -91,4 +91,4 @@ def export_command(ctx: click.Context, kind: str) -> None:
     """The whole record on standard output."""
     with reporting():
         for portion in ctx.obj["client"].portions(f"/api/audit/export?format={kind}"):
-            click.echo(portion, nl=False)
+            put_bytes(portion)

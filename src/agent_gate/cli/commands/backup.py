@@ -10,7 +10,7 @@ import click
 
 from agent_gate.cli.diagnosis import SECRETS
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json
+from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.block import read_block
 from agent_gate.config.options import STORE
 from agent_gate.config.settings import StorageSettings
@@ -111,5 +111,5 @@ def command(folder: Path, config: Path, data: Path | None, as_json: bool) -> Non
         if as_json:
             print_json({"folder": str(copy), "store": store.name, "rows": rows, "keys": keys})
             return
-        click.echo(f"Wrote {rows} rows of the record and {len(keys)} keys to {copy}.")
-        click.echo(f"To restore it, stop the gateway and put this folder in the place of {store.parent}.")
+        say(f"Wrote {rows} rows of the record and {len(keys)} keys to {copy}.")
+        say(f"To restore it, stop the gateway and put this folder in the place of {store.parent}.")

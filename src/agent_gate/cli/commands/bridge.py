@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agent_gate.cli.seconds import Seconds
 from agent_gate.client.bridge import bridge
 from agent_gate.client.exchange import Address, Http
 from agent_gate.errors import ConfigError
@@ -35,7 +36,7 @@ def read_token(file: Path | None) -> str | None:
 @click.option("--fingerprint", help="The gateway's certificate, as sha256:HEX; nothing else is trusted.")
 @click.option(
     "--patience",
-    type=click.FloatRange(min=0),
+    type=Seconds(open_=False),
     default=300.0,
     show_default=True,
     help="Seconds to wait for a gateway that is away.",
@@ -51,6 +52,8 @@ def command(
         http = Http(Address.parse(url), ca, fingerprint)
         token = read_token(token_file)
     except ConfigError as error:
-        click.echo(f"Error: {error.message}", err=True)
+        from agent_gate.cli.output import say  # a host starts the bridge often, and mostly nothing is wrong
+
+        say(f"Error: {error.message}", err=True)
         sys.exit(error.exit)
     asyncio.run(bridge(http, token, patience))

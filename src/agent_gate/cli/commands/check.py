@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from agent_gate.cli.offline import look_at, supposed_tool, unlisted
-from agent_gate.cli.output import json_option, print_json
+from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.load import Loaded
 from agent_gate.config.permissions import PolicyTest
 from agent_gate.config.servers import find_command
@@ -192,10 +192,8 @@ def command(config: Path, permissions: Path | None, as_json: bool) -> None:
     else:
         for finding in findings:
             prefix = "" if finding.message.startswith(finding.where) else f"{finding.where}: "
-            click.echo(f"Fault: {prefix}{finding.message}")
+            say(f"Fault: {prefix}{finding.message}")
         for warning in warnings:
-            click.echo(f"Warning: {warning}")
-        click.echo(
-            "No faults." if not findings else f"{len(findings)} fault{'s' if len(findings) > 1 else ''}."
-        )
+            say(f"Warning: {warning}")
+        say("No faults." if not findings else f"{len(findings)} fault{'s' if len(findings) > 1 else ''}.")
     sys.exit(INVALID if findings else 0)

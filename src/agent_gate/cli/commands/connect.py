@@ -19,7 +19,7 @@ from agent_gate.cli.importing import (
     where_here,
 )
 from agent_gate.cli.operator import DEFAULT_SOCKET, client_of, reporting
-from agent_gate.cli.output import json_option, print_json
+from agent_gate.cli.output import json_option, print_json, put, say
 from agent_gate.config.block import read_block
 from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
@@ -123,7 +123,7 @@ def take_over(file: ClientFile, place: Place, config: Path, dry_run: bool) -> li
     if plan.added and not dry_run:
         carry_out(plan, env_file)
         if needed := still_unset(plan, env_file):
-            click.echo(needed, err=True)
+            say(needed, err=True)
     return [server.name for server in standing]
 
 
@@ -235,7 +235,7 @@ def command(
             as_json=as_json,
         )
         if ours and trusted_by_nobody(gateway, config):
-            click.echo(
+            say(
                 f"Its own certificate is made at its first start: start it, then run this again, so that {client(client_name).title} trusts it.",
                 err=True,
             )
@@ -243,7 +243,7 @@ def command(
 
 def show_all(gateway: Gateway, place: Place, config: Path, as_json: bool) -> None:
     if not as_json:
-        click.echo(cards(gateway, place, config))
+        put(cards(gateway, place, config))
         return
     print_json(
         {
@@ -279,13 +279,13 @@ def write_one(
     names = take_over(file, place, config, dry_run) if replace else []
     if dry_run:
         text = connect(file, read(file.path) if file.path.is_file() else "", entry, names)
-        click.echo(text, nl=False)
+        put(text, nl=False)
         return
     connect_file(backups(place), file, entry, names)
     if as_json:
         print_json({"client": name, "file": str(file.path), "entry": entry, "replaced": names})
         return
-    click.echo(f"Wrote the gateway into {file.path}{replaced_note(names, config)}.")
+    say(f"Wrote the gateway into {file.path}{replaced_note(names, config)}.")
     if needed := where_the_token_is(program_, told, config):
-        click.echo(needed)
-    click.echo(f"`agent-gate disconnect {name}` puts the file back. {program_.note}".rstrip())
+        say(needed)
+    say(f"`agent-gate disconnect {name}` puts the file back. {program_.note}".rstrip())

@@ -10,6 +10,7 @@ import uvloop
 from agent_gate.cli.commands.serve import run
 from agent_gate.cli.demo.home import Home
 from agent_gate.cli.demo.starter import ensure_secrets, write_starter
+from agent_gate.cli.output import say
 from agent_gate.config.options import Options
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.server import Server
@@ -58,9 +59,7 @@ async def play(folder: Path, port: int | None) -> None:
     os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
     options = Options(config=folder / "config.yaml", port=port, insecure=True)
     try:
-        await run(
-            options, ready=lambda gateway: click.echo(introduction(folder, gateway.listeners.url()), err=True)
-        )
+        await run(options, ready=lambda gateway: say(introduction(folder, gateway.listeners.url()), err=True))
     finally:
         await home.drain(1.0)
 
@@ -77,9 +76,9 @@ async def play(folder: Path, port: int | None) -> None:
 def command(folder: Path, port: int | None) -> None:
     """Run the gateway with a small home behind it, ready to try."""
     if write_starter(folder):
-        click.echo(f"Wrote a starter configuration to {folder}/", err=True)
+        say(f"Wrote a starter configuration to {folder}/", err=True)
     try:
         uvloop.run(play(folder, port))
     except GatewayError as error:
-        click.echo(f"Error: {error.message}", err=True)
+        say(f"Error: {error.message}", err=True)
         sys.exit(error.exit)

@@ -5,7 +5,7 @@ import click
 from agent_gate.cli.commands.connect import backups, token_file
 from agent_gate.cli.importing import this_place
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json
+from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.clients.backup import disconnect_file, require
 from agent_gate.config.clients.registry import CLIENTS
 
@@ -31,4 +31,4 @@ def command(client_name: str, as_json: bool) -> None:
             return
         for path, whole in done:
             how = "byte for byte" if whole else "without the gateway; your later changes stay"
-            click.echo(f"Restored {path} {how}.")
+            say(f"Restored {path} {how}.")

@@ -7,7 +7,7 @@ import click
 
 from agent_gate.cli.diagnosis import Finding, diagnose
 from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, admin_options, reporting, socket_of
-from agent_gate.cli.output import print_json
+from agent_gate.cli.output import print_json, say
 from agent_gate.errors import ConfigError
 
 
@@ -26,7 +26,7 @@ def mended(finding: Finding) -> bool:
     try:
         finding.repair()
     except OSError as error:
-        click.echo(f"Not fixed: {finding.what} ({error.strerror})", err=True)
+        say(f"Not fixed: {finding.what} ({error.strerror})", err=True)
         return False
     return True
 
@@ -44,7 +44,7 @@ def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: 
             print_json([finding.shown() | {"fixed": finding in repaired} for finding in findings])
         for finding in [] if as_json else findings:
             mark = "fixed" if finding in repaired else "problem" if finding.serious else "note"
-            click.echo(f"{mark}: {finding.what}\n  why: {finding.why}\n  fix: {finding.fix}")
+            say(f"{mark}: {finding.what}\n  why: {finding.why}\n  fix: {finding.fix}")
         if not findings and not as_json:
-            click.echo("Everything looks well.")
+            say("Everything looks well.")
         sys.exit(1 if any(finding.serious and finding not in repaired for finding in findings) else 0)

@@ -9,7 +9,7 @@ from agent_gate.approval.render import visible
 from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import paint, print_json
+from agent_gate.cli.output import paint, print_json, say
 from agent_gate.config.load import Loaded
 from agent_gate.config.settings import AgentSettings
 from agent_gate.core.call import Caller
@@ -101,4 +101,4 @@ def command(
                 if config is None and not Path("config.yaml").exists():
                     raise
                 found = offline(config or Path("config.yaml"), None, tool, arguments, caller)
-        print_json(found) if as_json else click.echo(explanation(found))
+        print_json(found) if as_json else say(explanation(found))

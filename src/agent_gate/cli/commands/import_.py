@@ -20,7 +20,7 @@ from agent_gate.cli.importing import (
     where_here,
 )
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json, table
+from agent_gate.cli.output import json_option, print_json, put, say, table
 from agent_gate.config.clients.model import FoundServer
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.dotenv import known_variables
@@ -70,7 +70,7 @@ def pick(
     if everything or not fresh:
         return fresh
     if not sys.stdin.isatty():
-        click.echo("Nothing is imported yet: pass --all, or --pick NAME for each server.", err=True)
+        say("Nothing is imported yet: pass --all, or --pick NAME for each server.", err=True)
         return []
     answer = click.prompt("Import which? (numbers separated by commas, all, none)", default="all", err=True)
     return fresh if answer.strip() == "all" else numbered(answer, found, fresh)
@@ -84,20 +84,18 @@ def numbered(answer: str, found: Sequence[FoundServer], fresh: Sequence[FoundSer
 def report(plan: Import, env_file: Path, dry_run: bool) -> None:
     verb = "Would add" if dry_run else "Added"
     for key, server in plan.added.items():
-        click.echo(f"{verb} {key} ({server.transport}, from {CLIENTS[server.client].title}) to {plan.file}")
+        say(f"{verb} {key} ({server.transport}, from {CLIENTS[server.client].title}) to {plan.file}")
     if plan.variables:
         names = ", ".join(sorted(plan.variables))
-        click.echo(f"{'Would move' if dry_run else 'Moved'} secrets into {env_file}: {names}")
+        say(f"{'Would move' if dry_run else 'Moved'} secrets into {env_file}: {names}")
     if needed := still_unset(plan, env_file):
-        click.echo(needed)
+        say(needed)
     if dry_run and plan.added:
         old, _ = current(plan.file)
         new, name = plan.edit.text.splitlines(keepends=True), str(plan.file)
-        click.echo("".join(difflib.unified_diff(old.splitlines(keepends=True), new, name, name)), nl=False)
+        put("".join(difflib.unified_diff(old.splitlines(keepends=True), new, name, name)), nl=False)
     elif plan.added:
-        click.echo(
-            "Next: agent-gate connect CLIENT --replace, so that the client uses them through the gateway"
-        )
+        say("Next: agent-gate connect CLIENT --replace, so that the client uses them through the gateway")
 
 
 @click.command("import")
@@ -139,9 +137,9 @@ def command(
         env = {**known_variables(secrets), **os.environ}
         here = [where_here(server, ours, env) for server in found]
         for problem in problems:
-            click.echo(f"Warning: {problem}", err=True)
+            say(f"Warning: {problem}", err=True)
         if not as_json:
-            click.echo(table(("#", "client", "file", "server", "transport", "here"), shown(found, here)))
+            say(table(("#", "client", "file", "server", "transport", "here"), shown(found, here)))
         chosen = pick(found, here, names, everything)
         plan = plan_import(chosen, config, env)
         if plan.added and not dry_run:

@@ -16,6 +16,7 @@ import click
 from agent_gate.access.tokens import new_token
 from agent_gate.cli.demo.starter import write_new, write_starter
 from agent_gate.cli.operator import reporting
+from agent_gate.cli.output import say
 from agent_gate.config.dotenv import add_variables, known_variables, read_dotenv
 from agent_gate.config.edit import flow
 from agent_gate.errors import ConfigError, GatewayError, Unreachable
@@ -184,7 +185,7 @@ def command(folder: Path, behind: str | None) -> None:
         refuse_existing(folder)
         wanted = Wanted(behind, "me") if behind is not None and behind != ASSISTANT else ask()
         write(folder, wanted)
-        click.echo(f"Wrote {folder / 'config.yaml'} and {folder / 'permissions.yaml'}.")
+        say(f"Wrote {folder / 'config.yaml'} and {folder / 'permissions.yaml'}.")
         if wanted.behind != NOTHING:
             try:
                 states = first_call(folder, wanted)["data"]["states"]
@@ -192,5 +193,5 @@ def command(folder: Path, behind: str | None) -> None:
                 raise ConfigError(
                     f"The files are written, but the first call failed: {error.message}"
                 ) from None
-            click.echo(told(states))
-        click.echo(f"\nNext:\n{next_steps(folder, wanted)}")
+            say(told(states))
+        say(f"\nNext:\n{next_steps(folder, wanted)}")

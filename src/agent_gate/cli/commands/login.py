@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import print_json
+from agent_gate.cli.output import print_json, put
 
 
 @click.command()
@@ -15,4 +15,4 @@ def command(login: str | None, admin_socket: Path | None, config: Path | None, a
     """Print a link to the operator's page; it works once, for 15 minutes."""
     with reporting():
         made = client_of(admin_socket, config).request("POST", "/api/logins", {"login": login})
-        print_json(made) if as_json else click.echo(made["url"])
+        print_json(made) if as_json else put(made["url"])

@@ -12,7 +12,7 @@ import click
 
 from agent_gate.approval.render import visible
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json, table
+from agent_gate.cli.output import json_option, print_json, put, say, table
 from agent_gate.config.decode import Reading
 from agent_gate.config.dotenv import known_variables
 from agent_gate.config.edit import Edit, add_entry, flow, save
@@ -78,25 +78,23 @@ def report(made: ToolFile, file: Path, config: Path, edit: Edit | None, *, dry_r
         (name, tool["request"]["method"], tool["request"]["path"], tool["description"])
         for name, tool in made.tools.items()
     ]
-    click.echo(table(("tool", "method", "path", "what"), rows))
+    say(table(("tool", "method", "path", "what"), rows))
     for title, why in made.left_out.items():
-        click.echo(visible(f"Left out: {title}: {why}"), err=True)
+        say(visible(f"Left out: {title}: {why}"), err=True)
     for name, parts in made.dropped.items():
-        click.echo(visible(f"Without a part: {name}: {'; '.join(parts)}"), err=True)
-    click.echo(f"{'Would write' if dry_run else 'Wrote'} {len(made.tools)} tools to {file}")
+        say(visible(f"Without a part: {name}: {'; '.join(parts)}"), err=True)
+    say(f"{'Would write' if dry_run else 'Wrote'} {len(made.tools)} tools to {file}")
     if edit is not None:
-        click.echo(f"{'Would add' if dry_run else 'Added'} the service to {config}:")
-        click.echo(edit.diff, nl=False)
+        say(f"{'Would add' if dry_run else 'Added'} the service to {config}:")
+        put(edit.diff, nl=False)
     env_file = config.parent / ".env"
     unset = set(made.variables) - {*os.environ, *known_variables(env_file)}
     if unset:
-        click.echo(f"Set {' and '.join(sorted(unset))} in {env_file}; the gateway does not start without")
+        say(f"Set {' and '.join(sorted(unset))} in {env_file}; the gateway does not start without")
     if len(made.tools) > MANY:
-        click.echo(
-            "Many tools cost agents much context: take fewer with --only, or serve them in the mode gateway"
-        )
+        say("Many tools cost agents much context: take fewer with --only, or serve them in the mode gateway")
     if not dry_run:
-        click.echo("Next: look through the file, then agent-gate check")
+        say("Next: look through the file, then agent-gate check")
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 
 from agent_gate.approval.render import visible
 from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting, tell
-from agent_gate.cli.output import paint, print_json
+from agent_gate.cli.output import paint, print_json, say
 from agent_gate.config.edit import flow
 from agent_gate.config.yamlfile import read_text
 from agent_gate.errors import InvalidArgs
@@ -61,11 +61,11 @@ def simulate_command(ctx: click.Context, file: Path, last: str) -> None:
         print_json(report)
     else:
         for found in report["differences"]:
-            click.echo("\n".join(difference_lines(found)))
+            say("\n".join(difference_lines(found)))
         changed = report["tried"] - report["same"]
-        click.echo(f"{report['tried']} calls tried, {changed} would be decided differently.")
+        say(f"{report['tried']} calls tried, {changed} would be decided differently.")
         if report["more"]:
-            click.echo("Only the newest calls were tried; the record of that time has more.", err=True)
+            say("Only the newest calls were tried; the record of that time has more.", err=True)
     sys.exit(1 if report["differences"] else 0)
 
 
@@ -82,9 +82,9 @@ def suggest_command(ctx: click.Context, last: str) -> None:
         print_json(found)
         return
     for one in found["suggestions"]:
-        click.echo(f"{visible(one['text'])}\n  - {visible(flow(one['rule']))}")
+        say(f"{visible(one['text'])}\n  - {visible(flow(one['rule']))}")
     if not found["suggestions"]:
-        click.echo(f"Nothing to suggest: {found['questions']} questions were answered in that time.")
+        say(f"Nothing to suggest: {found['questions']} questions were answered in that time.")
 
 
 @command.command("add-rule")
@@ -109,9 +109,9 @@ def add_rule_command(
         body: dict[str, Any] = {"approval": approval, "action": action, "scope": scope}
         shown = client.request("POST", "/api/policy/rules", body)
         if not ctx.obj["json"]:
-            click.echo("\n".join(map(visible, shown["diff"].splitlines())))
+            say("\n".join(map(visible, shown["diff"].splitlines())))
         if not yes and not click.confirm(f"Write this to {shown['file']}?", err=True):
-            click.echo("Nothing was changed.", err=True)
+            say("Nothing was changed.", err=True)
             sys.exit(1)
         body |= {"apply": True, "digest": shown["digest"]}
         if passphrase:

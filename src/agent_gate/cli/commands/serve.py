@@ -17,6 +17,7 @@ import click
 import uvloop
 
 from agent_gate.app import Gateway
+from agent_gate.cli.output import say
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Caller
@@ -119,7 +120,7 @@ def take_stdout() -> TextIO:
 def remark(text: str) -> None:
     """Tell people on stderr, which may be a log on a full disk or a pipe that nobody reads any more."""
     with contextlib.suppress(OSError):
-        click.echo(text, err=True)
+        say(text, err=True)
 
 
 def announce(gateway: Gateway, out: TextIO) -> None:
@@ -239,5 +240,5 @@ def command(
     try:
         uvloop.run(run(options, stdio_agent=agent if stdio else None))
     except GatewayError as error:
-        click.echo(f"Error: {error.message}", err=True)
+        say(f"Error: {error.message}", err=True)
         sys.exit(error.exit)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import reporting
-from agent_gate.cli.output import json_option, print_json, table
+from agent_gate.cli.output import json_option, print_json, put, say, table
 from agent_gate.cli.sessions import Session, Sessions, exports
 
 CONFIG = "agent-gate.yaml"
@@ -69,11 +69,11 @@ def tell(session: Session, away: list[str], as_json: bool) -> None:
         return
     if collected:
         url = session.told().get("url")
-        click.echo(f"agent-gate is at {url} for this session; its tools are typed at {url}/runtime/tools.ts")
+        say(f"agent-gate is at {url} for this session; its tools are typed at {url}/runtime/tools.ts")
     else:
-        click.echo("\n".join(lines))
+        put("\n".join(lines))
     if away:
-        click.echo(f"Not connected yet: {', '.join(away)}", err=not collected)
+        say(f"Not connected yet: {', '.join(away)}", err=not collected)
 
 
 @click.group()
@@ -121,7 +121,7 @@ def stop(given: str | None, everything: bool, as_json: bool) -> None:
             print_json([{"session": ident, "stopped": was} for ident, was in stopped.items()])
             return
         for ident, was in stopped.items():
-            click.echo(
+            say(
                 f"Stopped the gateway of session {ident}." if was else f"No gateway runs for session {ident}."
             )
 
@@ -137,11 +137,11 @@ def status(as_json: bool) -> None:
         if as_json:
             print_json(rows)
         elif rows:
-            click.echo(
+            say(
                 table(
                     ("session", "pid", "url", "data"),
                     [(r["session"], r["pid"], r["url"], r["data"]) for r in rows],
                 )
             )
         else:
-            click.echo("No session has a gateway.")
+            say("No session has a gateway.")

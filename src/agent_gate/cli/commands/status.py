@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import print_json, table
+from agent_gate.cli.output import print_json, say, table
 
 
 def next_step(status: dict[str, Any]) -> str:
@@ -40,4 +40,4 @@ def command(admin_socket: Path | None, config: Path | None, as_json: bool) -> No
     """The running gateway at a glance."""
     with reporting():
         status = client_of(admin_socket, config).get("/api/status")
-        print_json(status) if as_json else click.echo(summary(status))
+        print_json(status) if as_json else say(summary(status))

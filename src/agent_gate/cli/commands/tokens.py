@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import print_json, table
+from agent_gate.cli.output import print_json, say, table
 
 MODES = ("full", "proxy", "gateway")
 
@@ -36,8 +36,6 @@ def command(admin_socket: Path | None, config: Path | None, as_json: bool) -> No
     """What the catalog costs in tokens, per mode, server and agent."""
     with reporting():
         found = client_of(admin_socket, config).get("/api/economy")
-        print_json(found) if as_json else click.echo("\n\n".join(map(of_agent, found)))
+        print_json(found) if as_json else say("\n\n".join(map(of_agent, found)))
         if not as_json:
-            click.echo(
-                "\nHosts with their own tool search (Claude Code among them) are often better off with full."
-            )
+            say("\nHosts with their own tool search (Claude Code among them) are often better off with full.")

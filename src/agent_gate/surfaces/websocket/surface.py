@@ -291,6 +291,8 @@ class WebSocketSurface:
         agent.begin(message.id, call.id)
         if call.conversation is not None or not agent.acknowledges:
             self._watching[call.id] = (agent, call)
+        if call.conversation is not None:
+            agent.send(notification_text("accepted", {"id": message.id, "request_id": call.id}))
         self._spawn(self._run(agent, call), call.id)
 
     async def _run(self, agent: Agent, call: Call) -> None:
