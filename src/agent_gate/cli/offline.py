@@ -11,6 +11,7 @@ from agent_gate.core.ids import fold_namespace
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.policy import Policy
 from agent_gate.policy.lint import Unlisted
+from agent_gate.policy.names import name_part
 from agent_gate.policy.written import policy_of
 from agent_gate.sources.mcp.listing import traits_of
 
@@ -32,7 +33,10 @@ def declared_tools(loaded: Loaded) -> Catalog:
 def unlisted(loaded: Loaded) -> list[Unlisted]:
     """The sources whose tools only a running gateway knows; of tool hosts not even the namespace is known."""
     settings = loaded.settings
-    found = [Unlisted(fold_namespace(key), starts(server)) for key, server in settings.servers.items()]
+    found = [
+        Unlisted(fold_namespace(key), starts(server), spelled_starts(server))
+        for key, server in settings.servers.items()
+    ]
     return [*found, Unlisted()] if settings.hosts or settings.peers is not None else found
 
 
@@ -42,13 +46,32 @@ def starts(server: ServerSettings) -> tuple[str, ...]:
     return (wire, f"{fold_namespace(server.key)}:") if server.prefix else ("",)
 
 
+def spelled_starts(server: ServerSettings) -> tuple[str, ...]:
+    """How rules that refuse or ask may also write it: the key as it stands in the file."""
+    keys = {server.key, wire_part(server.key), fold_namespace(server.key)}
+    return tuple(sorted(f"{key}{sign}" for key in keys for sign in ("__", ":")))
+
+
 def supposed_tool(loaded: Loaded, name: str, arguments: Iterable[str]) -> Tool | None:
     """A tool of an MCP server as far as its name tells: it takes what it is given, and claims nothing of itself."""
     for server in loaded.settings.servers.values():
-        start = next((start for start in starts(server) if start and name.startswith(start)), None)
-        if start is not None:
-            return build([supposed_listing(server, name[len(start) :], arguments)]).find(name)
+        begins = (*starts(server), *spelled_starts(server))
+        if (rest := after_start(name, begins)) is not None:
+            own = as_rules_write(loaded, begins, rest)
+            return next(iter(build([supposed_listing(server, own, arguments)]).tools), None)
     return None
+
+
+def after_start(name: str, begins: Iterable[str]) -> str | None:
+    return next(
+        (name[len(start) :] for start in begins if start and name.startswith(start) != (name == start)), None
+    )
+
+
+def as_rules_write(loaded: Loaded, begins: Iterable[str], name: str) -> str:
+    """The server's own spelling of a name, as far as a rule tells it."""
+    written = (after_start(name_part(rule.pattern), begins) for rule in (*loaded.rules, *loaded.defaults))
+    return next((own for own in written if own and wire_part(own) == name), name)
 
 
 def supposed_listing(server: ServerSettings, name: str, arguments: Iterable[str]) -> Listing:

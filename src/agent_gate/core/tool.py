@@ -29,7 +29,7 @@ class Traits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One tool as its source declares it, before it has an id.
+    """One tool as its source declares it, before it has an id. `own` is the server's name of one that was renamed.
 
     `template` is the signature template of a YAML tool (``""`` gives the bare name); None renders
     ``key=value`` pairs. `strict` refuses pattern characters in string arguments, as for all YAML tools.
@@ -39,6 +39,7 @@ class Definition:
     """
 
     name: str
+    own: str = ""
     description: str = ""
     input_schema: JsonSchema = field(default_factory=lambda: {"type": "object"})
     output_schema: JsonSchema | None = None

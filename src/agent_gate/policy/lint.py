@@ -10,7 +10,7 @@ from agent_gate.core.tool import Tool
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.globs import compile_glob
 from agent_gate.policy.match import confines, in_namespace, trait_mismatch
-from agent_gate.policy.names import head, may_match, named_arguments
+from agent_gate.policy.names import head, listed_spelling, may_match, name_part, named_arguments
 from agent_gate.policy.possible import fits_pairs, fits_tool
 from agent_gate.policy.unmet import unmet
 
@@ -30,10 +30,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """A source whose tools are not known here: its namespace (None: any), and how their names begin."""
+    """A source whose tools are not known here: its namespace (None: any), how their names begin, and how rules that
+    refuse or ask may also write that."""
 
     namespace: str | None = None
     starts: tuple[str, ...] = ("",)
+    spelled: tuple[str, ...] = ()
 
 
 def wider(outer: str, inner: str) -> bool:
@@ -107,19 +109,36 @@ def dead(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted
             start
             for one in others
             if one.namespace is None or fnmatchcase(one.namespace, namespace)
-            for start in one.starts
+            for start in (one.starts if allows else one.starts + one.spelled)
         ]
-        if any(fits_pairs(rule.pattern, start) for start in starts):
+        listed = listed_spelling(rule.pattern) if allows else None
+        if listed is None and any(fits_pairs(rule.pattern, start) for start in starts):
             continue
         fitting = [tool for tool in named if fits_tool(rule.pattern, tool, allows=allows)]
         if fitting:
             yield from hopeless(rule, fitting)
+        elif not named and (right := as_listed(rule, tools, starts, listed)):
+            yield Finding(
+                rule.where,
+                f"{rule.label()!r} can never match: an allow rule needs the name as it is listed. Write {right}",
+            )
         elif not named and (not others or fits_pairs(rule.pattern)):
             yield Finding(
                 rule.where, f"{rule.label()!r} matches no tool; {what_there_is(rule, tools, others)}"
             )
         else:
             yield Finding(rule.where, f"{rule.label()!r} can never match. {form_of(named)}")
+
+
+def as_listed(rule: Rule, tools: Sequence[Tool], starts: Sequence[str], listed: str | None) -> str | None:
+    """What an allow rule in a server's own spelling has to be; None where that is not what is wrong with it."""
+    if rule.action != "allow":
+        return None
+    meant = [tool.wire for tool in tools if in_namespace(rule, tool) and may_match(rule.pattern, tool)]
+    if meant:
+        rest = rule.pattern[len(name_part(rule.pattern)) :]
+        return meant[0] + rest if len(meant) == 1 else " or ".join(meant[:3])
+    return listed if listed and any(fits_pairs(listed, start) for start in starts) else None
 
 
 def form_of(tools: Sequence[Tool]) -> str:

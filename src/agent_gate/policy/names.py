@@ -10,6 +10,8 @@ from agent_gate.policy.globs import compile_glob
 
 WILD = re.compile(r"[*?\[]")
 PLAIN = re.compile(r"[A-Za-z0-9_*?]*")
+SIGNS = re.compile(r"[^A-Za-z0-9_*?]")
+READS = ("resources/read", "prompts/get")
 BEFORE_KEY = re.compile(r"\(|, ")
 
 
@@ -44,7 +46,9 @@ def spellings(tool: Tool) -> Iterable[str]:
 
 
 def server_spellings(tool: Tool) -> Iterator[str]:
-    own = dict.fromkeys((tool.upstream, tool.name, wire_part(tool.upstream)))
+    """With the source and the tool each as the file and the server write them, or as the wire or an id does."""
+    servers = tool.definition.own or tool.upstream
+    own = dict.fromkeys((tool.upstream, tool.name, servers, wire_part(servers)))
     if (tool.full_wire or tool.wire) == wire_part(tool.upstream):
         yield from own
     for key in dict.fromkeys((tool.source, wire_part(tool.source), tool.namespace)):
@@ -72,6 +76,17 @@ def may_mean(pattern: str, name: str) -> bool:
     if start == pattern:
         return pattern == name or pattern.startswith(f"{name}(")
     return f"{name}(".startswith(start) or start.startswith(f"{name}(")
+
+
+def listed_spelling(pattern: str) -> str | None:
+    """The pattern with its name as a tool of a server would be listed; None where it is one already.
+
+    No name on the wire has other signs than `_`, but those of reads; an id's may have dots and dashes.
+    """
+    written, rest = name_part(pattern), pattern[len(name_part(pattern)) :]
+    if ":" in written or "[" in written or written.endswith(READS) or SIGNS.search(written) is None:
+        return None
+    return SIGNS.sub("_", written) + rest
 
 
 def named_arguments(pattern: str) -> tuple[str, ...]:

@@ -168,6 +168,7 @@ def define(entry: Json, settings: ServerSettings) -> Definition:
     traits = traits_of(annotations, settings)
     return Definition(
         name=settings.rename.get(name, name),
+        own=name if name in settings.rename else "",
         title=clean(entry.get("title") or annotations.get("title"), MAX_TITLE),
         description=clean(entry.get("description")),
         input_schema=clean_schema(schema),
