@@ -44,6 +44,7 @@ from agent_gate.observe.trace import Tracer
 from agent_gate.observe.tracing import tracer_to
 from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
+from agent_gate.results.readers import Readers
 from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
@@ -108,11 +109,19 @@ class Gateway:
         self.buttons = Buttons(ensure_key(self.folder / "channels.key"))
         self.dispatcher = Dispatcher(self.store, self.inbox, self.clock, self.metrics)
         self.artifacts = Artifacts(self.store, self.clock, settings.results.retention_days * 86_400)
-        self.shaper = Shaper(self.artifacts, fits, settings.results.budget)
+        self.readers = Readers(fits)
+        self.shaper = Shaper(self.artifacts, fits, settings.results.budget, self.readers)
         self.calls = self._make_calls()
         looks = Quota(self.clock, "looks at tools and results", LOOKS)
         self.meta = MetaTools(
-            self.calls, self.shelf, self.view.tools, self.artifacts, fits, load_semantic, looks.take
+            self.calls,
+            self.shelf,
+            self.view.tools,
+            self.artifacts,
+            fits,
+            load_semantic,
+            looks.take,
+            self.readers,
         )
         places = self._places(settings)
         self._make_surfaces()
@@ -392,6 +401,7 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.supervisor.stop()
         await self.pool.aclose()
+        self.readers.close()
         if self.tracer is not None:
             await asyncio.to_thread(self.tracer.close)
         self.ahead.catch_up()

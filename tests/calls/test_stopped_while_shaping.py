@@ -26,7 +26,7 @@ class Hanging(Failing):
 
 
 def hang_in_summary(gate, reached):
-    async def summarised(_result, _artifact):
+    async def summarised(_case, _result, _artifact):
         reached.set()
         await asyncio.Event().wait()
 

@@ -1,5 +1,4 @@
 import json
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +7,7 @@ from hypothesis import strategies as st
 from agent_gate.core.call import Result
 from agent_gate.discovery.tokens import count, fits
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
-from agent_gate.results import jsonpath, pattern, views
+from agent_gate.results import jsonpath, views
 from agent_gate.results.jsonpath import select
 from agent_gate.results.reading import Reading, read_result
 from agent_gate.results.views import VIEW_BUDGET, view
@@ -224,10 +223,24 @@ def test_values_inside_each_other_are_not_written_without_end(monkeypatch):
         look(nested("x" * 10_000, 40), type="jsonpath", path="$..*")
 
 
-def test_a_pattern_whose_states_cannot_be_remembered_is_refused_in_a_large_text(monkeypatch):
-    monkeypatch.setattr(pattern, "MAX_EFFORT", 50_000)
-    letters = Random(1)
-    text = "".join(letters.choice("ab") for _ in range(2000))
-    with pytest.raises(InvalidArgs, match="too long"):
-        look(Reading(text), type="grep", pattern="a[ab]{190}c")
-    assert look(Reading(text), type="grep", pattern="[ab]+c").left.startswith("no line matches")
+def test_more_matches_than_anybody_reads_are_not_counted_to_the_end(monkeypatch):
+    monkeypatch.setattr(views, "MOST_COUNTED", 300)
+    page = look(LOG, type="grep", pattern="ok")
+    assert page.left.endswith("of more than 300 matches are shown; the rest follow")
+    seen = look(LOG, **page.next)
+    assert int(seen.text.split(":")[0]) == int(page.text.splitlines()[-1].split(":")[0]) + 1
+
+
+@pytest.mark.parametrize("text", ["a\r\nb\r\n\r\nab", "a\nb\n\nab\n", "a\nb\n\nab"])
+def test_grep_and_lines_count_the_same_lines(text):
+    what = Reading(text)
+    assert what.lines == ["a", "b", "", "ab"]
+    assert look(what, type="grep", pattern="b$").text == "1: b\n3: ab"
+    assert look(what, type="grep", pattern="^$").text == "2: "
+    assert look(what, type="grep", pattern="b", start=2).text == "3: ab"
+    assert look(what, type="grep", pattern="b", start=9).text == ""
+
+
+def test_no_match_reaches_over_the_end_of_a_line():
+    for over in (r"a\sb", "a[^x]b", r"(?s)a.b", r"a\nb"):
+        assert look(Reading("a\nb"), type="grep", pattern=over).text == ""

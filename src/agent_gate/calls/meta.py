@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agent_gate.calls.aside import Aside
 from agent_gate.calls.calls import Calls
 from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
@@ -32,11 +31,13 @@ from agent_gate.discovery.meta import (
 )
 from agent_gate.discovery.semantic import Semantic
 from agent_gate.errors import DependencyUnavailable, GatewayError, InvalidArgs, ToolNotFound, ViewFailed
-from agent_gate.results.artifacts import HANDLE, Artifacts, Stored, handle_of
+from agent_gate.results.artifacts import Artifacts, handle_of
 from agent_gate.results.budget import Fits
-from agent_gate.results.handles import find_handles, substitute
-from agent_gate.results.reading import MEDIA_TYPES
-from agent_gate.results.views import View, view
+from agent_gate.results.handles import HANDLE, find_handles
+from agent_gate.results.jobs import FillJob, ViewJob
+from agent_gate.results.readers import SMALL, Readers
+from agent_gate.results.reading import MEDIA_TYPES, Stored
+from agent_gate.results.views import View
 
 log = logging.getLogger("agent_gate.calls")
 Visible = Callable[[Caller], Sequence[Tool]]
@@ -57,12 +58,13 @@ class MetaTools:
         fits: Fits,
         semantic: Callable[[], Semantic | None] = lambda: None,
         count: Callable[[Caller], None] = lambda _caller: None,
+        readers: Readers | None = None,
     ) -> None:
         self._calls, self._shelf, self._visible = calls, shelf, visible
-        self._artifacts, self._fits, self._semantic, self._count = artifacts, fits, semantic, count
+        self._artifacts, self._semantic, self._count = artifacts, semantic, count
+        self._readers = readers or Readers(fits)
         self._browsers: dict[str, tuple[Sequence[Tool], Browser]] = {}
         self._sessions = Sessions()
-        self._aside = Aside()
 
     def browser(self, caller: Caller) -> Browser:
         """Cards, tree and index of what the caller sees; made anew only where that changed."""
@@ -162,13 +164,13 @@ class MetaTools:
         tool = self._shelf.catalog.find(args.tool_id)
         if not handles or tool is None:
             return args.args
-        found = await self._artifacts.load_all(handles, caller)
-        schema = tool.input_schema
 
-        def filled() -> Mapping[str, Json]:
-            return substitute(args.args, schema, {handle: stored.read() for handle, stored in found.items()})
+        async def load() -> Sequence[Stored]:
+            found = await self._artifacts.load_all(handles, caller)
+            return [found[handle] for handle in job.handles]
 
-        return await self._aside(filled)
+        job = FillJob(args.args, tool.input_schema, tuple(sorted(handles)))
+        return await self._readers.work(("views", caller.name), job, load)
 
     async def answer(
         self, name: str, arguments: Mapping[str, Json], call: Call, *, wait: float | None
@@ -196,10 +198,17 @@ class MetaTools:
         """A bounded look into a stored result; also the way to read a call that waited for a person."""
         self._count(caller)
         try:
-            stored = await self._artifacts.load(args.handle, caller)
+            stored = await self._artifacts.load_small(args.handle, caller, SMALL)
         except ViewFailed:
             stored = await self._waited(caller, args.handle, wait)
-        return await self._aside(lambda: view(stored.read(), args.selector, self._fits))
+
+        async def load() -> Sequence[Stored]:
+            return [stored or await self._artifacts.load(args.handle, caller)]
+
+        job = ViewJob(args.selector)
+        if stored is not None and len(stored.body) <= SMALL:
+            return self._readers.now(job, [stored])
+        return await self._readers.work(("views", caller.name), job, load)
 
     async def _waited(self, caller: Caller, handle: str, wait: float) -> Stored:
         if not HANDLE.fullmatch(handle):

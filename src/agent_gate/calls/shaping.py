@@ -1,27 +1,30 @@
 """Fits results to callers: as they are, or stored whole with an envelope that says what is in them."""
 
-from functools import partial
-
 from msgspec.structs import replace
 
-from agent_gate.calls.aside import Aside
 from agent_gate.core.call import Case, Result
-from agent_gate.errors import DependencyUnavailable
+from agent_gate.errors import DependencyUnavailable, ViewFailed
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET, Fits, within
-from agent_gate.results.envelope import Artifact, ResultEnvelope, summarise, unkept, unread, whole
+from agent_gate.results.envelope import Artifact, ResultEnvelope, unkept, unread, whole
+from agent_gate.results.jobs import SummaryJob
+from agent_gate.results.readers import Readers
+from agent_gate.results.reading import MEDIA_TYPES, Stored
 
-LARGE = 256 * 1024
+LARGE = 32 * 1024
 """A larger result takes longer to be summarised than other calls can wait."""
+STOPPED = "the gateway stopped before it could be read."
 UNSET = (None, None, None)
 
 
 class Shaper:
     """`gateway` calls always get an envelope; others only above a budget, and `full` ones only where one is set."""
 
-    def __init__(self, artifacts: Artifacts, fits: Fits, default: int | None) -> None:
+    def __init__(
+        self, artifacts: Artifacts, fits: Fits, default: int | None, readers: Readers | None = None
+    ) -> None:
         self._artifacts, self._fits, self.default = artifacts, fits, default
-        self._aside = Aside()
+        self._readers = readers or Readers(fits)
 
     def budget(self, case: Case) -> int | None:
         """The smallest budget that anybody set; a mode made for small contexts always has one."""
@@ -50,7 +53,7 @@ class Shaper:
     def unsummarised(self, case: Case, result: Result) -> Result:
         """The envelope of a result that there was no time to read; it is stored with the row of its call."""
         artifact = self._artifacts.post(case.call, result)
-        return Result(unread(result, artifact).encode(), "json", result.is_error)
+        return Result(unread(result, artifact, STOPPED).encode(), "json", result.is_error)
 
     async def _stored(self, case: Case, result: Result) -> ResultEnvelope:
         """The envelope of a result once it is stored whole, or of one that cannot be: the tool ran either way."""
@@ -58,8 +61,8 @@ class Shaper:
             artifact = await self._artifacts.save(case.call, result)
         except DependencyUnavailable as error:
             described = self._artifacts.describe(case.call, result)
-            return unkept(await self._summarised(result, described), error.message)
-        return await self._summarised(result, artifact)
+            return unkept(await self._summarised(case, result, described), error.message)
+        return await self._summarised(case, result, artifact)
 
     async def _with_parts(self, case: Case, result: Result, envelope: ResultEnvelope) -> ResultEnvelope:
         """A small result is stored only where it has more than its summary can say, such as an image."""
@@ -70,6 +73,15 @@ class Shaper:
         except DependencyUnavailable as error:
             return unkept(envelope, error.message)
 
-    async def _summarised(self, result: Result, artifact: Artifact) -> ResultEnvelope:
-        work = partial(summarise, result, artifact, self._fits)
-        return work() if len(result.body) <= LARGE else await self._aside(work)
+    async def _summarised(self, case: Case, result: Result, artifact: Artifact) -> ResultEnvelope:
+        job, stored = (
+            SummaryJob(artifact, result.kind, result.is_error),
+            Stored(MEDIA_TYPES[result.kind], result.body),
+        )
+        if len(result.body) <= LARGE:
+            return self._readers.now(job, [stored])
+        lane = ("results", case.call.caller.name)
+        try:
+            return await self._readers.work(lane, job, [stored])
+        except (ViewFailed, DependencyUnavailable) as error:
+            return unread(result, artifact, error.message)

@@ -1,45 +1,33 @@
 """Keeps large results whole: one per call, readable only by the caller whose call it was."""
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from agent_gate.core.call import Call, Caller, Result
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.envelope import Artifact
-from agent_gate.results.reading import MEDIA_TYPES, Reading, read
+from agent_gate.results.handles import HANDLE, MOST_BYTES, TOO_LARGE
+from agent_gate.results.reading import MEDIA_TYPES, Stored
 from agent_gate.store import Statement, Store
 
 LIFETIME = 24 * 3600.0
-MOST_BYTES = 64 << 20
-"""Of several results together that one call refers to."""
-HANDLE = re.compile(r"result:(?P<call>[0-9a-f]{32})")
-
-TOO_LARGE = "The results behind these handles are too large together. Pass fewer, or parts of them."
 
 _INSERT = (
     "INSERT INTO artifacts (handle, call, caller, media_type, size, digest, body, created_at, expires_at) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (handle) DO NOTHING"
 )
 _SELECT = "SELECT media_type, body FROM artifacts WHERE handle = ? AND caller = ? AND expires_at > ?"
+_SMALL = (
+    "SELECT media_type, CASE WHEN size <= ? THEN body END FROM artifacts "
+    "WHERE handle = ? AND caller = ? AND expires_at > ?"
+)
 _EXPIRED = "DELETE FROM artifacts WHERE expires_at <= ?"
 
 
 def handle_of(call_id: str) -> str:
     return f"result:{call_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A whole result as it is kept. Reading a large one takes long: not a thing to do on the event loop."""
-
-    media_type: str
-    body: bytes
-
-    def read(self) -> Reading:
-        return read(self.body, self.media_type)
 
 
 class Artifacts:
@@ -85,13 +73,21 @@ class Artifacts:
 
     async def load(self, handle: str, caller: Caller) -> Stored:
         """The whole result. Someone else's handle, an expired and an unknown one answer the same."""
+        found = await self._find(_SELECT, handle, caller)
+        return Stored(found[0], bytes(found[1]))
+
+    async def load_small(self, handle: str, caller: Caller, most: int) -> Stored | None:
+        """The result unless it is larger than `most` bytes."""
+        media_type, body = await self._find(_SMALL, handle, caller, most)
+        return None if body is None else Stored(media_type, bytes(body))
+
+    async def _find(self, select: str, handle: str, caller: Caller, *more: int) -> tuple[Any, ...]:
         if not HANDLE.fullmatch(handle):
             raise ViewFailed("This is not a handle. Use one from the `artifacts` of a result.")
-        found = await self._store.read(_SELECT, (handle, caller.name, self._clock.now()))
+        found = await self._store.read(select, (*more, handle, caller.name, self._clock.now()))
         if not found:
             raise ViewFailed("There is no such artifact, or it has expired. Call the tool again.")
-        media_type, body = found[0]
-        return Stored(media_type, bytes(body))
+        return found[0]
 
     async def load_all(self, handles: Iterable[str], caller: Caller) -> dict[str, Stored]:
         """The results that one call refers to; a single one may be as large as it is."""

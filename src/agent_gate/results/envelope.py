@@ -109,11 +109,11 @@ def unkept(envelope: ResultEnvelope, why: str) -> ResultEnvelope:
     return replace(envelope, facts=facts, artifacts=(), views=())
 
 
-def unread(result: Result, artifact: Artifact) -> ResultEnvelope:
-    """The envelope of a result that was stored as `artifact` by a gateway that had to stop before it read it."""
+def unread(result: Result, artifact: Artifact, why: str) -> ResultEnvelope:
+    """The envelope of a result that was stored as `artifact`, and that nobody could read."""
     return ResultEnvelope(
         status="error" if result.is_error else "partial",
-        summary="The tool ran. The gateway stopped before it could summarise the result, which is stored whole.",
+        summary=f"The tool ran, and its result is stored whole. It has no summary: {why}",
         artifacts=(artifact,),
         views=({"type": "head"},),
     )

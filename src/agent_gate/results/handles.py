@@ -5,6 +5,7 @@ replaced before the arguments are validated. It becomes the JSON value where the
 text otherwise.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -13,10 +14,13 @@ import msgspec
 
 from agent_gate.core.tool import Json, JsonSchema
 from agent_gate.errors import InvalidArgs
-from agent_gate.results.artifacts import HANDLE, MOST_BYTES, TOO_LARGE
 from agent_gate.results.jsonpath import select
 from agent_gate.results.reading import Reading, compact
 
+HANDLE = re.compile(r"result:(?P<call>[0-9a-f]{32})")
+MOST_BYTES = 64 << 20
+"""Of several results together that one call refers to."""
+TOO_LARGE = "The results behind these handles are too large together. Pass fewer, or parts of them."
 STRUCTURED = frozenset({"object", "array", "number", "integer", "boolean"})
 MOST_REFERENCES = 32
 

@@ -49,11 +49,23 @@ class Reading:
 
     @cached_property
     def lines(self) -> list[str]:
-        return self.text.splitlines()
+        found = self.text.replace("\r\n", "\n").split("\n")
+        return found if found[-1] else found[:-1]
 
     @cached_property
     def table(self) -> Table | None:
         return _json_table(self.value) if self.is_json else _text_table(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A whole result as it is kept. Reading a large one takes long: not a thing to do on the event loop."""
+
+    media_type: str
+    body: bytes
+
+    def read(self) -> Reading:
+        return read(self.body, self.media_type)
 
 
 def read(body: bytes, media_type: str) -> Reading:

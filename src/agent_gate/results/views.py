@@ -15,11 +15,12 @@ from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.budget import Fits
 from agent_gate.results.jsonpath import Found, select
-from agent_gate.results.pattern import Pattern
+from agent_gate.results.pattern import LineMatch, Pattern
 from agent_gate.results.reading import Reading, compact, data_in, text_in
 
 VIEW_BUDGET = 2000
 MAX_MATCHES, MAX_KEYS, LONG_LINE = 200, 400, 480
+MOST_COUNTED = 10_000
 MOST_WRITTEN = 256 << 20
 
 Selector = Mapping[str, Any]
@@ -106,9 +107,8 @@ def span(selector: Selector, size: int) -> tuple[int, int]:
 
 def lines(reading: Reading, selector: Selector, frame: Frame) -> View:
     start, stop = span(selector, len(reading.lines))
-    return _slice(
-        "lines", [_short(line) for line in reading.lines[start:stop]], start, len(reading.lines), frame
-    )
+    shown = (_short(reading.lines[at]) for at in range(start, stop))
+    return _slice("lines", shown, start, len(reading.lines), frame)
 
 
 def rows(reading: Reading, selector: Selector, frame: Frame) -> View:
@@ -164,17 +164,21 @@ def grep(reading: Reading, selector: Selector, frame: Frame) -> View:
     """Lines that match a regular expression, each with its number; `start` continues after earlier ones."""
     pattern = Pattern(word(selector, "pattern"), ignore_case=bool(selector.get("ignore_case", False)))
     start = number(selector, "start", 0)
-    ends = {at: pattern.end(reading.lines[at]) for at in range(start, len(reading.lines))}
-    hits = [at for at, end in ends.items() if end is not None]
-    shown = frame.take(f"{at}: {_around(reading.lines[at], ends[at] or 0)}" for at in hits[:MAX_MATCHES])
+    hits = list(islice(pattern.lines(reading.text, start), MOST_COUNTED))
+    shown = frame.take(_numbered(hit) for hit in hits[:MAX_MATCHES])
     if not hits:
-        return View(text="", left=f"no line matches from line {start} to {len(reading.lines)}")
+        return View(text="", left=f"no line matches from line {start} on")
     if len(shown) == len(hits):
         return View(text="\n".join(shown))
-    follow = {**selector, "start": hits[len(shown)]}
+    size = len(hits) if len(hits) < MOST_COUNTED else f"more than {MOST_COUNTED}"
+    follow = {**selector, "start": hits[len(shown)].number}
     return View(
-        text="\n".join(shown), left=f"{len(hits) - len(shown)} of {len(hits)} matches follow", next=follow
+        text="\n".join(shown), left=f"{len(shown)} of {size} matches are shown; the rest follow", next=follow
     )
+
+
+def _numbered(hit: LineMatch) -> str:
+    return f"{hit.number}: {_around(*hit.text())}"
 
 
 def jsonpath(reading: Reading, selector: Selector, frame: Frame) -> View:

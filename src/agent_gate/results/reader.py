@@ -1,0 +1,115 @@
+"""The process that reads large results: it takes a job from standard input, answers on standard output, and so on.
+
+It ends when its input does. The gateway ends it when a job takes too long; where the gateway is gone, an alarm
+does. Its memory is bounded, and everybody else's work comes before its own.
+"""
+
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import BinaryIO
+
+import msgspec
+
+from agent_gate.errors import InvalidArgs, ViewFailed
+from agent_gate.results.budget import Fits
+from agent_gate.results.jobs import Job
+from agent_gate.results.reading import Stored
+
+SECONDS = 20
+MEMORY = 1 << 30
+NICENESS = 10
+LENGTH = 8
+
+TOO_MUCH = (
+    "Reading this result takes more memory than there is for it. Look at a part of the text: "
+    "`head`, `lines` or `grep`; or have the tool return less."
+)
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A job, and the media type and size of each result that follows it."""
+
+    job: Job
+    results: tuple[tuple[str, int], ...]
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a job came to: `done`, or why not."""
+
+    done: msgspec.Raw = msgspec.Raw(b"null")
+    wrong_args: str = ""
+    failed: str = ""
+
+    def unpack(self) -> bytes:
+        if self.wrong_args:
+            raise InvalidArgs(self.wrong_args)
+        if self.failed:
+            raise ViewFailed(self.failed)
+        return bytes(self.done)
+
+
+def receive(stream: BinaryIO, size: int) -> bytes:
+    """Exactly so many bytes; `EOFError` where the other side is gone."""
+    body = stream.read(size)
+    if len(body) < size:
+        raise EOFError
+    return body
+
+
+def receive_frame(stream: BinaryIO) -> bytes:
+    return receive(stream, int.from_bytes(receive(stream, LENGTH)))
+
+
+def send_frame(stream: BinaryIO, body: bytes) -> None:
+    stream.write(len(body).to_bytes(LENGTH))
+    stream.write(body)
+
+
+def main() -> None:
+    fits: Fits = getattr(import_module(sys.argv[1]), sys.argv[2])
+    _restrain()
+    decode = msgspec.json.Decoder(Order).decode
+    incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
+    while True:
+        try:
+            order = decode(receive_frame(incoming))
+            results = [Stored(kind, receive(incoming, size)) for kind, size in order.results]
+        except EOFError:
+            return
+        _alarm(2 * SECONDS)
+        send_frame(outgoing, msgspec.json.encode(_reply(order.job, results, fits)))
+        outgoing.flush()
+        _alarm(0)
+
+
+def _reply(job: Job, results: list[Stored], fits: Fits) -> Reply:
+    try:
+        return Reply(done=msgspec.Raw(msgspec.json.encode(job.run(results, fits))))
+    except ViewFailed as error:
+        return Reply(failed=error.message)
+    except InvalidArgs as error:
+        return Reply(wrong_args=error.message)
+    except MemoryError:
+        return Reply(failed=TOO_MUCH)
+
+
+def _restrain() -> None:
+    """Where the system can: bounded memory, and the processor only when others leave it."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        os.nice(NICENESS)
+    except (ImportError, OSError, ValueError):
+        return
+
+
+def _alarm(seconds: int) -> None:
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)
+
+
+if __name__ == "__main__":
+    main()

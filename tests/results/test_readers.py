@@ -1,0 +1,228 @@
+"""Large results are read by processes of their own, under a deadline, with bounded memory."""
+
+import asyncio
+import json
+import os
+import time
+
+import psutil
+import pytest
+
+from agent_gate.access.view import View
+from agent_gate.calls.meta import MetaTools
+from agent_gate.calls.shaping import LARGE, Shaper
+from agent_gate.core.call import Caller, Result
+from agent_gate.discovery.meta import ViewArgs
+from agent_gate.discovery.tokens import fits
+from agent_gate.errors import DependencyUnavailable, GatewayError, InvalidArgs, ViewFailed
+from agent_gate.results import reader, readers
+from agent_gate.results.jobs import ViewJob
+from agent_gate.results.readers import SMALL, Readers
+from agent_gate.results.reading import Stored
+from calls.small_calls import ANNA, SmallCalls, opened, told
+from calls.test_shaping import case
+
+
+def stored(value):
+    return Stored("application/json", json.dumps(value).encode())
+
+
+WORDS = stored("\n".join(f"word {number}" for number in range(20_000)))
+LAST = ViewJob({"type": "grep", "pattern": "19999$"})
+
+
+def never_fits(_text, _budget):
+    """Stands for work without end, in the process that imports it by name."""
+    while True:
+        time.sleep(1)
+
+
+def crash(_text, _budget):
+    os._exit(3)
+
+
+def hoard(_text, _budget):
+    return bool(bytearray(reader.MEMORY * 2))
+
+
+def run(story):
+    async def told_and_closed():
+        found = Readers(fits)
+        try:
+            await story(found)
+        finally:
+            found.close()
+
+    asyncio.run(told_and_closed())
+
+
+def children():
+    return {one.pid for one in psutil.Process().children()}
+
+
+def test_a_large_result_is_read_in_another_process_which_is_used_again():
+    async def story(found):
+        before = children()
+        assert (await found.work("a", LAST, [WORDS])).text == "19999: word 19999"
+        [first] = children() - before
+        assert (await found.work("b", LAST, [WORDS])).text == "19999: word 19999"
+        assert children() - before == {first}
+        found.close()
+        assert children() == before
+
+    run(story)
+
+
+def test_its_environment_has_none_of_the_gateways_variables(monkeypatch):
+    monkeypatch.setenv("SOME_TOKEN", "very-secret")
+
+    async def story(found):
+        before = children()
+        await found.work("a", LAST, [WORDS])
+        [child] = children() - before
+        assert set(psutil.Process(child).environ()) <= {"PYTHONPATH", "SYSTEMROOT", "LC_CTYPE"}
+
+    run(story)
+
+
+def test_a_small_result_is_read_at_once():
+    async def story(found):
+        before = children()
+        assert (await found.work("a", ViewJob({"type": "head"}), [stored("x" * (SMALL - 2))])).text
+        assert children() == before
+
+    run(story)
+
+
+def test_what_is_wrong_with_a_selector_is_said_as_if_it_were_read_here():
+    async def story(found):
+        with pytest.raises(InvalidArgs, match="The pattern cannot be used"):
+            await found.work("a", ViewJob({"type": "grep", "pattern": "("}), [WORDS])
+        with pytest.raises(ViewFailed, match="This result is not JSON"):
+            await found.work("a", ViewJob({"type": "json_keys"}), [WORDS])
+        assert (await found.work("a", LAST, [WORDS])).text
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("counter", "said"), [(crash, "ended before it was done"), (hoard, "more memory than there is")]
+)
+def test_a_reader_that_cannot_go_on_fails_one_view_and_no_other(counter, said):
+    async def story(found):
+        found._fits = counter
+        with pytest.raises(ViewFailed, match=said):
+            await found.work("a", LAST, [WORDS])
+        found.close()
+        found._fits = fits
+        assert (await found.work("a", LAST, [WORDS])).text
+
+    run(story)
+
+
+def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(monkeypatch):
+    monkeypatch.setattr(readers, "SECONDS", 1.5)
+
+    async def story(found):
+        before = children()
+        found._fits = never_fits
+        endless = [asyncio.ensure_future(found.work("a", LAST, [WORDS])) for _ in range(3)]
+        while len(children() - before) < 1:
+            await asyncio.sleep(0.01)
+        found._fits = fits
+        assert (await found.work("b", LAST, [WORDS])).text == "19999: word 19999"
+        assert not any(task.done() for task in endless)
+        first, *rest = await asyncio.gather(*endless, return_exceptions=True)
+        assert isinstance(first, ViewFailed)
+        assert "Narrow the selector" in first.message
+        assert {type(one) for one in rest} == {DependencyUnavailable}
+        found.close()
+        assert children() == before
+
+    run(story)
+
+
+def test_who_leaves_ends_the_work_that_was_done_for_them():
+    async def story(found):
+        before = children()
+        found._fits = never_fits
+        task = asyncio.ensure_future(found.work("a", LAST, [WORDS]))
+        while not children() - before:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        while children() - before:
+            await asyncio.sleep(0.01)
+
+    run(story)
+
+
+def test_those_who_wait_hold_no_result_in_memory():
+    loaded = []
+
+    async def story(found):
+        async def load():
+            loaded.append(1)
+            await go_on.wait()
+            return [WORDS]
+
+        go_on = asyncio.Event()
+        tasks = [asyncio.ensure_future(found.work("a", LAST, load)) for _ in range(12)]
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(loaded) == 1
+        go_on.set()
+        await asyncio.gather(*tasks)
+
+    run(story)
+
+
+def test_a_view_of_a_stored_result_goes_through_the_lanes(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store)
+            found = Readers(fits)
+            visible = View(gate.shelf, lambda _tool, _caller: False).tools
+            meta = MetaTools(gate.calls, gate.shelf, visible, gate.artifacts, fits, readers=found)
+            kept = await gate.artifacts.save(gate.call(), Result(WORDS.body))
+            seen = await meta.view(ANNA, ViewArgs(handle=kept.handle, selector=LAST.selector))
+            assert seen.text == "19999: word 19999"
+            with pytest.raises(GatewayError, match="There is no such"):
+                await meta.view(Caller(name="eve"), ViewArgs(handle=kept.handle, selector=LAST.selector))
+            found.close()
+
+    told(story)
+
+
+def test_a_result_that_cannot_be_summarised_in_time_is_stored_whole_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "SECONDS", 0.2)
+
+    async def story():
+        async with opened(tmp_path) as store:
+            gate, found = SmallCalls(store), Readers(never_fits)
+            shaper = Shaper(gate.artifacts, fits, 100, found)
+            large = Result(json.dumps("x " * LARGE).encode())
+            envelope = json.loads((await shaper(case("gateway"), large)).body)
+            assert "stored whole" in envelope["summary"]
+            assert "took longer" in envelope["summary"]
+            [artifact] = envelope["artifacts"]
+            assert (await gate.artifacts.load(artifact["handle"], Caller(name="pi"))).body == large.body
+
+    told(story)
+
+
+def test_several_results_that_are_too_large_together_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store)
+            kept = [
+                await gate.artifacts.save(gate.call(), Result(b'"' + b"x" * 100 + b'"')) for _ in range(2)
+            ]
+            handles = [one.handle for one in kept]
+            assert len(await gate.artifacts.load_all(handles, ANNA)) == 2
+            monkeypatch.setattr("agent_gate.results.artifacts.MOST_BYTES", 150)
+            assert len(await gate.artifacts.load_all(handles[:1], ANNA)) == 1
+            with pytest.raises(InvalidArgs, match="too large together"):
+                await gate.artifacts.load_all(handles, ANNA)
+
+    told(story)
