@@ -60,7 +60,7 @@ from agent_gate.surfaces.admin.surface import AdminSurface
 from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.listeners import Listeners
 from agent_gate.surfaces.mcp import McpSurface
-from agent_gate.surfaces.mcp.meta_mode import MetaMode
+from agent_gate.surfaces.mcp.modes.meta import MetaMode
 from agent_gate.surfaces.paths import Paths
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health

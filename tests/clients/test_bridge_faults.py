@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from agent_gate.client.bridge import Bridge
+from agent_gate.client.bridge import StdioBridge
 from agent_gate.client.exchange import Address, Http
 from agent_gate.net.http import Response, StreamResponse
 from agent_gate.net.server import Server
-from agent_gate.surfaces.mcp.streams import Stream
+from agent_gate.surfaces.mcp.sessions.streams import Stream
 
 GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host"}}
 BAD_GATEWAY = Response(502, b"<html>Bad Gateway</html>", content_type=b"text/html")
@@ -74,7 +74,7 @@ async def bridged(patience=10.0):
     gateway, host = Proxied(), Host()
     await gateway.server.start("127.0.0.1", 0)
     http = Http(Address.parse(f"http://127.0.0.1:{gateway.server.port}"))
-    running = asyncio.create_task(Bridge(http, None, host.written.put_nowait, patience).run(host.lines))
+    running = asyncio.create_task(StdioBridge(http, None, host.written.put_nowait, patience).run(host.lines))
     try:
         assert "result" in await host.ask(0, "initialize", **GREETING)
         yield gateway, host

@@ -8,7 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from agent_gate.mcp.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError
-from agent_gate.surfaces.mcp.incoming import MAX_DEPTH, CallParams, read_message, read_params
+from agent_gate.surfaces.mcp.incoming.params import MAX_DEPTH, CallParams, read_message, read_params
 
 Verdict = tuple[str, Any]
 

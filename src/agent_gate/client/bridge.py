@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from agent_gate.client.exchange import Answer, Broken, Distrusted, Http, NotReached
+from agent_gate.client.exchange import Distrusted, Http, HttpReply, NotReached, ReplyBroken
 from agent_gate.client.messages import (
     HostMessage,
     ToolMirrors,
@@ -80,7 +80,7 @@ class Heard:
         return found
 
 
-class Bridge:
+class StdioBridge:
     """One host on one side, one gateway on the other. `patience` is how long a lost gateway is waited for."""
 
     def __init__(
@@ -148,11 +148,11 @@ class Bridge:
             await self._pass_on(await self._others.get())
 
     async def _pass_on(self, message: HostMessage) -> None:
-        with suppress(NotReached, Broken, Distrusted, Unwelcome):
+        with suppress(NotReached, ReplyBroken, Distrusted, Unwelcome):
             answer = await self._deliver(message, message.raw)
             await self._finish(answer)
 
-    async def _finish(self, answer: Answer) -> bytes:
+    async def _finish(self, answer: HttpReply) -> bytes:
         try:
             return await answer.read()
         finally:
@@ -165,7 +165,7 @@ class Bridge:
             self._initialize, self._session, self._revision = message, None, None
         try:
             await self._until_answered(message, raw)
-        except (NotReached, Broken, Distrusted, Unwelcome) as failure:
+        except (NotReached, ReplyBroken, Distrusted, Unwelcome) as failure:
             self._write(error(message.id, UNREACHABLE, f"The gateway did not answer: {failure}"))
         finally:
             self._cancelled.discard(json.dumps(message.id))
@@ -180,7 +180,7 @@ class Bridge:
             if loop.time() - began > LONGEST_PAUSE:
                 give_up, pause = loop.time() + self._patience, FIRST_PAUSE
             elif loop.time() > give_up:
-                raise Broken("its reply broke off again and again")
+                raise ReplyBroken("its reply broke off again and again")
             pause = await self._rest(pause)
             began = loop.time()
 
@@ -191,7 +191,7 @@ class Bridge:
             if answer.kind == EVENT_STREAM:
                 return await self._relay(answer, message)
             body = await answer.read()
-        except Broken:
+        except ReplyBroken:
             return False
         finally:
             answer.close()
@@ -201,7 +201,7 @@ class Bridge:
         self._write(body if looks_like_rpc(body) else refused(message, answer.status, body))
         return True
 
-    async def _deliver(self, message: HostMessage, raw: bytes) -> Answer:
+    async def _deliver(self, message: HostMessage, raw: bytes) -> HttpReply:
         """POST it, waiting for a gateway that is away and renewing a session that it has forgotten."""
         loop = asyncio.get_running_loop()
         give_up, pause = loop.time() + self._patience, FIRST_PAUSE
@@ -213,16 +213,16 @@ class Bridge:
                 if not await self._forgotten(answer, message):
                     return answer
                 if renewed:
-                    raise Broken("it forgets every session at once")
+                    raise ReplyBroken("it forgets every session at once")
                 await self._renew(session)
                 renewed = True
-            except (NotReached, Broken):
+            except (NotReached, ReplyBroken):
                 renewed = False
                 if loop.time() > give_up or json.dumps(message.id) in self._cancelled:
                     raise
                 pause = await self._rest(pause)
 
-    async def _forgotten(self, answer: Answer, message: HostMessage) -> bool:
+    async def _forgotten(self, answer: HttpReply, message: HostMessage) -> bool:
         """Whether the gateway does not know the session; a method that it does not know is also a 404."""
         if answer.status != 404 or self._session is None or message.revision is not None:
             return False
@@ -234,7 +234,7 @@ class Bridge:
     async def _rest(self, pause: float) -> float:
         """Wait a little longer than last time, then for a gateway that is up but not ready yet."""
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-        with suppress(NotReached, Broken, TimeoutError):
+        with suppress(NotReached, ReplyBroken, TimeoutError):
             async with asyncio.timeout(READY_SECONDS):
                 await self._ready()
         return min(pause * 2, LONGEST_PAUSE)
@@ -248,11 +248,11 @@ class Bridge:
                 return
             await asyncio.sleep(FIRST_PAUSE)
 
-    async def _relay(self, answer: Answer, message: HostMessage) -> bool:
+    async def _relay(self, answer: HttpReply, message: HostMessage) -> bool:
         """Pass a stream's messages on; True once the request's own answer was among them."""
         events, found = Heard(), False
         wanted = json.dumps(message.id)
-        with suppress(Broken):
+        with suppress(ReplyBroken):
             async for piece in answer.pieces():
                 for data in events.feed(piece):
                     found = found or answers(data, wanted)
@@ -273,7 +273,7 @@ class Bridge:
                 return await self._relay(answer, message)
             finally:
                 answer.close()
-        except (NotReached, Broken):
+        except (NotReached, ReplyBroken):
             return False
 
     def _base(self, session: str | None = None, revision: str | None = None) -> dict[str, str]:
@@ -289,7 +289,7 @@ class Bridge:
             return {**self._base(), **routing(message), **repeated(message, self._mirrors)}
         return self._base(self._session, self._revision)
 
-    def _learn(self, message: HostMessage, answer: Answer, body: bytes) -> None:
+    def _learn(self, message: HostMessage, answer: HttpReply, body: bytes) -> None:
         """Keep what later requests need: the session, and which arguments are repeated in headers."""
         if message.method == INITIALIZE and b'"result"' in body:
             result = result_in(body)
@@ -311,7 +311,7 @@ class Bridge:
             self._session, self._revision = session, revision
         self._announce_lists()
 
-    async def _greeting(self, answer: Answer) -> Mapping[str, Any]:
+    async def _greeting(self, answer: HttpReply) -> Mapping[str, Any]:
         """What the gateway says to our own greeting; something before it may answer in its place."""
         body = await self._result(answer)
         if 400 <= answer.status < 500 and answer.status != 429:
@@ -321,10 +321,10 @@ class Bridge:
         except (ValueError, KeyError, TypeError):
             greeting = None
         if not isinstance(greeting, dict):
-            raise Broken(f"it did not open the session again: {reason(answer.status, body)}")
+            raise ReplyBroken(f"it did not open the session again: {reason(answer.status, body)}")
         return greeting
 
-    async def _result(self, answer: Answer) -> bytes:
+    async def _result(self, answer: HttpReply) -> bytes:
         """The answer to our own greeting, wherever it stands."""
         try:
             if answer.kind != EVENT_STREAM:
@@ -334,7 +334,7 @@ class Bridge:
                 for data in events.feed(piece):
                     if b'"result"' in data:
                         return data
-            raise Broken("the session could not be opened again")
+            raise ReplyBroken("the session could not be opened again")
         finally:
             answer.close()
 
@@ -361,10 +361,10 @@ class Bridge:
                     return
                 pause = FIRST_PAUSE
             except Gone:
-                with suppress(NotReached, Broken, Unwelcome):
+                with suppress(NotReached, ReplyBroken, Unwelcome):
                     await self._renew(session)
                     continue
-            except (NotReached, Broken):
+            except (NotReached, ReplyBroken):
                 pass
             pause = await self._rest(pause)
 
@@ -396,7 +396,7 @@ class Bridge:
             if task is not None:
                 task.cancel()
         if self._session is not None:
-            with suppress(NotReached, Broken, Distrusted, TimeoutError):
+            with suppress(NotReached, ReplyBroken, Distrusted, TimeoutError):
                 async with asyncio.timeout(0.5):
                     await self._finish(await self._http.send("DELETE", self._headers(None)))
         self._http.close()
@@ -406,7 +406,7 @@ async def bridge(http: Http, token: str | None, patience: float) -> None:
     """Forward between this process's stdin and stdout and the gateway until stdin ends."""
     output = Output(sys.stdout.buffer)
     try:
-        await Bridge(http, token, output.write, patience).run(
+        await StdioBridge(http, token, output.write, patience).run(
             lines(sys.stdin.buffer, asyncio.get_running_loop())
         )
     finally:

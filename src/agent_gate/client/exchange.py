@@ -21,7 +21,7 @@ class NotReached(Exception):
     """No connection: nothing was sent."""
 
 
-class Broken(Exception):
+class ReplyBroken(Exception):
     """The connection ended before the whole reply was there: the request may have been acted on."""
 
 
@@ -74,7 +74,7 @@ class Address(NamedTuple):
         return self.path.partition("/mcp")[0] + "/ready"
 
 
-class Line(NamedTuple):
+class OpenConnection(NamedTuple):
     """One open connection."""
 
     reader: asyncio.StreamReader
@@ -85,10 +85,10 @@ class Line(NamedTuple):
         return not self.writer.is_closing() and not self.reader.at_eof()
 
 
-class Answer:
+class HttpReply:
     """A reply whose head is read; the body follows with `pieces` or `read`, then `close`."""
 
-    def __init__(self, http: "Http", line: Line, status: int, headers: Mapping[str, str]) -> None:
+    def __init__(self, http: "Http", line: OpenConnection, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
         self.headers = headers
         self._http = http
@@ -110,7 +110,7 @@ class Answer:
                 async for piece in self._plain():
                     yield piece
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
-            raise Broken(f"the reply broke off: {error or type(error).__name__}") from None
+            raise ReplyBroken(f"the reply broke off: {error or type(error).__name__}") from None
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         reader = self._line.reader
@@ -163,11 +163,11 @@ class Http:
         self.address = address
         self._context = client_context(ca, fingerprint) if address.scheme == "https" else None
         self._fingerprint = plain_fingerprint(fingerprint) if fingerprint else None
-        self._idle: list[Line] = []
+        self._idle: list[OpenConnection] = []
 
     async def send(
         self, method: str, headers: Mapping[str, str], body: bytes = b"", path: str | None = None
-    ) -> Answer:
+    ) -> HttpReply:
         """Send one request, to the MCP endpoint unless `path` says otherwise, and read the head of its reply."""
         line = self._reuse() or await self._connect()
         try:
@@ -176,7 +176,7 @@ class Http:
             return await self._head(line)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
             line.writer.close()
-            raise Broken(f"the connection broke: {error or type(error).__name__}") from None
+            raise ReplyBroken(f"the connection broke: {error or type(error).__name__}") from None
         except asyncio.CancelledError:
             line.writer.close()
             raise
@@ -188,16 +188,18 @@ class Http:
             lines.append(f"Content-Length: {len(body)}")
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
-    async def _head(self, line: Line) -> Answer:
+    async def _head(self, line: OpenConnection) -> HttpReply:
         while True:
             head = (await line.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             first, *rest = head.rstrip("\r\n").split("\r\n")
             status = int(first.split(" ", 2)[1])
             if status >= 200:
                 pairs = (entry.partition(":") for entry in rest)
-                return Answer(self, line, status, {name.lower(): value.strip() for name, _, value in pairs})
+                return HttpReply(
+                    self, line, status, {name.lower(): value.strip() for name, _, value in pairs}
+                )
 
-    def _reuse(self) -> Line | None:
+    def _reuse(self) -> OpenConnection | None:
         while self._idle:
             line = self._idle.pop()
             if line.usable:
@@ -205,11 +207,11 @@ class Http:
             line.writer.close()
         return None
 
-    async def _connect(self) -> Line:
+    async def _connect(self) -> OpenConnection:
         address = self.address
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                line = Line(
+                line = OpenConnection(
                     *await asyncio.open_connection(
                         address.host, address.port, ssl=self._context, limit=HEAD_LIMIT
                     )
@@ -222,7 +224,7 @@ class Http:
         self._check(line)
         return line
 
-    def _check(self, line: Line) -> None:
+    def _check(self, line: OpenConnection) -> None:
         if self._fingerprint is None or self._context is None:
             return
         shown = line.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -230,7 +232,7 @@ class Http:
             line.writer.close()
             raise Distrusted(f"{self.address.origin} shows a certificate that is not the pinned one")
 
-    def keep(self, line: Line) -> None:
+    def keep(self, line: OpenConnection) -> None:
         self._idle.append(line)
 
     def close(self) -> None:

@@ -14,9 +14,9 @@ from agent_gate.core.call import Outcome, Result
 from agent_gate.core.ports import Job
 from agent_gate.mcp.revisions import NEWEST_WITH_SESSIONS
 from agent_gate.net.http import Request
-from agent_gate.surfaces.mcp import sessions as sessions_module
-from agent_gate.surfaces.mcp.posting import HttpVisit
-from agent_gate.surfaces.mcp.sessions import IDLE_SECONDS, MOST_PER_CALLER, Session, Sessions
+from agent_gate.surfaces.mcp.http.posting import HttpVisit
+from agent_gate.surfaces.mcp.sessions import kept as kept_module
+from agent_gate.surfaces.mcp.sessions.sessions import IDLE_SECONDS, MOST_PER_CALLER, McpSession, McpSessions
 
 
 def lab(**works: Any) -> Cupboard:
@@ -187,7 +187,7 @@ def test_a_client_that_lost_its_stream_reads_the_result_from_where_it_stopped(
 def test_what_is_kept_of_ended_streams_is_bounded_for_all_sessions_of_a_caller(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions_module, "MOST_KEPT", 2500 + 2 * sessions_module.EMPTY_STREAM)
+    monkeypatch.setattr(kept_module, "MOST_KEPT", 2500 + 2 * kept_module.EMPTY_STREAM)
 
     async def long(job: Job) -> Any:
         conversation = job.case.call.conversation
@@ -235,8 +235,8 @@ def test_every_answer_waits_for_a_client_that_made_many_calls_and_went_away(tmp_
 def test_a_client_hears_that_the_answer_it_comes_back_for_is_no_longer_kept(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions_module, "MOST_STREAMS", 2)
-    monkeypatch.setattr(sessions_module, "MOST_GONE", 1)
+    monkeypatch.setattr(kept_module, "MOST_STREAMS", 2)
+    monkeypatch.setattr(kept_module, "MOST_GONE", 1)
 
     async def main() -> None:
         work = Gated()
@@ -267,7 +267,7 @@ def test_a_client_hears_that_the_answer_it_comes_back_for_is_no_longer_kept(
 def test_an_answer_is_kept_however_many_other_calls_of_its_session_still_run(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions_module, "MOST_STREAMS", 2)
+    monkeypatch.setattr(kept_module, "MOST_STREAMS", 2)
 
     async def main() -> None:
         works = [Gated() for _ in range(4)]
@@ -454,7 +454,7 @@ def test_what_a_call_says_after_its_request_was_answered_is_kept_by_nobody(tmp_p
 
 
 def test_a_stream_that_ended_takes_no_more() -> None:
-    session = Session(caller("anna"), NEWEST_WITH_SESSIONS, "full", {})
+    session = McpSession(caller("anna"), NEWEST_WITH_SESSIONS, "full", {})
     visit = HttpVisit(
         session.caller,
         session.revision,
@@ -623,10 +623,10 @@ class Time:
 
 def test_an_idle_session_ends_and_a_full_house_makes_room_for_its_own_caller() -> None:
     clock, ended = Time(), []
-    sessions = Sessions(clock, lambda _: None, ended.append)
+    sessions = McpSessions(clock, lambda _: None, ended.append)
 
-    def begin(name: str) -> Session:
-        session = Session(caller(name), NEWEST_WITH_SESSIONS, "full", {})
+    def begin(name: str) -> McpSession:
+        session = McpSession(caller(name), NEWEST_WITH_SESSIONS, "full", {})
         sessions.add(session)
         return session
 

@@ -13,8 +13,8 @@ from mcp_small import ANNA, BERT, Cupboard, small_gate
 
 from agent_gate.core.ports import Clock
 from agent_gate.mcp.errors import PARSE_ERROR, RpcError
-from agent_gate.surfaces.mcp.incoming import read_message, read_params
-from agent_gate.surfaces.mcp.sealing import LIFETIME, Sealer, subject
+from agent_gate.surfaces.mcp.incoming.params import read_message, read_params
+from agent_gate.surfaces.mcp.tools.sealing import LIFETIME, StateSealer, subject
 
 JSON = st.recursive(
     st.none()
@@ -194,8 +194,8 @@ class Time:
         return self.seconds
 
 
-def sealed(clock: Clock, key: bytes = b"k" * 32) -> tuple[Sealer, str]:
-    sealer = Sealer(key, clock)
+def sealed(clock: Clock, key: bytes = b"k" * 32) -> tuple[StateSealer, str]:
+    sealer = StateSealer(key, clock)
     return sealer, sealer.seal("anna", subject("tools/call", "t", {"a": 1}), "call", "id-1")
 
 

@@ -16,10 +16,11 @@ from agent_gate.core.call import Call, Caller
 from agent_gate.core.tool import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
 from agent_gate.mcp.revisions import NEWEST
-from agent_gate.surfaces.mcp import Reply, lists
+from agent_gate.surfaces.mcp import Reply
+from agent_gate.surfaces.mcp.context.templates import fits
 from agent_gate.surfaces.mcp.modes import Held
 from agent_gate.surfaces.mcp.surface import MOST_LISTENS
-from agent_gate.surfaces.mcp.templates import fits
+from agent_gate.surfaces.mcp.tools import lists
 
 SCHEMA = {"type": "object", "$defs": {"z": {"const": 1}}, "properties": {"b": {}, "a": {"$ref": "#/$defs/z"}}}
 

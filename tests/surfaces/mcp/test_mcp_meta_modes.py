@@ -17,7 +17,7 @@ from agent_gate.core.call import Caller
 from agent_gate.discovery.semantic import Semantic, Space
 from agent_gate.discovery.tokens import fits
 from agent_gate.results.artifacts import Artifacts
-from agent_gate.surfaces.mcp.meta_mode import MetaMode
+from agent_gate.surfaces.mcp.modes.meta import MetaMode
 
 Load = Callable[[], Semantic | None]
 

@@ -11,8 +11,8 @@ from mcp_client import Run, client_of
 from mcp_small import Cupboard, small_gate
 
 from agent_gate.mcp.errors import PARSE_ERROR, RpcError
-from agent_gate.surfaces.mcp.incoming import read_message, read_params
-from agent_gate.surfaces.mcp.repeats import refuse_repeats
+from agent_gate.surfaces.mcp.incoming.params import read_message, read_params
+from agent_gate.surfaces.mcp.incoming.repeats import refuse_repeats
 
 CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lab__echo","arguments":{"a":"x:y"}}}'
 

@@ -14,7 +14,7 @@ from agent_gate.core.rule import Rule
 from agent_gate.errors import GatewayError, leaves
 from agent_gate.mcp.errors import RpcError
 from agent_gate.mcp.revisions import UNSAID
-from agent_gate.surfaces.mcp import render
+from agent_gate.surfaces.mcp.tools import render
 
 PROTOCOL_ERRORS = {"TOOL_NOT_FOUND": -32602, "INTERNAL": -32603}
 

@@ -14,12 +14,12 @@ from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOU
 from agent_gate.mcp.messages import encode
 from agent_gate.mcp.names import META_SERVER, SELF
 from agent_gate.mcp.revisions import WITHOUT_SESSIONS, agreed
-from agent_gate.surfaces.mcp.calling import Calling
-from agent_gate.surfaces.mcp.contexts import Contexts
-from agent_gate.surfaces.mcp.incoming import CallParams, Params, read_object
-from agent_gate.surfaces.mcp.lists import ToolLists
-from agent_gate.surfaces.mcp.sessions import Session
-from agent_gate.surfaces.mcp.subscriptions import Watches
+from agent_gate.surfaces.mcp.changes.subscriptions import Watches
+from agent_gate.surfaces.mcp.context.contexts import Contexts
+from agent_gate.surfaces.mcp.incoming.params import CallParams, Params, read_object
+from agent_gate.surfaces.mcp.sessions.sessions import McpSession
+from agent_gate.surfaces.mcp.tools.calling import Calling
+from agent_gate.surfaces.mcp.tools.lists import ToolLists
 from agent_gate.surfaces.mcp.visit import LEVELS, RANKS, Visit
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
@@ -38,7 +38,7 @@ Quick = Callable[[Visit, dict[str, Any]], bytes]
 Slow = Callable[[Visit, dict[str, Any]], Awaitable[bytes]]
 
 
-class Methods:
+class McpMethods:
     """`quick` answers from memory; `slow` may reach a source, take long, and send messages meanwhile."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Methods:
             found["instructions"] = self._instructions
         return encode(found)
 
-    def initialize(self, caller: Caller, mode: str, raw: Raw) -> tuple[Session, bytes]:
+    def initialize(self, caller: Caller, mode: str, raw: Raw) -> tuple[McpSession, bytes]:
         """Settle on a revision: the one that was asked for, or else the newest that has a handshake."""
         if len(bytes(raw)) > LONGEST_GREETING:
             raise RpcError(
@@ -122,7 +122,7 @@ class Methods:
         if not isinstance(wanted, str):
             raise RpcError(INVALID_PARAMS, "Invalid params: protocolVersion must be a string")
         revision = agreed(wanted)
-        session = Session(caller, revision, mode, capabilities if isinstance(capabilities, dict) else {})
+        session = McpSession(caller, revision, mode, capabilities if isinstance(capabilities, dict) else {})
         welcome: dict[str, Json] = {
             "protocolVersion": revision.name,
             "capabilities": CAPABILITIES,

@@ -12,12 +12,12 @@ from agent_gate.mcp.errors import INVALID_REQUEST, PARSE_ERROR, RpcError
 from agent_gate.mcp.messages import Message, error_response, notification, response
 from agent_gate.mcp.names import CANCELLED, INITIALIZE, LISTEN, META_CAPABILITIES, META_VERSION
 from agent_gate.mcp.revisions import UNSAID, Revision
-from agent_gate.surfaces.mcp.incoming import Params, read_message, read_object, read_params
+from agent_gate.surfaces.mcp.changes.subscriptions import Listen
+from agent_gate.surfaces.mcp.http.posting import check_version
+from agent_gate.surfaces.mcp.incoming.params import Params, read_message, read_object, read_params
+from agent_gate.surfaces.mcp.incoming.repeats import refuse_repeats
 from agent_gate.surfaces.mcp.methods import FAULT
-from agent_gate.surfaces.mcp.posting import check_version
-from agent_gate.surfaces.mcp.repeats import refuse_repeats
-from agent_gate.surfaces.mcp.sessions import Session
-from agent_gate.surfaces.mcp.subscriptions import Listen
+from agent_gate.surfaces.mcp.sessions.sessions import McpSession
 from agent_gate.surfaces.mcp.surface import McpSurface
 from agent_gate.surfaces.mcp.visit import Visit, named
 
@@ -26,7 +26,7 @@ log = logging.getLogger("agent_gate.surfaces.mcp")
 LONGEST_LINE = 4 * 1024 * 1024
 
 
-class Writer(Protocol):
+class LineWriter(Protocol):
     def write(self, data: bytes) -> None: ...
     def is_closing(self) -> bool: ...
     async def drain(self) -> None: ...
@@ -42,10 +42,10 @@ class StdioVisit(Visit, kw_only=True, eq=False):
         return True
 
 
-class StdioSession(Session):
+class StdioSession(McpSession):
     """A session whose notices need no stream of their own."""
 
-    def __init__(self, server: "StdioServer", session: Session) -> None:
+    def __init__(self, server: "StdioServer", session: McpSession) -> None:
         super().__init__(session.caller, session.revision, session.mode, session.capabilities)
         self._send = server.send
 
@@ -59,12 +59,12 @@ class StdioServer:
     def __init__(self, surface: McpSurface, caller: Caller, mode: str | None = None) -> None:
         self.surface, self.caller, self.mode = surface, caller, mode or caller.mode
         self.session: StdioSession | None = None
-        self._writer: Writer | None = None
+        self._writer: LineWriter | None = None
         self._visits: dict[bytes, Visit] = {}
         self._listens: dict[bytes, Listen] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, reader: asyncio.StreamReader, writer: Writer) -> None:
+    async def run(self, reader: asyncio.StreamReader, writer: LineWriter) -> None:
         self._writer = writer
         try:
             while line := await read_line(reader):
@@ -202,7 +202,7 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
         return line if not size else kept + b" " * LONGEST_LINE + b"\n"
 
 
-async def standard_streams(output: TextIO) -> tuple[asyncio.StreamReader, Writer]:
+async def standard_streams(output: TextIO) -> tuple[asyncio.StreamReader, LineWriter]:
     """This process's stdin, and what was its stdout, as streams."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LONGEST_LINE)

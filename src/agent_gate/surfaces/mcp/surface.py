@@ -30,16 +30,12 @@ from agent_gate.mcp.messages import Message, error_response, response
 from agent_gate.mcp.names import CANCELLED, INITIALIZE, LISTEN, META_VERSION
 from agent_gate.mcp.revisions import BY_HEADER, NEWEST
 from agent_gate.net.http import Answer, Request, Response, StreamResponse, refusal
-from agent_gate.surfaces.mcp.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
-from agent_gate.surfaces.mcp.challenge import WELL_KNOWN, metadata, turned_away
-from agent_gate.surfaces.mcp.contexts import Contexts, Sources
-from agent_gate.surfaces.mcp.headers import mismatch
-from agent_gate.surfaces.mcp.incoming import Params, read_message, read_object, read_params
-from agent_gate.surfaces.mcp.lists import ToolLists, Visible
-from agent_gate.surfaces.mcp.methods import FAULT, Methods
-from agent_gate.surfaces.mcp.modes import Mode
-from agent_gate.surfaces.mcp.notices import Listener, Notices
-from agent_gate.surfaces.mcp.posting import (
+from agent_gate.surfaces.mcp.changes.notices import Listener, Notices
+from agent_gate.surfaces.mcp.changes.subscriptions import Listen, Watches
+from agent_gate.surfaces.mcp.context.contexts import Contexts, Sources
+from agent_gate.surfaces.mcp.context.reads import Denies, Reads, nothing_denied
+from agent_gate.surfaces.mcp.http.challenge import WELL_KNOWN, metadata, turned_away
+from agent_gate.surfaces.mcp.http.posting import (
     STREAM_HEADERS,
     HttpVisit,
     Repeated,
@@ -47,12 +43,16 @@ from agent_gate.surfaces.mcp.posting import (
     visit_alone,
     visit_in_session,
 )
-from agent_gate.surfaces.mcp.reading import Denies, Reading, nothing_denied
-from agent_gate.surfaces.mcp.repeats import refuse_repeats
-from agent_gate.surfaces.mcp.sealing import Sealer
-from agent_gate.surfaces.mcp.sessions import Session, Sessions
-from agent_gate.surfaces.mcp.streams import Stream
-from agent_gate.surfaces.mcp.subscriptions import Listen, Watches
+from agent_gate.surfaces.mcp.incoming.headers import mismatch
+from agent_gate.surfaces.mcp.incoming.params import Params, read_message, read_object, read_params
+from agent_gate.surfaces.mcp.incoming.repeats import refuse_repeats
+from agent_gate.surfaces.mcp.methods import FAULT, McpMethods
+from agent_gate.surfaces.mcp.modes import ToolMode
+from agent_gate.surfaces.mcp.sessions.sessions import McpSession, McpSessions
+from agent_gate.surfaces.mcp.sessions.streams import Stream
+from agent_gate.surfaces.mcp.tools.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
+from agent_gate.surfaces.mcp.tools.lists import ToolLists, Visible
+from agent_gate.surfaces.mcp.tools.sealing import StateSealer
 from agent_gate.surfaces.mcp.visit import Visit, named
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
@@ -91,23 +91,23 @@ class McpSurface:
         *,
         seal_key: bytes,
         denies: Denies = nothing_denied,
-        modes: Mapping[str, Mode] | None = None,
+        modes: Mapping[str, ToolMode] | None = None,
         clock: Clock | None = None,
         hold: float = HOLD_SECONDS,
         beat: float = BEAT_SECONDS,
         instructions: str = "",
     ) -> None:
         self._clock = clock = clock or SystemClock()
-        sealer = Sealer(seal_key, clock)
+        sealer = StateSealer(seal_key, clock)
         self.modes = dict(modes or {})
         self.door = door
         self.lists = ToolLists(visible, self.modes)
         self.calling = Calling(calls, shelf, sealer, clock, self.modes, hold=hold, beat=beat)
-        self.contexts = Contexts(contexts, shelf, Reading(self.calling, shelf, denies), clock)
+        self.contexts = Contexts(contexts, shelf, Reads(self.calling, shelf, denies), clock)
         self.watches = Watches(self.contexts, clock)
-        self.methods = Methods(self.calling, self.lists, self.contexts, self.watches, instructions)
+        self.methods = McpMethods(self.calling, self.lists, self.contexts, self.watches, instructions)
         self.notices = Notices(self.lists, self.contexts, contexts, shelf, self._returned)
-        self.sessions = Sessions(clock, self.notices.join, self.leave)
+        self.sessions = McpSessions(clock, self.notices.join, self.leave)
         self._checks = Repeated(shelf)
         self._listens: dict[Listen, Stream] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -240,7 +240,7 @@ class McpSurface:
         headers = ((SESSION_FIELD, session.id.encode()),)
         return Response(200, response(bytes(message.id), welcome), headers)
 
-    def _session(self, request: Request, caller: Caller) -> Session | None:
+    def _session(self, request: Request, caller: Caller) -> McpSession | None:
         """The session a request names; one that is unknown, ended or another caller's is refused alike."""
         ident = request.header(SESSION_FIELD)
         if ident is None:
@@ -250,7 +250,7 @@ class McpSurface:
             raise UnknownSession
         return session
 
-    def _without_answer(self, session: Session | None, message: Message) -> None:
+    def _without_answer(self, session: McpSession | None, message: Message) -> None:
         """A notification, or the client's answer to a question of ours."""
         if session is None:
             return
@@ -313,7 +313,7 @@ class McpSurface:
             return Response(204)
         return self._events(request, session)
 
-    def _events(self, request: Request, session: Session) -> Answer:
+    def _events(self, request: Request, session: McpSession) -> Answer:
         """The session's own stream, or the one that `Last-Event-ID` was lost from."""
         last = request.header(LAST_EVENT_FIELD)
         if last is None:
@@ -357,7 +357,7 @@ class McpSurface:
             caller = tokens.still(proof, name) if proof else tokens.caller(name)
             if caller is not None:
                 listener.caller = caller
-            elif isinstance(listener, Session):
+            elif isinstance(listener, McpSession):
                 self.sessions.end(listener)
             elif isinstance(listener, Listen):
                 self._end_listen(listener)

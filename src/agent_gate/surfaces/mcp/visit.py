@@ -15,7 +15,7 @@ from agent_gate.errors import GatewayError, InvalidArgs
 from agent_gate.mcp.messages import decode, encode, notification, request
 from agent_gate.mcp.names import ELICIT, ELICITED, LOG, META_LOG_LEVEL, PROGRESS
 from agent_gate.mcp.revisions import Revision
-from agent_gate.surfaces.mcp.sessions import Session
+from agent_gate.surfaces.mcp.sessions.sessions import McpSession
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 RANKS = {level: rank for rank, level in enumerate(LEVELS)}
@@ -54,7 +54,7 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     caller: Caller
     revision: Revision
     mode: str
-    session: Session | None
+    session: McpSession | None
     id: bytes
     meta: Mapping[str, Json]
     capabilities: Mapping[str, Json]

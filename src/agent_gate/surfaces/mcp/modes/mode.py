@@ -1,4 +1,4 @@
-"""`Mode`: another way to show tools, such as a few meta-tools in place of the whole catalog."""
+"""`ToolMode`: another way to show tools, such as a few meta-tools in place of the whole catalog."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -15,7 +15,7 @@ Held = Callable[[Wait], Awaitable[Outcome | Pending]]
 """Waits as long as the surface holds a request, with signs of life for its client."""
 
 
-class Mode(Protocol):
+class ToolMode(Protocol):
     """Added to the surface under the name that stands in `/mcp/NAME` or in a caller's `mode`."""
 
     def list(self, caller: Caller) -> bytes | None:

@@ -11,8 +11,8 @@ from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json
 from agent_gate.mcp.names import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED
 from agent_gate.mcp.revisions import Revision
-from agent_gate.surfaces.mcp.contexts import Contexts, Sources
-from agent_gate.surfaces.mcp.lists import ToolLists
+from agent_gate.surfaces.mcp.context.contexts import Contexts, Sources
+from agent_gate.surfaces.mcp.tools.lists import ToolLists
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
 LISTS = (TOOLS_CHANGED, PROMPTS_CHANGED, RESOURCES_CHANGED)

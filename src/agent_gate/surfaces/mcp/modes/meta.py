@@ -23,8 +23,8 @@ from agent_gate.discovery.meta import (
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
 from agent_gate.mcp.messages import decode, encode
 from agent_gate.results.views import View
-from agent_gate.surfaces.mcp.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.modes import Held, Reply
+from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
 
 
 def text_result(text: str, structured: Any = None, *, is_error: bool = False) -> bytes:

@@ -16,9 +16,9 @@ from agent_gate.mcp.names import (
     RESOURCES_CHANGED,
     TOOLS_CHANGED,
 )
-from agent_gate.surfaces.mcp.contexts import SECONDS, Contexts
-from agent_gate.surfaces.mcp.notices import Listener
-from agent_gate.surfaces.mcp.reading import denied
+from agent_gate.surfaces.mcp.changes.notices import Listener
+from agent_gate.surfaces.mcp.context.contexts import SECONDS, Contexts
+from agent_gate.surfaces.mcp.context.reads import denied
 from agent_gate.surfaces.mcp.visit import Visit
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
@@ -27,7 +27,7 @@ FLAGS = {
     "promptsListChanged": PROMPTS_CHANGED,
     "resourcesListChanged": RESOURCES_CHANGED,
 }
-Place = tuple[str, str]
+Spot = tuple[str, str]
 """A source's key, and the URI of one of its resources."""
 MOST_URIS = 1_000
 LONGEST_URI = 8 * 1024
@@ -89,12 +89,12 @@ class Watches:
 
     def __init__(self, contexts: Contexts, clock: Clock) -> None:
         self._contexts, self._clock = contexts, clock
-        self._watchers: dict[Place, set[Listener]] = {}
-        self._places: dict[Listener, set[Place]] = {}
-        self._asked: set[Place] = set()
+        self._watchers: dict[Spot, set[Listener]] = {}
+        self._spots: dict[Listener, set[Spot]] = {}
+        self._asked: set[Spot] = set()
 
     def __contains__(self, watcher: Listener) -> bool:
-        return watcher in self._places
+        return watcher in self._spots
 
     async def watch(self, visit: Visit, watcher: Listener, uri: str) -> None:
         source = self._contexts.owner(visit.caller, uri)
@@ -102,52 +102,52 @@ class Watches:
             raise RpcError(visit.revision.not_found, f"Resource not found: {uri[:200]}", {"uri": uri})
         if self._contexts.hides(visit.caller, source, uri):
             raise denied(visit.revision)
-        place = source.key, uri
-        self._watchers.setdefault(place, set()).add(watcher)
-        self._places.setdefault(watcher, set()).add(place)
-        if place in self._asked:
+        spot = source.key, uri
+        self._watchers.setdefault(spot, set()).add(watcher)
+        self._spots.setdefault(watcher, set()).add(spot)
+        if spot in self._asked:
             return
         try:
             await self._contexts.forward(visit, source, "resources/subscribe", {"uri": uri})
         except BaseException:
-            self._leave(watcher, place)
+            self._leave(watcher, spot)
             raise
-        if place in self._watchers:
-            self._asked.add(place)
+        if spot in self._watchers:
+            self._asked.add(spot)
         else:
-            await self._tell("resources/unsubscribe", place, self._clock.monotonic() + SECONDS)
+            await self._tell("resources/unsubscribe", spot, self._clock.monotonic() + SECONDS)
 
     async def renew(self, key: str) -> None:
         """A source is back: it may have forgotten what it was asked to watch."""
         deadline = self._clock.monotonic() + SECONDS
-        for place in [place for place in self._watchers if place[0] == key]:
-            await self._tell("resources/subscribe", place, deadline)
+        for spot in [spot for spot in self._watchers if spot[0] == key]:
+            await self._tell("resources/subscribe", spot, deadline)
 
     async def forget(self, watcher: Listener, uri: str | None = None) -> None:
         """A listener is gone, or wants to hear no more of one resource."""
-        places = [place for place in self._places.get(watcher, ()) if uri in (None, place[1])]
+        spots = [spot for spot in self._spots.get(watcher, ()) if uri in (None, spot[1])]
         deadline = self._clock.monotonic() + SECONDS
-        for place in [place for place in places if self._leave(watcher, place)]:
-            await self._tell("resources/unsubscribe", place, deadline)
-            if place in self._watchers:  # somebody came meanwhile, whose request this one may have overtaken
-                await self._tell("resources/subscribe", place, deadline)
+        for spot in [spot for spot in spots if self._leave(watcher, spot)]:
+            await self._tell("resources/unsubscribe", spot, deadline)
+            if spot in self._watchers:  # somebody came meanwhile, whose request this one may have overtaken
+                await self._tell("resources/subscribe", spot, deadline)
 
-    def _leave(self, watcher: Listener, place: Place) -> bool:
+    def _leave(self, watcher: Listener, spot: Spot) -> bool:
         """Whether this was the last one that the source was asked for."""
-        places, watchers = self._places.get(watcher, set()), self._watchers.get(place, set())
-        places.discard(place)
+        spots, watchers = self._spots.get(watcher, set()), self._watchers.get(spot, set())
+        spots.discard(spot)
         watchers.discard(watcher)
-        if not places:
-            self._places.pop(watcher, None)
+        if not spots:
+            self._spots.pop(watcher, None)
         if watchers:
             return False
-        self._watchers.pop(place, None)
-        asked = place in self._asked
-        self._asked.discard(place)
+        self._watchers.pop(spot, None)
+        asked = spot in self._asked
+        self._asked.discard(spot)
         return asked
 
-    async def _tell(self, method: str, place: Place, deadline: float) -> None:
-        key, uri = place
+    async def _tell(self, method: str, spot: Spot, deadline: float) -> None:
+        key, uri = spot
         source = self._contexts.source(key)
         if source is None:
             return

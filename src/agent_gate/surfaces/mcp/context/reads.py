@@ -21,9 +21,9 @@ from agent_gate.errors import (
 from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from agent_gate.mcp.results import question_in
 from agent_gate.mcp.revisions import Revision
-from agent_gate.surfaces.mcp import render
-from agent_gate.surfaces.mcp.calling import Calling
-from agent_gate.surfaces.mcp.incoming import CallParams
+from agent_gate.surfaces.mcp.incoming.params import CallParams
+from agent_gate.surfaces.mcp.tools import render
+from agent_gate.surfaces.mcp.tools.calling import Calling
 from agent_gate.surfaces.mcp.visit import Visit
 
 AROUND = ("_meta", "inputResponses", "requestState")
@@ -38,7 +38,7 @@ def nothing_denied(_read: Tool, _arguments: Mapping[str, Json], _caller: str) ->
     return False
 
 
-class Reading:
+class Reads:
     """Turns a read into a call of its source, and the outcome into the result its method promises."""
 
     def __init__(self, calling: Calling, shelf: Shelf, denies: Denies) -> None:

@@ -10,7 +10,7 @@ from agent_gate.core.strict import STRING
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import PARSE_ERROR, RpcError
 from agent_gate.mcp.messages import Message, decode
-from agent_gate.surfaces.mcp.incoming import NOT_JSON, CallParams, Params
+from agent_gate.surfaces.mcp.incoming.params import NOT_JSON, CallParams, Params
 
 CONTAINERS = frozenset({dict, list})
 BLANK = bytes.maketrans(b"\t\n\r", b"   ")

@@ -10,10 +10,10 @@ from agent_gate.mcp.headers import EVENT_STREAM
 from agent_gate.mcp.names import META_CAPABILITIES, META_VERSION, NAMED_BY
 from agent_gate.mcp.revisions import WITHOUT_SESSIONS, Revision
 from agent_gate.net.http import Header, Request, StreamResponse
-from agent_gate.surfaces.mcp.headers import ParamHeaders, check_routing, mismatch
-from agent_gate.surfaces.mcp.incoming import CallParams, Params
-from agent_gate.surfaces.mcp.sessions import Session
-from agent_gate.surfaces.mcp.streams import Stream
+from agent_gate.surfaces.mcp.incoming.headers import ParamHeaders, check_routing, mismatch
+from agent_gate.surfaces.mcp.incoming.params import CallParams, Params
+from agent_gate.surfaces.mcp.sessions.sessions import McpSession
+from agent_gate.surfaces.mcp.sessions.streams import Stream
 from agent_gate.surfaces.mcp.visit import Visit
 
 EVENTS = EVENT_STREAM.encode()
@@ -66,7 +66,7 @@ def visit_in_session(
     caller: Caller,
     revision: Revision,
     mode: str,
-    session: Session | None,
+    session: McpSession | None,
     number: bytes,
     meta: Mapping[str, Json],
 ) -> HttpVisit:

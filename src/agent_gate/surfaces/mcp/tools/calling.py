@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from agent_gate.approval.channels.client import answer_in, form
 from agent_gate.calls import Calls
-from agent_gate.core.call import Call, Outcome, Pending
-from agent_gate.core.call import State as CallState
+from agent_gate.core.call import Call, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
@@ -21,11 +20,11 @@ from agent_gate.mcp.messages import decode, encode
 from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, OURS, PROGRESS
 from agent_gate.mcp.results import question_in
 from agent_gate.results.artifacts import handle_of
-from agent_gate.surfaces.mcp import render
-from agent_gate.surfaces.mcp.incoming import CallParams
-from agent_gate.surfaces.mcp.lists import GATE_RESULT
-from agent_gate.surfaces.mcp.modes import Mode, Wait
-from agent_gate.surfaces.mcp.sealing import Sealer, State, subject
+from agent_gate.surfaces.mcp.incoming.params import CallParams
+from agent_gate.surfaces.mcp.modes import ToolMode, Wait
+from agent_gate.surfaces.mcp.tools import render
+from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
+from agent_gate.surfaces.mcp.tools.sealing import RoundState, StateSealer, subject
 from agent_gate.surfaces.mcp.visit import Visit
 
 BEAT_SECONDS = 15.0
@@ -53,7 +52,7 @@ def idempotency_key(meta: Mapping[str, Json]) -> str | None:
     return key
 
 
-def passed_meta(wanted: CallParams, state: State | None) -> Mapping[str, Json]:
+def passed_meta(wanted: CallParams, state: RoundState | None) -> Mapping[str, Json]:
     """What the source gets to see of the request beside its arguments; a client's own metadata never passes for a state."""
     meta: Mapping[str, Json] = wanted.meta
     if not meta.keys() <= PASSED_AS_IT_IS:
@@ -81,9 +80,9 @@ class Calling:
         self,
         calls: Calls,
         shelf: Shelf,
-        sealer: Sealer,
+        sealer: StateSealer,
         clock: Clock,
-        modes: Mapping[str, Mode],
+        modes: Mapping[str, ToolMode],
         *,
         hold: float = HOLD_SECONDS,
         beat: float = BEAT_SECONDS,
@@ -106,7 +105,9 @@ class Calling:
             ended = await self._on_hold(visit, ended, began)
         return self._render(visit, wanted, ended)
 
-    def _reply(self, visit: Visit, call: Call, state: State | None) -> Awaitable[bytes | Outcome | Pending]:
+    def _reply(
+        self, visit: Visit, call: Call, state: RoundState | None
+    ) -> Awaitable[bytes | Outcome | Pending]:
         """The answer to anything but a plain call: of a mode's own tool, a further round, a question for an outcome."""
         resumes = state.value if state is not None and state.kind == "call" else None
         mode = self._modes.get(visit.mode)
@@ -130,7 +131,7 @@ class Calling:
     def refuse(self, visit: Visit, wanted: CallParams, error: GatewayError) -> None:
         self._calls.refuse(self._call(visit, wanted, None), error)
 
-    async def _earlier_round(self, visit: Visit, wanted: CallParams) -> State | None:
+    async def _earlier_round(self, visit: Visit, wanted: CallParams) -> RoundState | None:
         """What an earlier round of this call left behind, and what the person behind the client said since."""
         responses = wanted.input_responses
         if responses is not UNSET:
@@ -150,7 +151,7 @@ class Calling:
         """How long a person may take before the client hears something."""
         return self._hold if "progressToken" not in visit.meta else min(self._beat, self._hold)
 
-    def _call(self, visit: Visit, wanted: CallParams, state: State | None) -> Call:
+    def _call(self, visit: Visit, wanted: CallParams, state: RoundState | None) -> Call:
         meta = wanted.meta
         trace = meta.get("traceparent")
         return Call(
@@ -175,7 +176,7 @@ class Calling:
         ident = resumes if resumes is not None else arguments.get("id")
         if not isinstance(ident, str) or (resumes is None and len(arguments) != 1):
             error = InvalidArgs(f"{GATE_RESULT} takes one argument: id, the id of the call that waits")
-            return Outcome(call_id="", state=CallState.REFUSED, error=error)
+            return Outcome(call_id="", state=State.REFUSED, error=error)
         return await self._held(
             visit, lambda seconds: self._calls.outcome(ident[:64], visit.caller, wait=seconds)
         )

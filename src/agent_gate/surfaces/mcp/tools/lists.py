@@ -10,7 +10,7 @@ from agent_gate.mcp.messages import encode
 from agent_gate.mcp.names import META_SERVER, META_TOOL, SELF
 from agent_gate.mcp.results import without_protocol
 from agent_gate.mcp.revisions import Revision
-from agent_gate.surfaces.mcp.modes import Mode
+from agent_gate.surfaces.mcp.modes import ToolMode
 
 PAGE = 2_000
 TTL_MS = 10_000
@@ -77,7 +77,7 @@ def listed(name: bytes, entries: bytes, revision: Revision, *, following: str | 
 class ToolLists:
     """Pages of `tools/list`. What `visible` returns is compared by identity to know whether anything changed."""
 
-    def __init__(self, visible: Visible, modes: Mapping[str, Mode]) -> None:
+    def __init__(self, visible: Visible, modes: Mapping[str, ToolMode]) -> None:
         self._visible, self._modes = visible, modes
         self._made: dict[tuple[str, str, Revision], tuple[object, list[bytes]]] = {}
 

@@ -12,10 +12,10 @@ from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from agent_gate.mcp.messages import encode
 from agent_gate.mcp.results import without_protocol
 from agent_gate.mcp.revisions import Revision
-from agent_gate.surfaces.mcp import render
-from agent_gate.surfaces.mcp.lists import listed
-from agent_gate.surfaces.mcp.reading import Reading, denied
-from agent_gate.surfaces.mcp.templates import fits
+from agent_gate.surfaces.mcp.context.reads import Reads, denied
+from agent_gate.surfaces.mcp.context.templates import fits
+from agent_gate.surfaces.mcp.tools import render
+from agent_gate.surfaces.mcp.tools.lists import listed
 from agent_gate.surfaces.mcp.visit import Visit
 
 SECONDS = 60.0
@@ -49,7 +49,7 @@ def named(source: ContextSource, listing: Listing | None, name: str) -> str:
 class Contexts:
     """Reads the sources' own lists each time; they are small and already in memory."""
 
-    def __init__(self, sources: Sources, shelf: Shelf, reading: Reading, clock: Clock) -> None:
+    def __init__(self, sources: Sources, shelf: Shelf, reading: Reads, clock: Clock) -> None:
         self._sources, self._shelf, self._reading, self._clock = sources, shelf, reading, clock
 
     def seen(self, caller: Caller) -> list[ContextSource]:

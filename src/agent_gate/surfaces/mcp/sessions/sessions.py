@@ -2,19 +2,20 @@
 
 import asyncio
 import secrets
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
-from agent_gate.mcp.errors import INTERNAL_ERROR, RpcError
-from agent_gate.mcp.messages import Message, error_response, notification
+from agent_gate.mcp.errors import RpcError
+from agent_gate.mcp.messages import Message, notification
 from agent_gate.mcp.revisions import Revision
-from agent_gate.surfaces.mcp.incoming import read_answer
-from agent_gate.surfaces.mcp.streams import Stream
+from agent_gate.surfaces.mcp.incoming.params import read_answer
+from agent_gate.surfaces.mcp.sessions.kept import EndedStreams, StreamedRequest
+from agent_gate.surfaces.mcp.sessions.streams import Stream
 
 if TYPE_CHECKING:
     from agent_gate.surfaces.mcp.visit import Visit
@@ -23,23 +24,13 @@ IDLE_SECONDS = 30 * 60.0
 SWEEP_SECONDS = 60.0
 MOST_SESSIONS = 10_000
 MOST_PER_CALLER = 1_000
-MOST_STREAMS = 256
-MOST_KEPT = 16 * 1024 * 1024
-EMPTY_STREAM = 1024
-"""Bytes that a stream takes beside its events."""
-MOST_GONE = 4096
-LONGEST_ID = 128
 MOST_NOTICES = 64
 LONGEST_NUMBER = 18
 STANDALONE = "0"
 ENDED = "The client ended its session"
-GONE = (
-    "The answer to this request is no longer kept: too much else was answered before its client came back. "
-    "It may have run: check before you make it again"
-)
 
 
-class Session:
+class McpSession:
     """One client of one caller, from `initialize` to `DELETE` or idleness."""
 
     def __init__(
@@ -128,84 +119,24 @@ def refusal(message: Message) -> str:
     return f"The client did not answer: {str(text or 'no reason given')[:500]}"
 
 
-class Request(NamedTuple):
-    """What a stream was opened for: the request's id, and the call it made."""
-
-    id: bytes
-    call: str
-
-    def gone(self) -> bytes:
-        """Its answer where the stream is no longer kept."""
-        data = {"call": self.call} if self.call else None
-        return error_response(self.id, RpcError(INTERNAL_ERROR, GONE, data))
-
-
-class Kept:
-    """The ended streams of one caller, the oldest first: some of each session, and so many bytes of all together."""
-
-    def __init__(self) -> None:
-        self._streams: OrderedDict[Stream, tuple[Session, Request]] = OrderedDict()
-        self._size = 0
-        self._gone: OrderedDict[tuple[Session, str], Request] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._streams) + len(self._gone)
-
-    def add(self, session: Session, stream: Stream, request: Request) -> None:
-        self._streams[stream] = (session, request)
-        session.ended.append(stream)
-        self._size += stream.size + EMPTY_STREAM
-        # Those still open count for nothing: what just ended may be an answer whose client is on its way back.
-        if len(session.ended) > MOST_STREAMS:
-            self._drop(session.ended[0])
-        while self._size > MOST_KEPT and len(self._streams) > 1:
-            self._drop(next(iter(self._streams)))
-
-    def gone(self, session: Session, name: str) -> bytes | None:
-        request = self._gone.get((session, name))
-        return request.gone() if request is not None else None
-
-    def forget(self, session: Session) -> None:
-        while session.ended:
-            self._take(session.ended[0])
-        for key in [key for key in self._gone if key[0] is session]:
-            del self._gone[key]
-
-    def _drop(self, stream: Stream) -> None:
-        """Of a request whose stream goes, so much stays as its client must hear."""
-        session, request = self._take(stream)
-        if len(request.id) <= LONGEST_ID:
-            self._gone[session, stream.name.decode()] = request
-        if len(self._gone) > MOST_GONE:
-            self._gone.popitem(last=False)
-
-    def _take(self, stream: Stream) -> tuple[Session, Request]:
-        """Take the oldest stream of a session away; the oldest of all is one."""
-        session, request = self._streams.pop(stream)
-        self._size -= stream.size + EMPTY_STREAM
-        session.ended.popleft()
-        del session.streams[stream.name.decode()]
-        return session, request
-
-
-class Sessions:
+class McpSessions:
     """All sessions by id, bounded in number per caller and altogether; the idle ones go first."""
 
     def __init__(
-        self, clock: Clock, joined: Callable[[Session], None], left: Callable[[Session], None]
+        self, clock: Clock, joined: Callable[[McpSession], None], left: Callable[[McpSession], None]
     ) -> None:
         self._clock, self._joined, self._left = clock, joined, left
-        self._all: dict[str, Session] = {}
-        self._kept: dict[str, Kept] = {}
+        self._all: dict[str, McpSession] = {}
+        self._kept: dict[str, EndedStreams] = {}
         self._swept = 0.0
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[McpSession]:
         return iter(self._all.values())
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, session: Session) -> None:
+    def add(self, session: McpSession) -> None:
         session.used = now = self._clock.monotonic()
         if now >= self._swept + SWEEP_SECONDS:
             self.expire()
@@ -221,7 +152,7 @@ class Sessions:
         elif len(self._all) >= MOST_SESSIONS:
             self.end(least_used(list(self._all.values())))
 
-    def find(self, ident: str, caller: Caller) -> Session | None:
+    def find(self, ident: str, caller: Caller) -> McpSession | None:
         """The session, if it is this caller's; somebody else's does not exist."""
         session = self._all.get(ident)
         if session is None or session.caller.name != caller.name:
@@ -234,17 +165,19 @@ class Sessions:
         session.caller = caller
         return session
 
-    def keep(self, session: Session, stream: Stream, request: bytes, call: str) -> None:
+    def keep(self, session: McpSession, stream: Stream, request: bytes, call: str) -> None:
         """A request's stream has ended: its client can come back for it for a while."""
         if session.id in self._all:
-            self._kept.setdefault(session.caller.name, Kept()).add(session, stream, Request(request, call))
+            self._kept.setdefault(session.caller.name, EndedStreams()).add(
+                session, stream, StreamedRequest(request, call)
+            )
 
-    def gone(self, session: Session, last: str) -> bytes | None:
+    def gone(self, session: McpSession, last: str) -> bytes | None:
         """The answer to the request of an event id, where it had one that is no longer kept."""
         kept = self._kept.get(session.caller.name)
         return kept.gone(session, last.rpartition("-")[0]) if kept is not None else None
 
-    def end(self, session: Session) -> None:
+    def end(self, session: McpSession) -> None:
         if self._all.pop(session.id, None) is not None:
             kept = self._kept.get(session.caller.name)
             if kept is not None:
@@ -262,5 +195,5 @@ class Sessions:
             self.end(session)
 
 
-def least_used(sessions: list[Session]) -> Session:
+def least_used(sessions: list[McpSession]) -> McpSession:
     return min(sessions, key=lambda one: (one.busy, one.used))

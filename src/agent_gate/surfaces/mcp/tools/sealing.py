@@ -25,7 +25,7 @@ REFUSED = (
 canonical = msgspec.json.Encoder(order="sorted").encode
 
 
-class State(msgspec.Struct, array_like=True):
+class RoundState(msgspec.Struct, array_like=True):
     """What is sealed. `kind` "call": `value` is the id of a call that waits; "source": the upstream's own state.
 
     `rounds` is how often the client has been sent back, this time included.
@@ -44,7 +44,7 @@ def subject(method: str, name: str, arguments: Mapping[str, Json]) -> str:
     return sha256(canonical([method, name, arguments])).hexdigest()
 
 
-class Sealer:
+class StateSealer:
     """Seals and opens states with the installation's key."""
 
     def __init__(self, key: bytes, clock: Clock) -> None:
@@ -62,12 +62,12 @@ class Sealer:
     def seal(
         self, caller: str, about: str, kind: Literal["call", "source"], value: str, rounds: int = 1
     ) -> str:
-        state = State(caller, about, self._clock.now() + LIFETIME, kind, value, rounds)
+        state = RoundState(caller, about, self._clock.now() + LIFETIME, kind, value, rounds)
         nonce = os.urandom(NONCE)
         sealed = nonce + self._aead().encrypt(nonce, msgspec.json.encode(state), None)
         return urlsafe_b64encode(sealed).decode("ascii").rstrip("=")
 
-    def open(self, text: Json, caller: str, about: str) -> State:
+    def open(self, text: Json, caller: str, about: str) -> RoundState:
         """The state, if it is one of ours, of this caller and about this request; else `RpcError`."""
         state = self._decrypt(text)
         if state is None or state.caller != caller or state.subject != about:
@@ -76,7 +76,7 @@ class Sealer:
             raise RpcError(INVALID_PARAMS, REFUSED)
         return state
 
-    def _decrypt(self, text: Json) -> State | None:
+    def _decrypt(self, text: Json) -> RoundState | None:
         from cryptography.exceptions import InvalidTag
 
         if not isinstance(text, str) or not text.isascii():
@@ -86,6 +86,6 @@ class Sealer:
             if urlsafe_b64encode(sealed).decode("ascii").rstrip("=") != text:
                 return None
             plain = self._aead().decrypt(sealed[:NONCE], sealed[NONCE:], None)
-            return msgspec.json.decode(plain, type=State)
+            return msgspec.json.decode(plain, type=RoundState)
         except (NotBase64, ValueError, InvalidTag, msgspec.DecodeError):
             return None
