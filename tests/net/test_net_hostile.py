@@ -57,6 +57,8 @@ SMUGGLING = {
     "an overflowing chunk size": CHUNKED + b"ffffffffffffffffff\r\n",
     "a trailer": CHUNKED + b"0\r\nAuthorization: Bearer x\r\n\r\n",
     "a chunked body with an upgrade": b"POST / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a WebSocket's upgrade with a body": b"GET /ws HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\nabc",
+    "a WebSocket's upgrade with chunks": b"GET /ws HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: WebSocket\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "a method in lower case": b"get / HTTP/1.1\r\n" + HOST + b"\r\n",
     "no version": b"GET /\r\n\r\n",
     "noise": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -199,6 +201,66 @@ def test_a_head_just_under_the_limit_passes_even_beside_a_large_body(run: Run) -
         async with serving() as server, connected(server) as client:
             await client.send(big + head + big + head)
             assert [(await client.answer()).status for _ in range(4)] == [200] * 4
+
+    run(main())
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_more_headers_than_anybody_needs_are_a_431(run: Run, at_once: bool) -> None:
+    head = b"GET / HTTP/1.1\r\n" + HOST + b"".join(b"X-%d: a\r\n" % n for n in range(300)) + b"\r\n"
+
+    async def main() -> None:
+        async with serving() as server, connected(server) as client:
+            for piece in [head] if at_once else [head[:2000], head[2000:]]:
+                await client.send(piece)
+                await asyncio.sleep(0)
+            answer = await client.answer()
+            assert (answer.status, "100 headers" in answer.body.decode()) == (431, True)
+            assert await client.ended()
+
+    run(main())
+
+
+@pytest.mark.parametrize("line", [b"3;" + b"x" * 10_000_000, b"0" * 10_000_000 + b"3"])
+def test_a_chunk_announced_by_megabytes_is_refused_before_they_are_all_read(run: Run, line: bytes) -> None:
+    async def main() -> None:
+        async with serving() as server, connected(server) as client:
+            client.writer.write(CHUNKED + line + b"\r\nabc\r\n0\r\n\r\n")
+            answer = await client.answer()
+            assert answer.status == 400
+            client.writer.transport.abort()
+
+    run(main())
+
+
+def test_a_body_in_chunks_of_one_byte_is_read(run: Run) -> None:
+    body = bytes(range(256)) * 200
+
+    async def main() -> None:
+        async with serving() as server:
+            data = CHUNKED + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+            answer = await ask(server, data)
+            assert json.loads(answer.body)["body"].encode("latin-1") == body
+
+    run(main())
+
+
+def test_no_answer_lets_a_browser_guess_its_type(run: Run) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    async def handler(request: Request) -> Response | StreamResponse:
+        return StreamResponse(200, chunks()) if request.path == "/stream" else Response(200, b"{}")
+
+    async def main() -> None:
+        async with serving(handler) as server:
+            for sent in (
+                GET,
+                GET.replace(b"/ ", b"/stream ", 1),
+                b"nonsense\r\n\r\n",
+                b"TRACE / HTTP/1.1\r\n" + HOST + b"\r\n",
+            ):
+                assert (await ask(server, sent)).headers["x-content-type-options"] == "nosniff"
 
     run(main())
 

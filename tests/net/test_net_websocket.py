@@ -31,7 +31,7 @@ class Echo:
         self.ws = ws
         self.events.append(("opened", ws.peer))
 
-    def message(self, ws: WebSocket, data: str | bytes) -> None:
+    def message(self, ws: WebSocket, data: str) -> None:
         if data == "fail":
             raise RuntimeError("the handler broke")
         ws.send(data)
@@ -70,12 +70,12 @@ def frame(payload: bytes, opcode: int = 1, *, fin: bool = True) -> bytes:
     return bytes([first, 0x80 | 127]) + len(payload).to_bytes(8, "big") + bytes(4) + payload
 
 
-def test_messages_of_every_kind_come_back(run: Run) -> None:
+def test_text_of_every_kind_comes_back(run: Run) -> None:
     echo = Echo()
 
     async def main() -> None:
         async with serve_echo(echo) as server, connect(url(server), compression=None) as client:
-            for message in ("", "grüße", b"\x00\xff", "x" * 500_000):
+            for message in ("", "grüße", "x" * 500_000):
                 await client.send(message)
                 assert await client.recv() == message
             await client.send(["in ", "three ", "parts"])
@@ -412,3 +412,23 @@ def test_without_websocket_handler_an_upgrade_is_refused(run: Run) -> None:
             assert (await client.answer()).status == 426
 
     run(main())
+
+
+def test_a_binary_message_closes_the_connection_with_the_reason(run: Run) -> None:
+    echo = Echo()
+
+    async def main() -> None:
+        async with serve_echo(echo) as server, connect(url(server)) as client:
+            await client.send("still here")
+            assert await client.recv() == "still here"
+            await client.send(b"\0\1")
+            with pytest.raises(ConnectionClosedError) as closed:
+                await client.recv()
+            assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (
+                1003,
+                "only text messages are understood here",
+            )
+            await eventually(lambda: echo.close is not None)
+
+    run(main())
+    assert echo.close == (1003, "only text messages are understood here")

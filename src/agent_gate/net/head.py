@@ -58,6 +58,11 @@ def merged(headers: list[Header]) -> dict[bytes, bytes]:
     return fields
 
 
+def check_count(headers: list[Header], limit: int) -> None:
+    if len(headers) > limit:
+        raise refuse(431, "INVALID_ARGS", f"the request has more than {limit} headers")
+
+
 def check_size(target: bytes, headers: list[Header], limit: int) -> None:
     """The exact size of a head that arrived in a read longer than the limit."""
     size = len(target) + sum(len(name) + len(value) + 4 for name, value in headers)
@@ -67,6 +72,10 @@ def check_size(target: bytes, headers: list[Header], limit: int) -> None:
 
 def too_long(limit: int) -> RefusedError:
     return refuse(431, "INVALID_ARGS", f"the request's head is longer than {limit} bytes")
+
+
+def overframed() -> RefusedError:
+    return bad("the body's chunks carry more framing than data; send larger chunks, without extensions")
 
 
 def too_large(limit: int) -> RefusedError:
@@ -90,6 +99,12 @@ def check_version(version: str, fields: dict[bytes, bytes]) -> None:
         raise refuse(505, "INVALID_ARGS", "only HTTP/1.1 and HTTP/1.0 are spoken here")
     elif b"transfer-encoding" in fields or b"upgrade" in fields:
         raise bad("HTTP/1.0 has no Transfer-Encoding and no Upgrade")
+
+
+def check_upgrade(fields: dict[bytes, bytes]) -> None:
+    """A WebSocket's handshake has no body: its bytes would be read as frames."""
+    if b"transfer-encoding" in fields or int(fields.get(b"content-length", 0)):
+        raise bad("a WebSocket's upgrade request must not have a body")
 
 
 def check_body(fields: dict[bytes, bytes], limit: int) -> None:

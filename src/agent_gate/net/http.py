@@ -178,7 +178,7 @@ class Heads(dict[tuple[int, bytes], bytes]):
         status, content_type = key
         date = formatdate(usegmt=True).encode("ascii")
         reason = REASONS.get(status, b"Unknown")
-        head = b"HTTP/1.1 %d %b\r\ndate: %b\r\n" % (status, reason, date)
+        head = b"HTTP/1.1 %d %b\r\ndate: %b\r\nx-content-type-options: nosniff\r\n" % (status, reason, date)
         if content_type and status not in BODILESS:
             head += b"content-type: %b\r\n" % content_type
         self[key] = head

@@ -8,6 +8,8 @@ class Limits:
     """One listener's bounds. Times are kept by one sweeper, so each may overrun by two `tick`s."""
 
     header_bytes: int = 32 * 1024
+    headers: int = 100
+    chunk_bytes: int = 64
     body_bytes: int = 4 * 1024 * 1024
     header_seconds: float = 10.0
     body_seconds: float = 15.0

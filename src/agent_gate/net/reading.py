@@ -17,10 +17,13 @@ from agent_gate.net.head import (
     RefusedError,
     bad,
     check_body,
+    check_count,
     check_size,
     check_target,
+    check_upgrade,
     check_version,
     merged,
+    overframed,
     refuse,
     too_large,
     too_long,
@@ -53,6 +56,7 @@ class RequestReader(asyncio.Protocol):
 
     __slots__ = (
         "active",
+        "body",
         "chunks",
         "feeding",
         "headers",
@@ -85,7 +89,8 @@ class RequestReader(asyncio.Protocol):
         self.since = server.now
         self.target = self.unread = b""
         self.headers: list[Header] = []
-        self.chunks: list[bytes] = []
+        self.body: bytes | bytearray = b""
+        self.chunks = 0
         self.feeding = self.started = self.received = self.size = self.mark = self.raw_left = 0
         self.known: KnownHead | None = None
         self.request: Request | None = None
@@ -142,13 +147,23 @@ class RequestReader(asyncio.Protocol):
                 self._malformed(error)
         if self.reading is Reading.HEAD and self.received > self.server.limits.header_bytes:
             self._refuse(too_long(self.server.limits.header_bytes).response)
+        elif self.reading is Reading.BODY and self.received - self.size > self._framing():
+            self._refuse(overframed().response)
+
+    def _framing(self) -> int:
+        """How many bytes beside its data a body may take: the lines that announce each chunk."""
+        limits = self.server.limits
+        return limits.header_bytes + self.chunks * limits.chunk_bytes
+
+    def on_chunk_header(self) -> None:
+        self.chunks += 1
 
     def on_message_begin(self) -> None:
         self.reading = Reading.HEAD
         self.since = self.server.now
         self.target = b""
         self.headers = []
-        self.chunks = []
+        self.body, self.chunks = b"", 0
         self.received = self.size = self.mark = 0
         self.started = self.feeding
 
@@ -164,6 +179,7 @@ class RequestReader(asyncio.Protocol):
         server, parser, headers, target = self.server, self.parser, self.headers, self.target
         if self.started + self.received > server.limits.header_bytes:
             check_size(target, headers, server.limits.header_bytes)
+        check_count(headers, server.limits.headers)
         fields = dict(headers)
         if len(fields) != len(headers):
             fields = merged(headers)
@@ -191,18 +207,26 @@ class RequestReader(asyncio.Protocol):
         self.size += len(chunk)
         if self.size > self.server.limits.body_bytes:
             raise too_large(self.server.limits.body_bytes)
-        self.chunks.append(chunk)
+        self._add(chunk)
+
+    def _add(self, chunk: bytes) -> None:
+        """Join at once: a million small pieces would take fifty times the memory of what they hold."""
+        if not self.body:
+            self.body = chunk
+            return
+        if isinstance(self.body, bytes):
+            self.body = bytearray(self.body)
+        self.body += chunk
 
     def on_message_complete(self) -> None:
         if not self.parser.should_upgrade():
             self._complete()
 
     def _complete(self) -> None:
-        request, chunks = self.request, self.chunks
+        request, body = self.request, self.body
         assert request is not None
-        if chunks:
-            request.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            self.chunks = []
+        if body:
+            request.body, self.body = bytes(body), b""
         self.request = None
         self.server.known.parsed += 1
         self.owes_continue = False
@@ -227,6 +251,11 @@ class RequestReader(asyncio.Protocol):
         if request is None or self.reading is Reading.ENDED:
             return b""
         if (request.header(b"upgrade") or b"").lower() == b"websocket":
+            try:
+                check_upgrade(request.fields)
+            except RefusedError as refused:
+                self._refuse(refused.response)
+                return b""
             self._open_websocket(request, rest)
             return b""
         if request.header(b"transfer-encoding") is not None:
@@ -242,7 +271,7 @@ class RequestReader(asyncio.Protocol):
         part, rest = data[: self.raw_left], data[self.raw_left :]
         self.raw_left -= len(part)
         self.size += len(part)
-        self.chunks.append(part)
+        self._add(part)
         if not self.raw_left:
             self._complete()
         return rest

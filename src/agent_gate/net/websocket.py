@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 GOING_AWAY = 1001
 ABNORMAL = 1006
+NOT_UNDERSTOOD = 1003
 INVALID_DATA = 1007
 INTERNAL_ERROR = 1011
 TRY_AGAIN_LATER = 1013
@@ -36,7 +37,7 @@ class WebSocketHandler(Protocol):
 
     def opened(self, ws: "WebSocket") -> None: ...
 
-    def message(self, ws: "WebSocket", data: str | bytes) -> None: ...
+    def message(self, ws: "WebSocket", data: str) -> None: ...
 
     def closed(self, ws: "WebSocket", code: int, reason: str) -> None: ...
 
@@ -88,7 +89,7 @@ class WebSocket(asyncio.Protocol):
     def open(self) -> bool:
         return not self.ended and self.frames.state is OPEN
 
-    def send(self, data: str | bytes) -> None:
+    def send(self, data: str) -> None:
         """Queue one message. A reader that has let more than `buffer_bytes` pile up by then is closed with 1013.
 
         One message may be larger than that; what counts is how much waits when the next one comes.
@@ -99,10 +100,7 @@ class WebSocket(asyncio.Protocol):
         if transport.get_write_buffer_size() > self.server.limits.buffer_bytes:
             self.close(TRY_AGAIN_LATER, "reading too slowly")
             return
-        if isinstance(data, str):
-            self.frames.send_text(data.encode("utf-8"))
-        else:
-            self.frames.send_binary(data)
+        self.frames.send_text(data.encode("utf-8"))
         self._flush()
 
     def close(self, code: int = 1000, reason: str = "") -> None:
@@ -179,8 +177,11 @@ class WebSocket(asyncio.Protocol):
             self.close(TRY_AGAIN_LATER, "reading too slowly")
 
     def _deliver(self, data: bytes) -> None:
+        if not self.text:
+            self.close(NOT_UNDERSTOOD, "only text messages are understood here")
+            return
         try:
-            message: str | bytes = data.decode("utf-8") if self.text else data
+            message = data.decode("utf-8")
         except UnicodeDecodeError:
             self.code, self.reason = INVALID_DATA, "a text message must be UTF-8"
             self.frames.fail(self.code, self.reason)

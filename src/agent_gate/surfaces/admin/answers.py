@@ -42,7 +42,6 @@ HEADERS: tuple[Header, ...] = (
         f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'".encode(),
     ),
-    (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     # Not no-referrer: a browser then sends the form with `Origin: null`, which no listener answers.
     (b"referrer-policy", b"same-origin"),
