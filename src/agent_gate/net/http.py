@@ -100,7 +100,7 @@ def parse_query(query: str) -> dict[str, str]:
         name, _, value = pair.partition("=")
         key = _unquote(name)
         if key in out:
-            raise InvalidArgs(f"the query parameter {key!r} is given twice; give it once")
+            raise InvalidArgs(f"the query parameter {key[:100]!r} is given twice; give it once")
         out[key] = _unquote(value)
     return out
 

@@ -26,6 +26,7 @@ NOT_UNDERSTOOD = 1003
 INVALID_DATA = 1007
 INTERNAL_ERROR = 1011
 TRY_AGAIN_LATER = 1013
+LONGEST_REASON = 250
 
 log = logging.getLogger("agent_gate.net")
 frames_log = logging.getLogger("agent_gate.net.frames")
@@ -264,7 +265,8 @@ def open_websocket(
     frames = ServerProtocol(state=OPEN, max_size=server.limits.message_bytes, logger=frames_log)
     answer = frames.accept(_handshake(request))
     if answer.status_code != 101:
-        return refusal(answer.status_code, "INVALID_ARGS", bytes(answer.body or b"").decode("utf-8").strip())
+        reason = bytes(answer.body or b"")[:LONGEST_REASON].decode("utf-8", "replace").strip()
+        return refusal(answer.status_code, "INVALID_ARGS", reason)
     try:
         handler = server.upgrade(request)
     except GatewayError as error:

@@ -20,6 +20,7 @@ from agent_gate.core.call import State
 from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, InvalidArgs, RateLimited, Unauthorized
 from agent_gate.net.http import Header, Request, Response, parse_query
+from agent_gate.net.media import FORM, refuse_media
 from agent_gate.observe.metrics import Metrics
 
 log = logging.getLogger("agent_gate.answers")
@@ -115,6 +116,8 @@ class Answers:
 
     async def _posted(self, request: Request, approval: Approval, channel: str, pressed: Pressed) -> Response:
         """The end of the question; where the passphrase was wrong, the question once more with those words."""
+        if refused := refuse_media(request, FORM):
+            return refused
         form = parse_query(request.body.decode("ascii", "replace"))
         try:
             return await self._confirmed(form, channel, pressed)

@@ -3,6 +3,7 @@
 from agent_gate import __version__
 from agent_gate.errors import GatewayError
 from agent_gate.net.http import Request, error_response, json_response
+from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.agents import Agents
 from agent_gate.surfaces.admin.approvals import Approvals
@@ -27,6 +28,8 @@ class AdminApi:
         self.routes = Routes([*routes, Route("GET", "/openapi.json", self._openapi, "This API")])
 
     async def handle(self, request: Request, person: str, channel: str) -> Reply:
+        if refused := refuse_media(request):
+            return refused
         try:
             return await self.routes.dispatch(request, person, channel)
         except GatewayError as error:

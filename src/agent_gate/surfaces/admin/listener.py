@@ -8,6 +8,7 @@ from typing import cast
 from agent_gate.core.strict import parse
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import Header, Request, Response, StreamResponse, error_response, json_response
+from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.answers import PREFIX as ANSWERS
 from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
@@ -68,6 +69,8 @@ class AdminListener:
         """A browser follows a one-time link: `{link}` becomes a cookie and the key that goes with it."""
         if not same_origin(request):
             raise Forbidden("Only the operator's own page may send this; its Origin is missing or foreign")
+        if refused := refuse_media(request):
+            return refused
         body = parse(request.body)
         if not isinstance(body, dict) or not isinstance(body.get("link"), str):
             raise InvalidArgs('Send {"link": SECRET}')

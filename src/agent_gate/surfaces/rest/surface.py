@@ -18,6 +18,7 @@ from agent_gate.core.tool import Tool
 from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound, Unauthorized
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
+from agent_gate.net.media import refuse_accept, refuse_media
 from agent_gate.observe import failpoint
 from agent_gate.surfaces.rest.encode import outcome_response, tool_details, tool_summary
 from agent_gate.surfaces.rest.openapi import LONGEST_WAIT, document
@@ -99,7 +100,8 @@ class RestSurface:
     async def handle(self, request: Request) -> Response:
         try:
             caller = self._door.enter(request)
-            return await self._route(request, caller)
+            refused = refuse_media(request) or refuse_accept(request)
+            return refused or await self._route(request, caller)
         except Unauthorized as error:
             return self._door.refusal(error)
         except GatewayError as error:

@@ -99,7 +99,7 @@ class Watches:
     async def watch(self, visit: Visit, watcher: Listener, uri: str) -> None:
         source = self._contexts.owner(visit.caller, uri)
         if source is None:
-            raise RpcError(visit.revision.not_found, f"Resource not found: {uri[:200]}", {"uri": uri})
+            raise RpcError(visit.revision.not_found, f"Resource not found: {uri[:200]}", {"uri": uri[:200]})
         if self._contexts.hides(visit.caller, source, uri):
             raise denied(visit.revision)
         spot = source.key, uri

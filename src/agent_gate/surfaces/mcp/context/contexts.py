@@ -128,7 +128,7 @@ class Contexts:
             code = visit.revision.not_found
             missing = f"Resource not found: {str(uri)[:200]}"
             self._reading.unknown(visit, "resources/read", params, missing)
-            raise RpcError(code, missing, {"uri": uri})
+            raise RpcError(code, missing, {"uri": str(uri)[:200]})
         return await self._reading.read(visit, source, "resources/read", params)
 
     async def get_prompt(self, visit: Visit, params: dict[str, Any]) -> bytes:
