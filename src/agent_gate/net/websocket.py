@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 GOING_AWAY = 1001
 ABNORMAL = 1006
-NOT_UNDERSTOOD = 1003
 INVALID_DATA = 1007
 INTERNAL_ERROR = 1011
 TRY_AGAIN_LATER = 1013
@@ -38,7 +37,7 @@ class WebSocketHandler(Protocol):
 
     def opened(self, ws: "WebSocket") -> None: ...
 
-    def message(self, ws: "WebSocket", data: str) -> None: ...
+    def message(self, ws: "WebSocket", data: str | bytes) -> None: ...
 
     def closed(self, ws: "WebSocket", code: int, reason: str) -> None: ...
 
@@ -178,11 +177,8 @@ class WebSocket(asyncio.Protocol):
             self.close(TRY_AGAIN_LATER, "reading too slowly")
 
     def _deliver(self, data: bytes) -> None:
-        if not self.text:
-            self.close(NOT_UNDERSTOOD, "only text messages are understood here")
-            return
         try:
-            message = data.decode("utf-8")
+            message: str | bytes = data.decode("utf-8") if self.text else data
         except UnicodeDecodeError:
             self.code, self.reason = INVALID_DATA, "a text message must be UTF-8"
             self.frames.fail(self.code, self.reason)

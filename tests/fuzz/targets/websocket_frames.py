@@ -41,12 +41,12 @@ class Sink(asyncio.Transport):
 
 class Heard:
     def __init__(self) -> None:
-        self.messages: list[str] = []
+        self.messages: list[str | bytes] = []
         self.closes: list[int] = []
 
     def opened(self, ws: WebSocket) -> None: ...
 
-    def message(self, ws: WebSocket, data: str) -> None:
+    def message(self, ws: WebSocket, data: str | bytes) -> None:
         assert not self.closes
         assert len(data) <= LIMITS.message_bytes
         self.messages.append(data)
