@@ -192,7 +192,7 @@ def test_a_server_that_no_longer_answers_ends_the_watch(monkeypatch: pytest.Monk
             watching = asyncio.create_task(made.source.watch())
             await until(lambda: next(link_of(made).numbers) > 6)
             assert not watching.done()
-            os.kill(link_of(made).child.pid, signal.SIGSTOP)
+            os.kill(server_of(made), signal.SIGSTOP)
             with pytest.raises(DependencyUnavailable, match="no longer answers"):
                 await watching
 
@@ -275,7 +275,7 @@ def test_isolation_gives_each_caller_its_own_child() -> None:
             assert first != second
             assert await made.text("pid", caller="a") == first
             children = made.source.connections.others.values()
-            pids = [task.result().link.child.pid for task in children]
+            pids = [task.result().link.child.process.pid for task in children] + [int(first), int(second)]
         assert not any(psutil.pid_exists(pid) for pid in pids)
 
     run(story())
@@ -324,16 +324,27 @@ def test_a_result_is_passed_on_byte_for_byte() -> None:
     run(story())
 
 
+def server_of(made: Bench) -> int:
+    """The process id of the server itself, which its guard is the parent of."""
+    [server] = [
+        process.pid
+        for process in psutil.Process(link_of(made).child.process.pid).children()
+        if "zoo.py" in " ".join(process.cmdline()) and os.getpgid(process.pid) == process.pid
+    ]
+    return server
+
+
 def alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def test_a_stubborn_child_and_its_grandchild_are_gone_after_closing() -> None:
+@pytest.mark.parametrize("leaves", ["forks", "daemon"])
+def test_a_stubborn_child_and_its_grandchild_are_gone_after_closing(leaves: str) -> None:
     async def story() -> None:
-        async with connected(**zoo("stubborn", "forks")) as made:
+        async with connected(**zoo("stubborn", leaves)) as made:
             await until(lambda: "grandchild" in last_words(made))
             grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
-            child = link_of(made).child.pid
+            child = server_of(made)
             assert alive(child)
             assert alive(grandchild)
         await until(lambda: not alive(child) and not alive(grandchild))
@@ -341,12 +352,36 @@ def test_a_stubborn_child_and_its_grandchild_are_gone_after_closing() -> None:
     run(story())
 
 
-def test_a_grandchild_does_not_outlive_a_child_that_ends_by_itself() -> None:
+@pytest.mark.parametrize("leaves", ["forks", "daemon"])
+def test_a_grandchild_does_not_outlive_a_child_that_ends_by_itself(leaves: str) -> None:
     async def story() -> None:
-        async with connected(**zoo("forks")) as made:
+        async with connected(**zoo(leaves)) as made:
             await until(lambda: "grandchild" in last_words(made))
             grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
-        await until(lambda: not alive(grandchild))
+            with pytest.raises(OutcomeUnknown, match="exited with code 9"):
+                await made.call("crash")
+            await until(lambda: not alive(grandchild))
+
+    run(story())
+
+
+def test_a_server_that_is_killed_is_said_to_be() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            os.kill(server_of(made), signal.SIGKILL)
+            with pytest.raises(DependencyUnavailable, match="exited with code 137"):
+                await made.source.watch()
+
+    run(story())
+
+
+def test_what_a_server_does_to_its_own_group_leaves_its_guard_alone() -> None:
+    async def story() -> None:
+        async with connected(**zoo("daemon")) as made:
+            await until(lambda: "grandchild" in last_words(made))
+            grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
+            os.killpg(server_of(made), signal.SIGKILL)
+            await until(lambda: not alive(grandchild))
 
     run(story())
 
@@ -356,21 +391,22 @@ import asyncio, sys
 sys.path.insert(0, {here!r})
 from upstreams import connected, until, zoo
 async def main():
-    async with connected(**zoo("stubborn", "forks")) as made:
+    async with connected(**zoo("stubborn", {leaves!r})) as made:
         child = made.source.connections.main.link.child
         await until(lambda: "grandchild" in child.tail.text())
-        print(child.pid, child.tail.text().split()[1], flush=True)
+        print(await made.text("pid"), child.tail.text().split()[1], child.process.pid, flush=True)
         await asyncio.sleep(600)
 asyncio.run(main())
 """
 
 
-def test_a_killed_gateway_leaves_neither_children_nor_grandchildren() -> None:
-    script = GATEWAY.format(here=str(HERE))
+@pytest.mark.parametrize("leaves", ["forks", "daemon"])
+def test_a_killed_gateway_leaves_neither_children_nor_grandchildren(leaves: str) -> None:
+    script = GATEWAY.format(here=str(HERE), leaves=leaves)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as gateway:
         try:
             pids = [int(word) for word in gateway.stdout.readline().split()]
-            assert len(pids) == 2
+            assert len(pids) == 3
             assert all(map(alive, pids))
         finally:
             gateway.kill()
@@ -390,7 +426,7 @@ def test_many_crashes_leave_no_process_and_no_descriptor() -> None:
                     await made.call("crash")
                 await made.source.connect()
                 if cycle % 3 == 0:
-                    os.kill(link_of(made).child.pid, 9)
+                    os.kill(server_of(made), 9)
                     with pytest.raises(DependencyUnavailable):
                         await made.source.watch()
                     await made.source.connect()

@@ -48,6 +48,21 @@ def tools() -> list:
     return listed
 
 
+def daemon() -> None:
+    """Leave a process that has left this one's group and session, and its parent too."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            sys.stderr.write(f"grandchild {os.getpid()}\n")
+            sys.stderr.flush()
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for stream in range(3):
+                os.dup2(nowhere, stream)
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+
+
 def start() -> None:
     if "exits" in MODES:
         sys.stderr.write("cannot find my configuration\n")
@@ -58,6 +73,8 @@ def start() -> None:
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"])
         sys.stderr.write(f"grandchild {child.pid}\n")
         sys.stderr.flush()
+    if "daemon" in MODES:
+        daemon()
     if "noise" in MODES:
         out.write(b"Starting up...\n\xff\xfe\n[1, 2\n" + b"x" * 100_000 + b"\n")
         out.flush()

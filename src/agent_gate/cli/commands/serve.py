@@ -16,6 +16,7 @@ from typing import TextIO
 import click
 import uvloop
 
+from agent_gate.access.hiding import hide_from_others
 from agent_gate.app import Gateway
 from agent_gate.cli.output import say
 from agent_gate.config.options import Options
@@ -141,6 +142,7 @@ async def run(
     options: Options, ready: Callable[[Gateway], None] | None = None, stdio_agent: str | None = None
 ) -> None:
     """Serve until a signal says stop; `ready` is told once the listeners are up."""
+    hide_from_others()
     out = take_stdout()
     gateway = Gateway(options)
     seen = stamps(gateway)

@@ -1,4 +1,4 @@
-"""One child process in its own process group: started without a shell, ended without leftovers."""
+"""One child process below a guard of its own: started without a shell, ended without leftovers."""
 
 import asyncio
 import logging
@@ -96,16 +96,16 @@ class Tail(asyncio.Protocol):
 
 
 class Child:
-    """A running program. `exited` is done, with its exit code, when the program itself has ended.
+    """A running program. `exited` is done, with its exit code, when it and all it started have ended.
 
-    `guard` is the open end of a pipe: when this process dies, it closes, and the program's group is killed.
+    `process` is the guard (`launch.py`), the program's parent. `guard` is the open end of a pipe: when it closes,
+    because we close it or because this process dies, the guard kills whatever is left below it.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", tail: Tail, guard: int) -> None:
         self.process = process
         self.tail = tail
         self.guard = guard
-        self.pid = process.pid
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.transports: list[asyncio.BaseTransport] = []
         self.stdin: asyncio.WriteTransport | None = None
@@ -119,13 +119,13 @@ class Child:
         self.transports.append((await loop.connect_read_pipe(lambda: self.tail, process.stderr))[0])
 
     def watch_exit(self) -> None:
-        """Learn of the exit without reaping, so that the group's number cannot be reused before it is killed."""
-        loop = asyncio.get_running_loop()
+        """Learn of the guard's exit without a thread, where the system lets us."""
+        loop, guard = asyncio.get_running_loop(), self.process.pid
         if not hasattr(os, "pidfd_open"):
-            waiting = loop.run_in_executor(None, os.waitid, os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            waiting = loop.run_in_executor(None, os.waitid, os.P_PID, guard, os.WEXITED | os.WNOWAIT)
             waiting.add_done_callback(lambda _: self.reap())
             return
-        handle = os.pidfd_open(self.pid)
+        handle = os.pidfd_open(guard)
 
         def ended() -> None:
             loop.remove_reader(handle)
@@ -139,21 +139,21 @@ class Child:
         for pipe in self.process.stdin, self.process.stdout, self.process.stderr:
             if pipe is not None:
                 pipe.close()
+        self.kill()
         self.reap()
 
     def reap(self) -> None:
-        """The program has ended: end what it left behind, then let go of its number."""
-        self.signal_group(signal.SIGKILL)
-        os.close(self.guard)
+        """The guard has ended, and before it everything below it."""
+        self.kill()
         code = self.process.wait()
         if not self.exited.done():
             self.exited.set_result(code)
 
-    def signal_group(self, number: signal.Signals) -> None:
-        try:
-            os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
-            log.debug("process group %d is gone", self.pid)
+    def kill(self) -> None:
+        """Have the guard end everything."""
+        if self.guard >= 0:
+            os.close(self.guard)
+            self.guard = -1
 
     async def wait_exit(self, seconds: float) -> bool:
         done, _ = await asyncio.wait([self.exited], timeout=seconds)
@@ -165,20 +165,21 @@ class Child:
             self.stdin.close()
         try:
             if not await self.wait_exit(EOF_SECONDS):
-                self.signal_group(signal.SIGTERM)
+                self.process.send_signal(signal.SIGTERM)
                 await self.wait_exit(TERM_SECONDS)
         finally:
-            if not self.exited.done():
-                self.signal_group(signal.SIGKILL)
+            self.kill()
             for transport in self.transports:
                 transport.close()
-        await self.wait_exit(KILL_SECONDS)
+        if not await self.wait_exit(KILL_SECONDS):
+            log.warning("%s: some of its processes cannot be ended", self.tail.name)
+            self.process.kill()
 
 
 def start_process(
     argv: Sequence[str], env: Mapping[str, str], cwd: str | None, guarded: int
 ) -> "subprocess.Popen[bytes]":
-    launcher = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), str(guarded)]
+    launcher = [sys.executable, "-I", "-S", LAUNCHER, str(guarded)]
     return subprocess.Popen(  # noqa: S603 -- an argv from the operator's file, never a shell
         [*launcher, *argv],
         stdin=subprocess.PIPE,

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 from collections.abc import Mapping
 
 from agent_gate.net.outbox import Outbox
@@ -72,7 +71,7 @@ class StdioLink(Mux):
     def overflow(self) -> None:
         """Where the next message would begin is lost, so the child is of no more use."""
         if self.child is not None:
-            self.child.signal_group(signal.SIGKILL)
+            self.child.kill()
         self.fail(f"it sent a line of more than {self.lines.limit} bytes")
 
     def exited(self, code: "asyncio.Future[int]") -> None:
