@@ -19,6 +19,7 @@ from agent_gate.peers.authority import Authority, Leaf, PublicKey, Subject, chec
 from agent_gate.peers.challenge import PLAIN_BYTES, challenge_context, seal_challenge
 from agent_gate.peers.encoding import Malformed, canonical, from_base64, to_base64, to_time
 from agent_gate.peers.messages import PairMessage, read_pair_message
+from agent_gate.peers.roles import NOTHING_NOTED, PeerNotes
 from agent_gate.peers.signing import IdentityKey, Transcript, check_public_key, key_fingerprint
 
 STEP_SECONDS = 10.0
@@ -56,6 +57,7 @@ class Wish:
     subject: Subject
     endpoint: str
     pin: str | None = None
+    notes: PeerNotes = NOTHING_NOTED
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Candidate:
     endpoint: str
     identity_key: bytes
     pairing_id: str
+    notes: PeerNotes = NOTHING_NOTED
 
 
 Confirm = Callable[[str], Awaitable[bool]]
@@ -103,9 +106,8 @@ class Pairing:
     async def _phases(self, wish: Wish) -> Candidate:
         await self._initiate()
         remote = await self._meet(wish)
-        candidate = Candidate(
-            wish.subject, wish.endpoint, check_public_key(remote.public_key_ed25519), self.pairing_id
-        )
+        key = check_public_key(remote.public_key_ed25519)
+        candidate = Candidate(wish.subject, wish.endpoint, key, self.pairing_id, wish.notes)
         await self._challenge(candidate, from_base64(remote.public_key_x25519, 32))
         leaf = self._issue(candidate, await self._requested(candidate))
         await self.ledger.note_issued(candidate, leaf)

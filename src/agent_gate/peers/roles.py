@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 ComponentType = Literal["tool_host", "subscriber", "listener", "operator"]
 COMPONENT_TYPES: tuple[ComponentType, ...] = ("tool_host", "subscriber", "listener", "operator")
 GATEWAY = "gateway"
@@ -22,3 +24,15 @@ def serves(component_type: str) -> bool:
 def dials(component_type: str, *, publishes: bool = False) -> bool:
     """Whether this component connects to the gateway; a tool host only where it was allowed to publish."""
     return component_type != "tool_host" or publishes
+
+
+class PeerNotes(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
+    """What the operator said of a peer."""
+
+    pool: str = ""
+    publishes: tuple[str, ...] = ()
+    trusted: bool = False
+    dials_in: bool = False
+
+
+NOTHING_NOTED = PeerNotes()

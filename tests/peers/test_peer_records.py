@@ -1,0 +1,166 @@
+"""Peers on record: what was issued, what counts now, and what a revocation or a crash leaves behind."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from agent_gate.core.ports import SystemClock
+from agent_gate.errors import ConfigError, InvalidArgs, PairingFailed, PairingRequired
+from agent_gate.peers.authority import Authority, Leaf, Subject, component_uri
+from agent_gate.peers.identity import ensure_identity
+from agent_gate.peers.pairing import Candidate
+from agent_gate.peers.records import Peers
+from agent_gate.peers.signing import IdentityKey
+from agent_gate.store import Store, StoreSettings
+from agent_gate.vault.vault import Vault
+from peers.handshakes import TOOL, ShiftedClock
+from rows import opened
+
+AUTHORITY = Authority.new("home", SystemClock.now())
+URI = component_uri("home", TOOL.component_type, TOOL.component_id)
+Scenario = Callable[[Store, Peers, ShiftedClock], Awaitable[None]]
+
+
+def candidate(subject: Subject = TOOL, key: IdentityKey | None = None) -> Candidate:
+    identity = key or IdentityKey.new()
+    return Candidate(subject, "wss://127.0.0.1:1/v1/pair", identity.public, "pairing-1")
+
+
+def a_leaf(
+    clock: ShiftedClock, subject: Subject = TOOL, key: ec.EllipticCurvePrivateKey | None = None
+) -> Leaf:
+    private = key or ec.generate_private_key(ec.SECP256R1())
+    return AUTHORITY.issue(private.public_key(), subject, clock.now())
+
+
+def play(tmp_path: Path, scenario: Scenario) -> None:
+    async def main() -> None:
+        async with opened(StoreSettings(path=tmp_path / "data" / "gate.db")) as store:
+            clock = ShiftedClock()
+            peers = Peers(store, clock)
+            await peers.load()
+            await scenario(store, peers, clock)
+
+    uvloop.run(main())
+
+
+def test_only_the_current_certificate_of_an_active_peer_is_let_in(tmp_path: Path) -> None:
+    async def scenario(store: Store, peers: Peers, clock: ShiftedClock) -> None:
+        leaf, who = a_leaf(clock), candidate()
+        await peers.note_issued(who, leaf)
+        with pytest.raises(PairingRequired):
+            peers.authorize(leaf.fingerprint, URI, "home")
+        await peers.activate(who, leaf)
+        assert peers.authorize(leaf.fingerprint, URI, "home").name == "memory-east"
+        with pytest.raises(PairingRequired):
+            peers.authorize(leaf.fingerprint, component_uri("home", "tool_host", "other"), "home")
+        newer = a_leaf(clock)
+        await peers.renew("memory-east", newer)
+        with pytest.raises(PairingRequired):
+            peers.authorize(leaf.fingerprint, URI, "home")
+        assert peers.authorize(newer.fingerprint, URI, "home").serial == newer.serial
+        again = Peers(store, clock)
+        await again.load()
+        assert again.authorize(newer.fingerprint, URI, "home").name == "memory-east"
+
+    play(tmp_path, scenario)
+
+
+def test_a_revoked_or_expired_certificate_is_refused_at_the_next_request(tmp_path: Path) -> None:
+    async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
+        leaf, who = a_leaf(clock), candidate()
+        await peers.note_issued(who, leaf)
+        await peers.activate(who, leaf)
+        clock.by = 31 * 86400.0
+        with pytest.raises(PairingRequired, match="expired"):
+            peers.authorize(leaf.fingerprint, URI, "home")
+        clock.by = 0.0
+        await peers.revoke("memory-east")
+        with pytest.raises(PairingRequired, match="revoked"):
+            peers.authorize(leaf.fingerprint, URI, "home")
+        with pytest.raises(InvalidArgs):
+            await peers.revoke("memory-east")
+
+    play(tmp_path, scenario)
+
+
+def test_p19_a_key_that_was_certified_for_another_component_is_refused(tmp_path: Path) -> None:
+    async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        await peers.note_issued(candidate(), a_leaf(clock, key=key))
+        other = Subject("tool_host", "other")
+        with pytest.raises(PairingFailed, match="memory-east"):
+            await peers.note_issued(candidate(other), a_leaf(clock, other, key))
+
+    play(tmp_path, scenario)
+
+
+def test_a_name_in_use_is_not_taken_over_by_another_key(tmp_path: Path) -> None:
+    async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
+        leaf, who = a_leaf(clock), candidate()
+        await peers.note_issued(who, leaf)
+        await peers.activate(who, leaf)
+        with pytest.raises(PairingFailed, match="Revoke it first"):
+            await peers.note_issued(candidate(), a_leaf(clock))
+        await peers.revoke("memory-east")
+        stranger, fresh = candidate(), a_leaf(clock)
+        await peers.note_issued(stranger, fresh)
+        await peers.activate(stranger, fresh)
+        assert peers.authorize(fresh.fingerprint, URI, "home").status == "active"
+
+    play(tmp_path, scenario)
+
+
+def test_p21_what_a_crash_left_issued_is_revoked_and_never_confirmed(tmp_path: Path) -> None:
+    async def scenario(store: Store, peers: Peers, clock: ShiftedClock) -> None:
+        leaf, who = a_leaf(clock), candidate()
+        await peers.note_issued(who, leaf)
+        clock.by = 601.0
+        await peers.revoke_unconfirmed()
+        assert await store.read("SELECT state FROM peer_certificates") == [("revoked",)]
+        with pytest.raises(PairingFailed):
+            await peers.activate(who, leaf)
+        assert peers.known() == []
+
+    play(tmp_path, scenario)
+
+
+def test_the_identity_stays_and_its_authority_is_nowhere_in_plain(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+
+    async def main() -> str:
+        async with opened(StoreSettings(path=folder / "gate.db")) as store:
+            vault = Vault(store, SystemClock(), folder, "home", {})
+            await vault.open()
+            identity = await ensure_identity(folder, vault, "home", SystemClock())
+            secret = identity.authority.key_pem.split(b"\n")[1]
+        assert [path for path in folder.rglob("*") if path.is_file() and secret in path.read_bytes()] == []
+        return identity.key.fingerprint + identity.authority.pem
+
+    assert uvloop.run(main()) == uvloop.run(main())
+
+
+@pytest.mark.parametrize("harm", ["file", "folder", "link"])
+def test_p28_keys_that_others_could_read_or_swap_refuse_the_start(tmp_path: Path, harm: str) -> None:
+    folder = tmp_path / "data"
+
+    async def main() -> None:
+        async with opened(StoreSettings(path=folder / "gate.db")) as store:
+            vault = Vault(store, SystemClock(), folder, "home", {})
+            await vault.open()
+            await ensure_identity(folder, vault, "home", SystemClock())
+
+    uvloop.run(main())
+    key = folder / "peers" / "identity.key"
+    if harm == "file":
+        key.chmod(0o640)
+    elif harm == "folder":
+        key.parent.chmod(0o755)
+    else:
+        key.rename(tmp_path / "moved")
+        key.symlink_to(tmp_path / "moved")
+    with pytest.raises(ConfigError, match="peers"):
+        uvloop.run(main())
