@@ -69,6 +69,7 @@ from agent_gate.surfaces.websocket.before import Predecessors
 from agent_gate.surfaces.websocket.meta_tools import meta_tools
 from agent_gate.surfaces.websocket.surface import WebSocketSurface
 from agent_gate.surfaces.websocket.undelivered import Undelivered
+from agent_gate.vault.sealing import SealingKey
 
 log = logging.getLogger("agent_gate.app")
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
@@ -155,7 +156,7 @@ class Gateway:
         await self.sealer.__aenter__()
         self.pins = Pins(self.store)
         await self.pins.load()
-        self.inbox = Inbox(self.store, self.clock)
+        self.inbox = Inbox(self.store, self.clock, SealingKey(ensure_key(self.folder / "arguments.key")))
         self.grants = Grants(self.store, self.clock, self.people.answers)
         await self._see_to_a_copy()
         await self.grants.load()

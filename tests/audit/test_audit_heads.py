@@ -174,3 +174,40 @@ def test_the_end_notes_what_was_sealed_a_moment_before(
             assert heads.known[store.chain].seq == 2
 
     asyncio.run(story())
+
+
+EVERYTHING = (Statement("DELETE FROM record"), Statement("DELETE FROM seals"))
+
+
+def test_a_record_that_is_gone_with_its_seals_and_its_note_is_missed(
+    settings: StoreSettings, key: bytes, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def write(*also: Statement, rows: int = 25) -> None:
+        async with opened(settings) as store:
+            await run(store, key, path, rows=rows)
+            await store.write(*also)
+
+    asyncio.run(write(*EVERYTHING))
+    path.unlink()
+    report = asyncio.run(verified(settings, key, path))
+    assert kinds(report) == [(1, "cut")]
+    assert "all its rows, its seals and" in report.problems[0].text
+    asyncio.run(write(rows=3))
+    assert not path.exists(), "a new note would hide what is missing"
+    assert "The record is not what" in caplog.text
+    assert "may have been cut off" in asyncio.run(verified(settings, key, path)).problems[0].text
+    Heads(path, key).marks_path.unlink()
+    assert asyncio.run(verified(settings, key, path)).ok
+
+
+def test_a_gateway_that_never_ran_misses_nothing(settings: StoreSettings, key: bytes, path: Path) -> None:
+    assert asyncio.run(verified(settings, key, path)).ok
+
+
+@pytest.mark.parametrize("body", ["", "[]", '{"home": {"at": 5.0, "mac": "00"}}'])
+def test_a_mark_that_was_not_made_with_the_key_says_nothing(
+    settings: StoreSettings, key: bytes, path: Path, body: str
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Heads(path, key).marks_path.write_text(body)
+    assert asyncio.run(verified(settings, key, path)).ok

@@ -79,12 +79,12 @@ class Slow(Failing):
 class SmallCalls:
     """One tool, `lab__act`, that does what `work` says, and every part of a call between it and the store."""
 
-    def __init__(self, store, work=None, *, action="allow", via="person", clock=None):
+    def __init__(self, store, work=None, *, action="allow", via="person", clock=None, key=None):
         self.store, self.work, self.clock = store, work, clock or Clock()
         self.jobs = []
         self.shelf, self.metrics, redactor = Shelf(), Metrics(), Redactor()
         self.publish()
-        self.inbox, self.grants = Inbox(store, self.clock), Grants(store, self.clock)
+        self.inbox, self.grants = Inbox(store, self.clock, key), Grants(store, self.clock)
         self.artifacts = Artifacts(store, self.clock)
         self.shaper = Shaper(self.artifacts, fits, None)
         ahead = Ahead(store)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from agent_gate.approval.rows import APPROVAL_COLUMNS, approval_of, insert_approval, resolve_approval
+from agent_gate.approval.sealed import SealsValues
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import State
 from agent_gate.core.ports import Clock, end_of
@@ -25,8 +26,8 @@ SHORT = 8
 class Inbox:
     """Open approvals by id, cached from the store, and who wants to hear about them."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, key: SealsValues | None = None) -> None:
+        self._store, self._clock, self._key = store, clock, key
         self._open: dict[str, Approval] = {}
         self._ends: dict[str, float] = {}
         self._writing: dict[str, Approval] = {}
@@ -64,7 +65,7 @@ class Inbox:
         )
         if not rows:
             return None
-        approval = approval_of(rows[0])
+        approval = approval_of(rows[0], self._key)
         if approval.id not in self._open:
             self._keep(approval)
             self.announce(approval)
@@ -78,7 +79,7 @@ class Inbox:
         """Take up what was open when the process ended."""
         rows = await self._store.read(f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE state = 'pending'")
         self._open, self._ends = {}, {}
-        for approval in map(approval_of, rows):
+        for approval in (approval_of(row, self._key) for row in rows):
             self._keep(approval)
         return self.open()
 
@@ -96,7 +97,7 @@ class Inbox:
         rows = await self._store.read(
             f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE id = ? OR call = ?", (approval_id, approval_id)
         )
-        return approval_of(rows[0]) if rows else None
+        return approval_of(rows[0], self._key) if rows else None
 
     async def find(self, ident: str) -> Approval:
         """The approval of that id; of an open one its last eight characters will do, as people type it.
@@ -121,14 +122,14 @@ class Inbox:
             f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE asked_at < ?{only} ORDER BY asked_at DESC LIMIT ?",
             (before if before is not None else self._clock.now() + 1, limit),
         )
-        return [approval_of(row) for row in rows]
+        return [approval_of(row, self._key) for row in rows]
 
     async def put(self, approval: Approval, *also: Statement) -> None:
         """Keep a new question, durable with `also`, and show it; `Conflict` when the same one is open.
 
         Its place is taken before the write, so that a burst can neither ask twice nor ask too much.
         """
-        writing = asyncio.ensure_future(self._store.write(insert_approval(approval), *also))
+        writing = asyncio.ensure_future(self._store.write(insert_approval(approval, self._key), *also))
         self._writing[approval.id] = approval
         writing.add_done_callback(lambda done: self._written(approval, done))
         await asyncio.shield(writing)

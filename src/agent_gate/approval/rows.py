@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from agent_gate.approval.sealed import SealsValues, open_arguments, seal_arguments
 from agent_gate.core.approval import Approval, Grant, Lifetime
 from agent_gate.core.call import Caller, Decision, State
 from agent_gate.store.statement import Record, Statement
@@ -48,15 +49,18 @@ def plain(value: Any) -> Any:
     return {name: sorted(item) if isinstance(item, frozenset) else item for name, item in out.items()}
 
 
-def approval_body(approval: Approval) -> str:
+def approval_body(approval: Approval, key: SealsValues | None) -> str:
     body = {name: getattr(approval, name) for name in IN_BODY}
+    body["arguments"], sealed = seal_arguments(approval, key)
+    if sealed:
+        body["sealed"] = sealed
     body["secret"] = sorted(approval.secret)
     body["caller"] = plain(approval.caller)
     body["decision"] = plain(replace(approval.decision, considered=()))
     return msgspec.json.encode(body).decode()
 
 
-def insert_approval(a: Approval) -> Statement:
+def insert_approval(a: Approval, key: SealsValues | None = None) -> Statement:
     params = (
         a.id,
         a.call_id,
@@ -67,7 +71,7 @@ def insert_approval(a: Approval) -> Statement:
         a.arguments_hash,
         a.definition_hash,
     )
-    return Statement(INSERT_APPROVAL, (*params, a.state, a.asked_at, a.expires_at, approval_body(a)))
+    return Statement(INSERT_APPROVAL, (*params, a.state, a.asked_at, a.expires_at, approval_body(a, key)))
 
 
 def resolve_approval(a: Approval) -> Statement:
@@ -89,9 +93,10 @@ def decision_of(data: dict[str, Any]) -> Decision:
     return Decision(**data | {"approvers": tuple(data.get("approvers") or ()), "considered": ()})
 
 
-def approval_of(row: Record) -> Approval:
+def approval_of(row: Record, key: SealsValues | None = None) -> Approval:
     body = msgspec.json.decode(row[15])
-    return Approval(
+    sealed = body.pop("sealed", "")
+    kept = Approval(
         id=row[0],
         call_id=row[1],
         session=row[3],
@@ -112,6 +117,7 @@ def approval_of(row: Record) -> Approval:
         secret=frozenset(body.pop("secret")),
         **body,
     )
+    return open_arguments(kept, sealed, key)
 
 
 def insert_grant(g: Grant) -> Statement:

@@ -1,10 +1,12 @@
 """How far each chain was sealed, noted in a file outside the database.
 
 Whoever can delete rows there can delete their seals too; this file still says that they were written. It is moved on
-only while the record holds what it says.
+only while the record holds what it says. A mark beside it, written once, says that there was such a file: without it
+an empty database and no file would look like a gateway that never ran.
 """
 
 import hmac
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +21,17 @@ class Note(msgspec.Struct, frozen=True):
     seq: int
     hash: str
     mac: str
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """When the first note of a chain was written."""
+
+    at: float
+    mac: str
+
+
+def mark(key: bytes, chain: str, at: float) -> Mark:
+    return Mark(at, hmac.digest(key, encode(("begun", chain, at)), "sha256").hex())
 
 
 def stamp(key: bytes, chain: str, head: Head) -> str:
@@ -43,6 +56,27 @@ class Heads:
             for chain, note in self._notes.items()
         ):
             self.genuine, self._notes = False, {}
+        self.marks_path = path.with_suffix(".begun")
+        self._marks = self._read_marks()
+
+    def _read_marks(self) -> dict[str, Mark]:
+        """Those that this key made. One that was tampered with says nothing, but `audit.head` still does."""
+        try:
+            found = msgspec.json.decode(self.marks_path.read_bytes(), type=dict[str, Mark])
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return {}
+        return {
+            chain: made
+            for chain, made in found.items()
+            if hmac.compare_digest(made.mac.encode(), mark(self._key, chain, made.at).mac.encode())
+        }
+
+    @property
+    def missing(self) -> Mapping[str, float]:
+        """Chains that had a note once and have none now, with the time of the first."""
+        if not self.genuine:
+            return {}
+        return {chain: made.at for chain, made in self._marks.items() if chain not in self._notes}
 
     @property
     def known(self) -> Mapping[str, Head]:
@@ -53,3 +87,6 @@ class Heads:
         notes = {**self._notes, chain: Note(head.seq, head.hash, stamp(self._key, chain, head))}
         replace_whole(self.path, msgspec.json.encode(notes).decode())
         self._notes = notes
+        if chain not in self._marks:
+            self._marks = {**self._marks, chain: mark(self._key, chain, round(time.time(), 3))}
+            replace_whole(self.marks_path, msgspec.json.encode(self._marks).decode())

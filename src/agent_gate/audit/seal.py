@@ -217,8 +217,9 @@ class Sealer:
             return True
         log.error(
             "The record is not what %s says; see `agent-gate audit verify`. If you put another store in its place, "
-            "move that file away",
+            "move that file and %s away",
             self._heads.path,
+            self._heads.marks_path,
         )
         return False
 
@@ -226,7 +227,7 @@ class Sealer:
         chain = self._store.chain
         noted = heads.known.get(chain)
         if noted is None:
-            return True
+            return chain not in heads.missing
         sql = "SELECT hash FROM record WHERE chain = ? AND seq = ?"
         return await self._store.read(sql, (chain, noted.seq)) == [(noted.hash,)]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from agent_gate.audit.heads import Heads
@@ -49,12 +50,17 @@ async def verify(store: Store, key: bytes, heads: Heads | None = None) -> Report
     found = await store.read("SELECT chain FROM record UNION SELECT chain FROM seals")
     # Whoever tampers may leave values of any type: SQLite keeps them all.
     chains = sorted({chain for (chain,) in found} | noted.keys(), key=str)
+    missing = heads.missing if heads is not None else {}
     parts = [
         await _verify_chain(store, chain, key, [known[chain] for known in (written, noted) if chain in known])
         for chain in chains
     ]
     if heads is not None and not heads.genuine:
         parts.append(Report(0, 0, 0, (_unreadable(store.chain, heads),)))
+    if heads is not None and missing:
+        there = {chain for (chain,) in found}
+        gone = tuple(_gone(chain, at, heads, chain in there) for chain, at in sorted(missing.items()))
+        parts.append(Report(0, 0, 0, gone))
     return Report(
         rows=sum(part.rows for part in parts),
         seals=sum(part.seals for part in parts),
@@ -93,6 +99,18 @@ def _forged(seal: Seal) -> Problem:
 def _unreadable(chain: str, heads: Heads) -> Problem:
     text = f"{heads.path} was not made with this key: it is forged or damaged, or the key was replaced"
     return Problem(chain, 0, "forged seal", text)
+
+
+def _gone(chain: str, at: float, heads: Heads, has_rows: bool) -> Problem:
+    """What a mark says that nothing else says any more."""
+    since = datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds")
+    if has_rows:
+        text = f"{heads.path} is missing, which is there since {since}: rows may have been cut off the end"
+    else:
+        text = (
+            f"the record was begun on {since}, and now all its rows, its seals and {heads.path} are missing"
+        )
+    return Problem(chain, 1, "cut", text)
 
 
 class _Walk:

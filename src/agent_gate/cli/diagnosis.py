@@ -18,7 +18,7 @@ from agent_gate.errors import GatewayError, Unreachable
 LOW_DISK = 200 * 1024 * 1024
 SOON = 30 * 24 * 3600
 SKEW = 300.0
-SECRETS = ("agent.token", "audit.key", "channels.key", "seal.key", "tls/gateway.key")
+SECRETS = ("agent.token", "arguments.key", "audit.key", "channels.key", "seal.key", "tls/gateway.key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,10 @@ def scalar(value: Json) -> str:
     return "" if value is None else written(value)
 
 
+MASK = "•••"
+"""Stands for a value that is not shown."""
+
+
 def placeholders(template: str) -> list[str]:
     return PLACEHOLDER.findall(template)
 
@@ -104,7 +108,14 @@ def pairs(name: str, arguments: Mapping[str, Json], longest: float = LONGEST_VAL
 def compile_signer(wire: str, definition: Definition) -> Signer:
     if definition.template is not None:
         return compile_template(wire, definition.template)
+    if definition.secret:
+        return lambda arguments: pairs(wire, _without_values(arguments, definition.secret))
     return partial(pairs, wire)
+
+
+def _without_values(arguments: Mapping[str, Json], secret: frozenset[str]) -> Mapping[str, Json]:
+    """A signature is shown, stored and matched in plain text; a secret is none of these."""
+    return {name: MASK if name in secret else value for name, value in arguments.items()}
 
 
 def undeclared(name: str, arguments: Mapping[str, Json]) -> str:

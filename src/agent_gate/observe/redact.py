@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-MASK = "•••"
+from agent_gate.core.signature import MASK as MASK
+
 SHORTEST_SECRET = 6
 # A value may stand inside JSON: an escaped quote ends it like a bare one, and no escape is cut in two.
 LOOKS_SECRET = re.compile(
