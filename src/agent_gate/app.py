@@ -16,22 +16,17 @@ from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Heads, Sealer, ensure_key
 from agent_gate.calls import Calls
-from agent_gate.calls.admit import Decide, quota, resolve, validate
-from agent_gate.calls.admit import Stage as AdmitStage
-from agent_gate.calls.ahead import Ahead
-from agent_gate.calls.asking import Asking
+from agent_gate.calls.in_force import InForce, Terms
 from agent_gate.calls.meta import MetaTools
-from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape, traced
-from agent_gate.calls.perform import Stage as PerformStage
+from agent_gate.calls.pipeline import make_calls
 from agent_gate.calls.recovery import recover
-from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.restored import end_what_was_under_way, is_older
 from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
-from agent_gate.core.call import Case, Mode
+from agent_gate.core.call import Mode
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
 from agent_gate.discovery.semantic import load as load_semantic
@@ -102,16 +97,15 @@ class Gateway:
         self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
         self.shelf = Shelf()
         self.supervisor = Supervisor(self.shelf, self.clock, self.pins, self.redactor.text)
-        self.policy = policy_of(self.configuration.loaded)
+        self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
         self.tokens = Tokens(credentials(settings, self.folder, self.keys))
         self.door = Door(self.tokens, self.clock)
-        self.view = View(self.shelf, self.policy.hides)
+        self.view = View(self.shelf, lambda: self.in_force.terms.policy)
         self.sweeper = Sweeper(self.clock)
         self.buttons = Buttons(ensure_key(self.folder / "channels.key"))
         self.dispatcher = Dispatcher(self.store, self.inbox, self.clock, self.metrics)
         self.artifacts = Artifacts(self.store, self.clock, settings.results.retention_days * 86_400)
         self.readers = Readers(fits)
-        self.shaper = Shaper(self.artifacts, fits, settings.results.budget, self.readers)
         self.calls = self._make_calls()
         looks = Quota(self.clock, "looks at tools and results", LOOKS)
         self.meta = MetaTools(
@@ -124,6 +118,8 @@ class Gateway:
             looks.take,
             self.readers,
         )
+        self.sweeper.every(3600.0, self.artifacts.sweep)
+        self.sweeper.every(3600.0, self.dispatcher.purge)
         places = self._places(settings)
         self._make_surfaces()
         read_heads(self.metrics, lambda: self.listeners.public.known, self.pool)
@@ -173,60 +169,23 @@ class Gateway:
             await end_what_was_under_way(self.store, self.inbox, self.clock, noted, also)
 
     def _make_calls(self) -> Calls:
-        """The two lists every call passes, joined by the record."""
-        store, clock, metrics = self.store, self.clock, self.metrics
-        self.decide, self.ahead = Decide(self.policy, self.grants, metrics), Ahead(store)
-        self.answering = Answer(self.supervisor, self.sweeper, clock, self.settings.limits.timeout)
-        refusals = self.refusals = Refusals(store, clock, metrics, self.redactor)
-        admit: list[AdmitStage] = [quota(Quota(clock)), resolve(self.shelf), validate, self.decide]
-        perform: list[PerformStage] = [
-            Claim(store, clock, self.ahead),
-            bucket(self.supervisor),
-            self.answering,
-            shape(self.shaper, metrics),
-            Settle(store, clock, self.ahead, metrics, self.redactor),
-        ]
-        endpoint, gateway = self.settings.telemetry.otlp_endpoint, self.settings.gateway.id
-        tracer = self.tracer = tracer_to(endpoint, gateway, self.redactor)
-        if tracer is not None:
-            self.inbox.subscribe(tracer.answered)
-            refusals.tracer = tracer
-            perform.append(traced(tracer, clock))
-        calls = Calls(
-            store=store,
-            clock=clock,
+        self.tracer = tracer_to(
+            self.settings.telemetry.otlp_endpoint, self.settings.gateway.id, self.redactor
+        )
+        return make_calls(
+            store=self.store,
+            clock=self.clock,
             shelf=self.shelf,
             inbox=self.inbox,
-            refusals=refusals,
-            admit_stages=admit,
-            perform_stages=perform,
-            asking=self._make_asking,
-            still_allowed=self._still_allowed,
-        )
-        calls.traced = tracer is not None
-        self.sweeper.every(0.25, calls.asking.expire_due)
-        self.sweeper.every(10.0, refusals.flush)
-        self.sweeper.every(3600.0, calls.purge)
-        self.sweeper.every(3600.0, self.artifacts.sweep)
-        self.sweeper.every(3600.0, self.dispatcher.purge)
-        return calls
-
-    def _still_allowed(self, case: Case) -> bool:
-        """Whether what a person approved may run: its agent still has access, and no deny rule came since."""
-        caller = self.tokens.caller(case.call.caller.name)
-        return caller is not None and caller.sees(case.tool.namespace) and not self.decide.denies(case)
-
-    def _make_asking(self, calls: Calls) -> Asking:
-        return Asking(
-            self.inbox,
-            self.grants,
-            self.shelf,
-            self.clock,
-            self.metrics,
-            timeout=self.settings.approval_timeout,
-            approved=calls.approved,
-            ended=calls.ended,
-            elsewhere=calls.answered_elsewhere,
+            grants=self.grants,
+            sources=self.supervisor,
+            sweeper=self.sweeper,
+            in_force=self.in_force,
+            shaper=Shaper(self.artifacts, fits, self.in_force, self.readers),
+            tracer=self.tracer,
+            metrics=self.metrics,
+            redactor=self.redactor,
+            caller_now=self.tokens.caller,
         )
 
     def _places(self, settings: Settings) -> list[Place]:
@@ -278,7 +237,7 @@ class Gateway:
             self._contexts,
             self.view.tools,
             seal_key=ensure_key(self.folder / "seal.key"),
-            denies=lambda read, arguments, caller: self.policy.denies(read, arguments, caller),
+            denies=lambda read, arguments, caller: self.in_force.terms.policy.denies(read, arguments, caller),
             modes={name: MetaMode(name, self.meta, self.calls, hold) for name in META_MODES},
             clock=self.clock,
             hold=hold,
@@ -307,7 +266,7 @@ class Gateway:
             passphrases=Passphrases(self.clock, self.people.passphrase),
             audit_key=self.audit_key,
             heads=self.heads,
-            policy=lambda: self.policy,
+            policy=lambda: self.in_force.terms.policy,
             configuration=self.configuration,
             listeners=self.listeners,
             channel_faults=self._channel_faults,
@@ -358,12 +317,8 @@ class Gateway:
             self.listeners.take_over(settings)
         changed = (before.channels, before.people) != (settings.channels, settings.people)
         self.redactor.learn(loaded.secrets)
-        self.policy = self.decide.policy = policy
-        self.view.hides = self.policy.hides
+        self.in_force.swap(Terms(settings=settings, policy=policy))
         self._admit_agents(agents)
-        self.calls.asking.timeout = settings.approval_timeout
-        self.answering.timeout = settings.limits.timeout
-        self.shaper.default = settings.results.budget
         await self.supervisor.reload(wanted)
         self.mcp.changed()
         if changed:
@@ -405,7 +360,6 @@ class Gateway:
         self.readers.close()
         if self.tracer is not None:
             await asyncio.to_thread(self.tracer.close)
-        self.ahead.catch_up()
-        await self.refusals.flush()
+        await self.calls.close()
         await self.sealer.__aexit__(None, None, None)
         await self.store.close()

@@ -7,15 +7,12 @@ from pathlib import Path
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import show
-from agent_gate.calls import Calls
-from agent_gate.calls.admit import Decide, resolve, validate
-from agent_gate.calls.ahead import Ahead
-from agent_gate.calls.asking import Asking
-from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape
+from agent_gate.calls.in_force import InForce, Terms
+from agent_gate.calls.pipeline import make_calls
 from agent_gate.calls.recovery import recover
-from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
+from agent_gate.config.settings import ResultsSettings, Settings
 from agent_gate.core.approval import Answer as PersonsAnswer
 from agent_gate.core.call import Call, Caller, Result
 from agent_gate.core.catalog import Listing, Shelf, build
@@ -30,9 +27,15 @@ from agent_gate.store import StoreSettings, open_store
 from agent_gate.store.engine import Fault
 from agent_gate.store.writer import refusal
 
-ANNA = Caller(name="anna", max_pending=2)
+ANNA = Caller(name="anna", max_pending=2, calls_per_minute=0)
 YES = PersonsAnswer(verdict="approve", person="operator", channel="test")
 NO = PersonsAnswer(verdict="deny", person="operator", channel="test")
+
+
+def in_force(*rules, budget=None):
+    """These rules, with the settings of an empty file."""
+    settings = Settings(results=ResultsSettings(budget=budget))
+    return InForce(Terms(settings=settings, policy=Policy(rules)))
 
 
 class Clock:
@@ -86,37 +89,20 @@ class SmallCalls:
         self.publish()
         self.inbox, self.grants = Inbox(store, self.clock, key), Grants(store, self.clock)
         self.artifacts = Artifacts(store, self.clock)
-        self.shaper = Shaper(self.artifacts, fits, None)
-        ahead = Ahead(store)
-        self.calls = Calls(
+        self.in_force = in_force(Rule(pattern="*", action=action, via=via))
+        self.shaper = Shaper(self.artifacts, fits, self.in_force)
+        self.calls = make_calls(
             store=store,
             clock=self.clock,
             shelf=self.shelf,
             inbox=self.inbox,
-            refusals=Refusals(store, self.clock, self.metrics, redactor),
-            admit_stages=[
-                resolve(self.shelf),
-                validate,
-                Decide(Policy([Rule(pattern="*", action=action, via=via)]), self.grants),
-            ],
-            perform_stages=[
-                Claim(store, self.clock, ahead),
-                bucket(self),
-                Answer(self, Sweeper(self.clock), self.clock),
-                shape(self.shaper, self.metrics),
-                Settle(store, self.clock, ahead, self.metrics, redactor),
-            ],
-            asking=lambda calls: Asking(
-                self.inbox,
-                self.grants,
-                self.shelf,
-                self.clock,
-                self.metrics,
-                timeout=900,
-                approved=calls.approved,
-                ended=calls.ended,
-                elsewhere=calls.answered_elsewhere,
-            ),
+            grants=self.grants,
+            sources=self,
+            sweeper=Sweeper(self.clock),
+            in_force=self.in_force,
+            shaper=self.shaper,
+            metrics=self.metrics,
+            redactor=redactor,
         )
 
     def publish(self, *, available=True, gone=False, description=""):

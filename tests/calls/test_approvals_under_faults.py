@@ -142,7 +142,7 @@ def test_how_a_question_ended_is_kept_also_when_its_tool_is_gone(tmp_path, endin
             elif ending == "approved":
                 await gate.calls.answer(asked.approval_id, YES)
             gate.clock.time += 901
-            await gate.calls.asking.expire_due()
+            await gate.calls.expire_due()
             gate.shelf.swap(gate.shelf.catalog)
             await gate.calls.drain(10)
             outcome = await gate.calls.outcome(asked.call_id, ANNA)
@@ -344,10 +344,10 @@ def test_questions_that_cannot_be_closed_are_spoken_of_once(tmp_path, caplog):
                 await gate.calls.run(gate.call(arguments={"n": n}), wait=0)
             gate.clock.time += 901
             for _ in range(5):
-                await gate.calls.asking.expire_due()
+                await gate.calls.expire_due()
             assert [record.levelname for record in caplog.records if "open" in record.message] == ["WARNING"]
             failing.refuses = lambda _statement: False
-            await gate.calls.asking.expire_due()
+            await gate.calls.expire_due()
             assert gate.inbox.open() == []
 
     with caplog.at_level("WARNING", "agent_gate.approvals"):
@@ -384,7 +384,7 @@ def test_who_waits_for_a_question_that_another_gateway_on_the_store_answered_is_
             await there.calls.answer(asked.id, verdict)
             await there.calls.drain(10)
             here.clock.time += 901
-            await here.calls.asking.expire_due()
+            await here.calls.expire_due()
             assert (await waiting).state is state
             assert (len(here.jobs), len(there.jobs)) == (0, int(verdict is YES))
 

@@ -15,6 +15,7 @@ from agent_gate.discovery.cards import ChoiceCard
 from agent_gate.discovery.meta import BrowseArgs, HydrateArgs
 from agent_gate.discovery.tokens import fits
 from agent_gate.errors import ToolNotFound
+from agent_gate.policy import Policy
 
 ROUNDS = 60
 SERVERS = ("alpha", "beta")
@@ -48,7 +49,7 @@ def catalog_of(server: str, before: Catalog | None = None) -> Catalog:
 def test_browsers_never_see_a_catalog_that_was_replaced() -> None:
     async def story() -> None:
         shelf, callers = Shelf(), [Caller(name="anna"), Caller(name="bert", cache_stable=True)]
-        view = View(shelf, lambda _tool, _caller: False)
+        view = View(shelf, Policy)
         meta = MetaTools(cast(Any, None), shelf, view.tools, cast(Any, None), fits, Placing)
         every = {tool.id for server in SERVERS for tool in catalog_of(server).tools}
 

@@ -13,7 +13,7 @@ from agent_gate.core.tool import Definition
 from agent_gate.discovery.tokens import fits
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET
-from calls.small_calls import Clock, opened
+from calls.small_calls import Clock, in_force, opened
 
 SMALL, LARGE = Result(b'"hi"'), Result(json.dumps("word " * 5000).encode())
 
@@ -43,7 +43,7 @@ def case(mode="full", tool=None, caller=None, **more):
     ],
 )
 def test_the_smallest_budget_that_anybody_set_holds(tool, caller, default, expected):
-    shaper = Shaper(None, fits, default)
+    shaper = Shaper(None, fits, in_force(budget=default))
     assert shaper.budget(case("full", tool, caller)) == expected
     assert shaper.budget(case("proxy", tool, caller)) == (DEFAULT_BUDGET if expected is None else expected)
     assert shaper.leaves(case("full", tool, caller)) == (expected is None)
@@ -63,7 +63,7 @@ def test_the_smallest_budget_that_anybody_set_holds(tool, caller, default, expec
 def test_gateway_callers_always_get_an_envelope_and_others_above_the_budget(tmp_path, mode, result, shaped):
     async def story():
         async with opened(tmp_path) as store:
-            shaper = Shaper(Artifacts(store, Clock()), fits, 100)
+            shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
             found = await shaper(case(mode), result)
             assert (found is not result) == shaped
             assert not shaped or "summary" in json.loads(found.body)
@@ -78,7 +78,7 @@ def test_a_question_to_the_client_and_what_was_read_pass_as_they_are_and_data_li
 ):
     async def story():
         async with opened(tmp_path) as store:
-            shaper = Shaper(Artifacts(store, Clock()), fits, 100)
+            shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
             question = {"resultType": "input_required", "inputRequests": {}, "_meta": {"note": padding}}
             asks = Result(msgspec.json.encode(question), "mcp", unfinished=True)
             assert await shaper(case(mode), asks) is asks
@@ -100,7 +100,7 @@ def test_a_question_to_the_client_and_what_was_read_pass_as_they_are_and_data_li
 def test_a_result_that_only_speaks_of_a_question_keeps_to_the_budget(tmp_path, disguised):
     async def story():
         async with opened(tmp_path) as store:
-            shaper = Shaper(Artifacts(store, Clock()), fits, 100)
+            shaper = Shaper(Artifacts(store, Clock()), fits, in_force(budget=100))
             large = Result(msgspec.json.encode(disguised), "mcp")
             assert len((await shaper(case("proxy"), large)).body) < 5000
 

@@ -1,9 +1,10 @@
 """A whole gateway before a small MCP server in the test's own process, and a client that writes raw bytes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -59,11 +60,12 @@ class Upstream:
 
 @asynccontextmanager
 async def running(
-    folder: Path, permissions: str, **server: Any
+    folder: Path, permissions: str, *, aside: bool = False, **server: Any
 ) -> AsyncIterator[tuple[Gateway, Upstream, int]]:
-    """A gateway whose server `up` is an `Upstream`; its public port."""
+    """A gateway whose server `up` is an `Upstream`, in a thread of its own where it runs `aside`; its public port."""
     upstream = Upstream()
-    await upstream.server.start("127.0.0.1", 0)
+    loop = in_a_thread() if aside else asyncio.get_running_loop()
+    await elsewhere(loop, upstream.server.start("127.0.0.1", 0))
     config = {
         "agents": {"tester": {"token": TOKEN, "rate_limit": {"max_requests_per_minute": 0}}},
         "gateway": {"port": 0},
@@ -86,7 +88,22 @@ async def running(
         upstream.release.set()
         if gateway is not None:
             await gateway.stop()
-        await upstream.server.drain(0)
+        await elsewhere(loop, upstream.server.drain(0))
+        if aside:
+            loop.call_soon_threadsafe(loop.stop)
+
+
+def in_a_thread() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, daemon=True).start()
+    return loop
+
+
+async def elsewhere(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
+    if loop is asyncio.get_running_loop():
+        await work
+    else:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
 def post(

@@ -59,7 +59,9 @@ def test_the_engine_by_itself_decides_the_same(tmp_path: Path) -> None:
             for name, arguments, expected in CALLS:
                 tool = gateway.shelf.catalog.names.get(name)
                 if tool is not None and expected in EFFECTS and arguments is not None:
-                    decided = gateway.policy.decide(Subject(tool, arguments, tool.sign(arguments), "tester"))
+                    decided = gateway.in_force.terms.policy.decide(
+                        Subject(tool, arguments, tool.sign(arguments), "tester")
+                    )
                     assert decided.effect == EFFECTS[expected]
 
     asyncio.run(story())

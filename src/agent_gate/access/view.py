@@ -1,41 +1,45 @@
 """What a caller sees of the catalog: its namespaces, less what policy denies it altogether."""
 
 from collections.abc import Callable, Collection
+from typing import Protocol
 
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Tool
 
-Hides = Callable[[Tool, str], bool]
+
+class Hiding(Protocol):
+    """The rules, as far as they keep tools out of sight."""
+
+    def hides(self, tool: Tool, caller: str) -> bool: ...
 
 
 class View:
     """The visible tools per caller, worked out once per catalog and policy."""
 
-    def __init__(self, shelf: Shelf, hides: Hides) -> None:
-        self._shelf = shelf
-        self.hides = hides
-        self._seen: dict[Caller, tuple[int, Hides, tuple[Tool, ...]]] = {}
+    def __init__(self, shelf: Shelf, rules: Callable[[], Hiding]) -> None:
+        self._shelf, self._rules = shelf, rules
+        self._seen: dict[Caller, tuple[int, Hiding, tuple[Tool, ...]]] = {}
 
     def tools(self, caller: Caller) -> tuple[Tool, ...]:
         """The same tuple as long as nothing changed, so that what is made from it can be kept."""
-        catalog = self._shelf.catalog
+        catalog, rules = self._shelf.catalog, self._rules()
         known = self._seen.get(caller)
-        if known is not None and known[0] == catalog.generation and known[1] is self.hides:
+        if known is not None and known[0] == catalog.generation and known[1] is rules:
             return known[2]
         tools = tuple(
             tool
             for tool in catalog.tools
-            if caller.sees(tool.namespace) and not self.hides(tool, caller.name)
+            if caller.sees(tool.namespace) and not rules.hides(tool, caller.name)
         )
         if (
             known is not None
-            and known[1] is self.hides
+            and known[1] is rules
             and len(known[2]) == len(tools)
             and all(a is b for a, b in zip(known[2], tools, strict=True))
         ):
             tools = known[2]
-        self._seen[caller] = (catalog.generation, self.hides, tools)
+        self._seen[caller] = (catalog.generation, rules, tools)
         return tools
 
     def keep(self, callers: Collection[Caller]) -> None:
@@ -45,6 +49,6 @@ class View:
     def find(self, caller: Caller, name: str) -> Tool | None:
         """The visible tool of that name."""
         tool = self._shelf.catalog.names.get(name)
-        if tool is None or not caller.sees(tool.namespace) or self.hides(tool, caller.name):
+        if tool is None or not caller.sees(tool.namespace) or self._rules().hides(tool, caller.name):
             return None
         return tool

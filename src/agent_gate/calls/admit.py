@@ -7,12 +7,13 @@ from msgspec import structs
 
 from agent_gate.access.quota import Quota
 from agent_gate.approval.grants import Grants
+from agent_gate.calls.in_force import InForce
 from agent_gate.core.call import Call, Case, Decision, hash_arguments
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Tool
 from agent_gate.errors import Forbidden, ToolNotFound
 from agent_gate.observe.metrics import Metrics
-from agent_gate.policy import Policy, Subject
+from agent_gate.policy import Subject
 
 DENIED = "Denied by policy"
 
@@ -75,19 +76,20 @@ def validate(draft: Draft) -> None:
 
 
 class Decide:
-    """Sign the call once, ask policy, and let a grant turn *ask* into *allow*. Its policy is swapped on reload."""
+    """Sign the call once, ask the policy in force, and let a grant turn *ask* into *allow*."""
 
-    def __init__(self, policy: Policy, grants: Grants, metrics: Metrics | None = None) -> None:
-        self.policy, self._grants = policy, grants
-        self._count = metrics.decisions.add if metrics is not None else None
+    def __init__(self, in_force: InForce, grants: Grants, metrics: Metrics) -> None:
+        self._in_force, self._grants = in_force, grants
+        self._count = metrics.decisions.add
 
     def __call__(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
         draft.signature = tool.sign(call.arguments)
-        decision = self.policy.decide(Subject(tool, call.arguments, draft.signature, call.caller.name))
+        decision = self._in_force.terms.policy.decide(
+            Subject(tool, call.arguments, draft.signature, call.caller.name)
+        )
         draft.decision = decision
-        if self._count is not None:
-            self._count(decision.effect, decision.rule)
+        self._count(decision.effect, decision.rule)
         if decision.effect == "deny":
             raise Forbidden(DENIED, details={"reason": decision.said} if decision.said else None)
         if decision.effect == "ask" or call.idempotency_key is not None:
@@ -103,7 +105,7 @@ class Decide:
         """Whether the rules of now deny a call that was decided before."""
         call = case.call
         subject = Subject(case.tool, call.arguments, case.signature, call.caller.name)
-        return self.policy.decide(subject).effect == "deny"
+        return self._in_force.terms.policy.decide(subject).effect == "deny"
 
     def _look_for_grant(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool

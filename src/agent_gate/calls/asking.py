@@ -1,17 +1,15 @@
-"""From *ask* to an answer: making the question, taking the answer, and what each answer leads to."""
+"""From *ask* to an answer: making the question durable, and its end. What an end leads to is for `Calls` to do."""
 
-import asyncio
 import logging
 import re
-from collections.abc import Callable, Coroutine
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import entries
+from agent_gate.calls.in_force import InForce
 from agent_gate.calls.perform import remember_key
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Call, Case, Outcome, State, new_id
@@ -22,7 +20,6 @@ from agent_gate.core.tool import Tool
 from agent_gate.errors import (
     ApprovalDenied,
     ApprovalTimeout,
-    DependencyUnavailable,
     GatewayError,
     InvalidArgs,
 )
@@ -54,19 +51,19 @@ def sentence(case: Case) -> str:
     return PLACEHOLDER.sub(filled, case.tool.definition.ask)
 
 
-def refusal(approval: Approval, state: State) -> GatewayError:
+def refusal(approval: Approval) -> GatewayError:
     """What the caller is told when its call will not run."""
-    if state is State.EXPIRED:
+    if approval.state is State.EXPIRED:
         return ApprovalTimeout("Approval timed out")
-    if state is State.WITHDRAWN:
+    if approval.state is State.WITHDRAWN:
         return ApprovalDenied("Withdrawn by the caller")
     said = f"\nReason: {approval.reason}" if approval.reason else ""
     return ApprovalDenied(f"Denied by user{said}")
 
 
-async def to_the_end(work: Coroutine[Any, Any, Approval]) -> Approval:
-    """Take an answer whole, also when whoever brought it leaves meanwhile: once durable, it must have its effect."""
-    return await asyncio.shield(asyncio.ensure_future(work))
+def outcome_of(approval: Approval) -> Outcome:
+    """What the call of a question ended in that was not answered with yes."""
+    return Outcome(call_id=approval.call_id, state=approval.state, error=refusal(approval))
 
 
 def already(approval: Approval | None) -> InvalidArgs:
@@ -77,33 +74,24 @@ def already(approval: Approval | None) -> InvalidArgs:
     return InvalidArgs(f"Too late: this approval is already {approval.state}{who}. Nothing was changed")
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a question ended. Where `ours` is false somebody else took the answer, such as another gateway on this
+    store, and `approval` is what is known of it."""
+
+    approval: Approval | None
+    ours: bool = True
+
+
 class Asking:
     """Holds the live cases of open questions, so that an answer finds the caller's own conversation again."""
 
     def __init__(
-        self,
-        inbox: Inbox,
-        grants: Grants,
-        shelf: Shelf,
-        clock: Clock,
-        metrics: Metrics,
-        *,
-        timeout: float,
-        approved: Callable[[Approval], None],
-        ended: Callable[[Outcome], None],
-        elsewhere: Callable[[Approval], None],
+        self, inbox: Inbox, grants: Grants, shelf: Shelf, clock: Clock, metrics: Metrics, in_force: InForce
     ) -> None:
-        self._inbox, self._grants, self._shelf, self._clock, self._metrics = (
-            inbox,
-            grants,
-            shelf,
-            clock,
-            metrics,
-        )
-        self.timeout = timeout
-        self._approved, self._ended, self._elsewhere = approved, ended, elsewhere
+        self._inbox, self._grants, self._shelf = inbox, grants, shelf
+        self._clock, self._metrics, self._in_force = clock, metrics, in_force
         self._cases: dict[str, Case] = {}
-        self._held_up = False
 
     async def ask(self, case: Case, received: float) -> Approval:
         """Make the question durable and show it; the same question open already is that question."""
@@ -117,7 +105,11 @@ class Asking:
             also.append(remember_key(case, approval.asked_at))
         failpoint.reach("before_pending_commit")
         self._cases[approval.call_id] = case
-        await self._put(approval, also)
+        try:
+            await self._inbox.put(approval, *also)
+        except (Conflict, GatewayError):
+            self.forget(approval.call_id)
+            raise
         failpoint.reach("after_notify")
         log.info(
             "Waiting for a person",
@@ -130,20 +122,6 @@ class Asking:
             },
         )
         return approval
-
-    async def _put(self, approval: Approval, also: list[Statement]) -> None:
-        """Keep the question; whoever joined one that cannot be kept is told so."""
-        try:
-            await self._inbox.put(approval, *also)
-        except (Conflict, GatewayError) as error:
-            self.forget(approval.call_id)
-            told = (
-                error
-                if isinstance(error, GatewayError)
-                else DependencyUnavailable("The question could not be kept. Try again")
-            )
-            self._ended(Outcome(call_id=approval.call_id, state=State.REFUSED, error=told))
-            raise
 
     def _approval(self, case: Case) -> Approval:
         now, call = self._clock.now(), case.call
@@ -159,7 +137,7 @@ class Asking:
             definition_hash=case.definition_hash,
             decision=case.decision,
             asked_at=now,
-            expires_at=now + (case.decision.lifetime or self.timeout),
+            expires_at=now + (case.decision.lifetime or self._in_force.terms.settings.approval_timeout),
             session=call.session,
             surface=call.surface,
             mode=call.mode,
@@ -183,71 +161,37 @@ class Asking:
     def forget(self, call_id: str) -> None:
         self._cases.pop(call_id, None)
 
-    async def answer(self, approval_id: str, answer: Answer) -> Approval:
-        """Take a person's answer. The first one wins; `approved` starts the call, a denial ends it."""
-        approval = next((a for a in self._inbox.open() if a.id == approval_id), None)
-        if approval is None:
-            raise already(await self._inbox.get(approval_id))
-        if approval.expires_at <= self._clock.now():
-            raise already(await self.expire(approval))
+    async def answer(self, approval: Approval, answer: Answer) -> Ending:
+        """Take a person's answer to an open question; the first one wins."""
         self._inbox.check_approver(approval, answer)
         if answer.verdict == "deny":
-            return await self._close(approval, State.DENIED, answer)
+            return await self._end(approval, State.DENIED, answer)
         if answer.lifetime == "session" and approval.session is None:
             raise InvalidArgs("This call belongs to no session. Answer once, for an hour or always")
-        return await to_the_end(self._approve(approval, answer))
-
-    async def _approve(self, approval: Approval, answer: Answer) -> Approval:
         granted = self._grants.from_answer(approval, answer.lifetime, answer.person)
-        also = [granted[1]] if granted else []
-        resolved = await self._resolve(approval, State.APPROVED, answer, also)
-        if granted:
+        ending = await self._resolve(approval, State.APPROVED, answer, [granted[1]] if granted else [])
+        if granted and ending.ours:
             self._grants.remember(granted[0])
-        self._approved(resolved)
-        return resolved
+        return ending
 
-    async def expire(self, approval: Approval) -> Approval:
-        nobody = Answer(verdict="deny", person=NOBODY, channel="clock")
-        return await self._close(approval, State.EXPIRED, nobody)
-
-    async def withdraw(self, approval: Approval) -> Approval:
-        caller = Answer(verdict="deny", person=approval.caller.name, channel=approval.surface)
-        return await self._close(approval, State.WITHDRAWN, caller)
-
-    async def expire_due(self) -> None:
-        """Close the questions whose time is over; while the store cannot, that is said once."""
-        for approval in self._inbox.due():
-            try:
-                await self.expire(approval)
-            except DependencyUnavailable as error:
-                if not self._held_up:
-                    log.warning("Questions whose time is over stay open for now: %s", error.message)
-                self._held_up = True
-                return
-            except GatewayError as error:
-                log.info(
-                    "An approval could not be closed", extra={"approval": approval.id, "why": error.message}
-                )
-        self._held_up = False
-
-    async def _close(self, approval: Approval, state: State, answer: Answer) -> Approval:
-        return await to_the_end(self._end(approval, state, answer))
-
-    async def _end(self, approval: Approval, state: State, answer: Answer) -> Approval:
-        outcome = Outcome(
-            call_id=approval.call_id,
-            state=state,
-            error=refusal(replace(approval, reason=answer.reason), state),
+    async def expire(self, approval: Approval) -> Ending:
+        return await self._end(
+            approval, State.EXPIRED, Answer(verdict="deny", person=NOBODY, channel="clock")
         )
-        also = [keep_answered(approval, outcome, self._clock.now())]
-        resolved = await self._resolve(approval, state, answer, also)
-        self.forget(approval.call_id)
-        self._ended(outcome)
-        return resolved
+
+    async def withdraw(self, approval: Approval) -> Ending:
+        caller = Answer(verdict="deny", person=approval.caller.name, channel=approval.surface)
+        return await self._end(approval, State.WITHDRAWN, caller)
+
+    async def _end(self, approval: Approval, state: State, answer: Answer) -> Ending:
+        outcome = outcome_of(replace(approval, state=state, reason=answer.reason))
+        return await self._resolve(
+            approval, state, answer, [keep_answered(approval, outcome, self._clock.now())]
+        )
 
     async def _resolve(
         self, approval: Approval, state: State, answer: Answer, also: list[Statement]
-    ) -> Approval:
+    ) -> Ending:
         now = self._clock.now()
         who = {
             "by": answer.person,
@@ -261,10 +205,7 @@ class Asking:
                 approval, state, answer, [entries.answered(approval, state, now, who), *also]
             )
         except Conflict:
-            first = await self._inbox.get(approval.id)
-            if first is not None:
-                self._elsewhere(first)
-            raise already(first) from None
+            return Ending(await self._inbox.get(approval.id), ours=False)
         failpoint.reach("after_approve_commit")
         self._metrics.waits.observe(now - approval.asked_at, answer.channel, state)
         log.info(
@@ -279,7 +220,7 @@ class Asking:
             },
         )
         self._inbox.announce(resolved)
-        return resolved
+        return Ending(resolved)
 
 
 def keep_answered(approval: Approval, outcome: Outcome, now: float) -> Statement:

@@ -2,24 +2,24 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from agent_gate.approval.inbox import Inbox
-from agent_gate.calls import admit, entries, perform
-from agent_gate.calls.asking import Asking, keep_answered, refusal
+from agent_gate.calls import admit, perform
+from agent_gate.calls.ahead import Ahead
+from agent_gate.calls.approved import ApprovedCalls
+from agent_gate.calls.asking import Asking, Ending, already, outcome_of
 from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.waiting import Waiting
 from agent_gate.core.approval import Answer, Approval
-from agent_gate.core.call import Call, Caller, Case, Outcome, Pending, State, hash_arguments
+from agent_gate.core.call import Call, Caller, Case, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, Conversation
 from agent_gate.errors import (
-    ApprovalTimeout,
     DependencyUnavailable,
-    Forbidden,
     GatewayError,
     Internal,
     InvalidArgs,
@@ -32,20 +32,13 @@ from agent_gate.results.kept import KeptResults, Page
 from agent_gate.store.statement import Conflict, Store
 
 log = logging.getLogger("agent_gate.calls")
-MAY_RUN = "The call was approved and did not run, but it may when the gateway is started again"
 NOT_HERE = "The call was approved, but it is another gateway that runs it. Ask for its result later"
-LATE = "The call was approved, but its time was over before the gateway could run it. Nothing was sent"
-CHANGED = "The tool is not the one that was approved: its definition changed. Ask again"
+UNKEPT = "The question could not be kept. Try again"
 
 
-class Approved:
-    """A call that a person approved, until it ends: whose it is, and whether the caller took it back before it ran."""
-
-    __slots__ = ("caller", "changed", "taken_back")
-
-    def __init__(self, caller: str) -> None:
-        self.caller, self.taken_back = caller, False
-        self.changed = asyncio.Event()
+async def to_the_end(work: Coroutine[Any, Any, Approval]) -> Approval:
+    """Take an answer whole, also when whoever brought it leaves meanwhile: once durable, it must have its effect."""
+    return await asyncio.shield(asyncio.ensure_future(work))
 
 
 class Calls:
@@ -59,23 +52,22 @@ class Calls:
         shelf: Shelf,
         inbox: Inbox,
         refusals: Refusals,
+        ahead: Ahead,
+        quota: admit.Stage,
         admit_stages: Sequence[admit.Stage],
-        perform_stages: Sequence[perform.Stage],
-        asking: Callable[["Calls"], Asking],
-        still_allowed: Callable[[Case], bool] = lambda _case: True,
+        asking: Asking,
+        approved: ApprovedCalls,
+        performing: perform.Performing,
+        waiting: Waiting,
+        traced: bool,
     ) -> None:
         self._store, self._clock, self.shelf, self.inbox = store, clock, shelf, inbox
-        self._refusals = refusals
-        self._admit, self._perform = admit_stages, perform_stages
-        self._still_allowed = still_allowed
+        self._refusals, self._ahead, self._quota, self._admit = refusals, ahead, quota, admit_stages
+        self._asking, self._approved, self._performing, self._waiting = asking, approved, performing, waiting
+        self._traced = traced
         self._kept = KeptResults(store)
-        self._waiting = Waiting()
-        self._running: dict[str, perform.Performance] = {}
-        self._approved: dict[str, Approved] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._drained = False
-        self.asking = asking(self)
-        self.traced = False
+        self._drained = self._held_up = False
 
     async def run(self, call: Call, *, wait: float | None = None) -> Outcome | Pending:
         """Take a call from its surface to its outcome.
@@ -85,7 +77,7 @@ class Calls:
         if failpoint.armed:
             failpoint.reach("after_receive")
         received = self._clock.now()
-        if self.traced or call.trace is not None:
+        if self._traced or call.trace is not None:
             call = self._with_trace(call)
         draft = admit.Draft(call)
         try:
@@ -95,8 +87,8 @@ class Calls:
             if case.decision.effect == "allow":
                 if call.idempotency_key is not None and (first := await self._first(case, wait)) is not None:
                     return first
-                return await self._performed(case, received, asked=False)
-            approval = await self.asking.ask(case, received)
+                return await self._performing(case, received, asked=False)
+            approval = await self._ask(case, received)
         except GatewayError as error:
             return self._refusals.refuse(draft, error)
         except Conflict:
@@ -106,10 +98,10 @@ class Calls:
         return await self.outcome(approval.call_id, call.caller, wait=wait)
 
     def refuse(self, call: Call, error: GatewayError) -> Outcome:
-        """Put a call on record that its surface turned away; the quota, the first stage, holds for it too."""
+        """Put a call on record that its surface turned away; the quota holds for it too."""
         draft = admit.Draft(call)
         try:
-            self._admit[0](draft)
+            self._quota(draft)
         except GatewayError as refused:
             error = refused
         return self._refusals.refuse(draft, error)
@@ -118,7 +110,7 @@ class Calls:
         """The call with a trace it can be found by: the caller's where it is one, else its own."""
         if call.trace is not None and well_formed(call.trace):
             return call
-        return replace(call, trace=root(call.id) if self.traced else None)
+        return replace(call, trace=root(call.id) if self._traced else None)
 
     async def _asked_client(
         self, approval: Approval, conversation: Conversation, wait: float | None
@@ -155,9 +147,14 @@ class Calls:
             if mine and approval.decision.via == "client":
                 await self._client_said(approval.id, answer)
 
-    def _performed(self, case: Case, received: float, *, asked: bool) -> Awaitable[Outcome]:
-        performance = perform.Performance(case, asked, {"received": received})
-        return perform.perform(self._perform, performance, self._running, self._waiting.tell)
+    async def _ask(self, case: Case, received: float) -> Approval:
+        """Ask a person; whoever joined a question that cannot be kept is told so."""
+        try:
+            return await self._asking.ask(case, received)
+        except (Conflict, GatewayError) as error:
+            told = error if isinstance(error, GatewayError) else DependencyUnavailable(UNKEPT)
+            self._waiting.tell(Outcome(call_id=case.call.id, state=State.REFUSED, error=told))
+            raise
 
     async def _first(self, case: Case, wait: float | None) -> Outcome | Pending | None:
         """What became of the first call with this idempotency key, if there was one."""
@@ -213,10 +210,10 @@ class Calls:
 
     def _under_way(self, call_id: str, caller: Caller) -> bool:
         """Whether this caller's call runs here, or was approved and waits for its source."""
-        running, approved = self._running.get(call_id), self._approved.get(call_id)
+        running = self._performing.running.get(call_id)
         if running is not None:
             return running.case.call.caller.name == caller.name
-        return approved is not None and approved.caller == caller.name
+        return self._approved.holds(call_id, caller.name)
 
     async def _recorded(self, call_id: str, caller: Caller) -> Outcome:
         """The outcome of a call whose result was not kept, as far as the record tells."""
@@ -234,24 +231,82 @@ class Calls:
 
     async def answer(self, approval_id: str, answer: Answer) -> Approval:
         """A person's answer, from any channel. The agent's own surfaces never call this."""
-        return await self.asking.answer(approval_id, answer)
+        return await to_the_end(self._answer(approval_id, answer))
+
+    async def _answer(self, approval_id: str, answer: Answer) -> Approval:
+        approval = next((open_one for open_one in self.inbox.open() if open_one.id == approval_id), None)
+        if approval is None:
+            raise already(await self.inbox.get(approval_id))
+        if approval.expires_at <= self._clock.now():
+            raise already(self._act(await self._asking.expire(approval)))
+        return self._act(await self._asking.answer(approval, answer))
+
+    def _act(self, ending: Ending) -> Approval:
+        """Do what the end of a question leads to: run the call, or tell those who wait that it will not."""
+        approval = ending.approval
+        if approval is None or not ending.ours:
+            if approval is not None:
+                self._answered_elsewhere(approval)
+            raise already(approval)
+        if approval.state is State.APPROVED:
+            self.start(approval)
+        else:
+            self._asking.forget(approval.call_id)
+            self._waiting.tell(outcome_of(approval))
+        return approval
+
+    def start(self, approval: Approval) -> None:
+        """Run what a person approved. After the drain the next start of the gateway does so."""
+        if not self._drained:
+            self._approved.note(approval)
+            self.spawn(self._approved.perform(approval))
+
+    def _answered_elsewhere(self, approval: Approval) -> None:
+        """Somebody else took the answer: tell those who wait what is known."""
+        if self._under_way(approval.call_id, approval.caller):
+            return
+        self._asking.forget(approval.call_id)
+        if approval.state is State.APPROVED:
+            error = OutcomeUnknown(NOT_HERE)
+            self._waiting.tell(Outcome(call_id=approval.call_id, state=State.UNKNOWN, error=error))
+        else:
+            self._waiting.tell(outcome_of(approval))
+
+    async def expire_due(self) -> None:
+        """Close the questions whose time is over; while the store cannot, that is said once."""
+        for approval in self.inbox.due():
+            try:
+                await to_the_end(self._expire(approval))
+            except DependencyUnavailable as error:
+                if not self._held_up:
+                    log.warning("Questions whose time is over stay open for now: %s", error.message)
+                self._held_up = True
+                return
+            except GatewayError as error:
+                log.info(
+                    "An approval could not be closed", extra={"approval": approval.id, "why": error.message}
+                )
+        self._held_up = False
+
+    async def _expire(self, approval: Approval) -> Approval:
+        return self._act(await self._asking.expire(approval))
 
     async def withdraw(self, call_id: str, caller: Caller) -> bool:
         """The caller takes back a call that still waits for a person, or for its source."""
-        approved = self._approved.get(call_id)
-        if approved is not None and approved.caller == caller.name and call_id not in self._running:
-            approved.taken_back = True
-            approved.changed.set()
+        if self._approved.take_back(call_id, caller.name):
             return True
         approval = self.inbox.of_call(call_id, caller.name)
         if approval is None:
             return False
-        await self.asking.withdraw(approval)
+        await to_the_end(self._withdraw(approval))
         return True
+
+    async def _withdraw(self, approval: Approval) -> Approval:
+        return self._act(await self._asking.withdraw(approval))
 
     async def cancel(self, call_id: str, caller: Caller) -> bool:
         """Withdraw a pending call; pass a cancellation on to one that runs. Its true outcome is still recorded."""
-        running = self._running.get(call_id)
+        running = self._performing.running.get(call_id)
         if running is not None and running.case.call.caller.name == caller.name:
             running.cancelled = True
             if running.task is not None:
@@ -259,91 +314,9 @@ class Calls:
             return True
         return await self.withdraw(call_id, caller)
 
-    def approved(self, approval: Approval) -> None:
-        """Start what a person approved; called by whoever took the answer. After the drain the next start does so."""
-        if self._drained:
-            return
-        approved = self._approved[approval.call_id] = Approved(approval.caller.name)
-        self.spawn(self._perform_approved(approval, approved))
-
-    def ended(self, outcome: Outcome) -> None:
-        """Tell those who wait that their call ended without running."""
-        self._waiting.tell(outcome)
-
-    def answered_elsewhere(self, approval: Approval) -> None:
-        """Somebody else took the answer, such as another gateway on this store: tell those who wait what is known."""
-        if self._under_way(approval.call_id, approval.caller):
-            return
-        self.asking.forget(approval.call_id)
-        if approval.state is State.APPROVED:
-            outcome = Outcome(call_id=approval.call_id, state=State.UNKNOWN, error=OutcomeUnknown(NOT_HERE))
-        else:
-            error = refusal(approval, approval.state)
-            outcome = Outcome(call_id=approval.call_id, state=approval.state, error=error)
-        self._waiting.tell(outcome)
-
-    async def _perform_approved(self, approval: Approval, approved: Approved) -> None:
-        """Run what was approved, or nothing: in time, same arguments, same definition. Waits for a source that is
-        away."""
-        try:
-            if approval.expires_at <= self._clock.now():
-                return await self.void(approval, ApprovalTimeout(LATE))
-            case = await self._available(approval, approved)
-            if approved.taken_back:
-                await self.void(approval, perform.taken_back())
-            elif case is None:
-                await self.void(
-                    approval, DependencyUnavailable("The tool's source did not come back in time")
-                )
-            elif (
-                case.tool.pin != approval.definition_hash
-                or hash_arguments(case.call.arguments) != approval.arguments_hash
-            ):
-                await self.void(approval, Forbidden(CHANGED))
-            elif not self._still_allowed(case):
-                await self.void(approval, Forbidden(admit.DENIED))
-            else:
-                await self._performed(case, approval.asked_at, asked=True)
-        except DependencyUnavailable as error:
-            await self.void(approval, error)
-        finally:
-            del self._approved[approval.call_id]
-            self.asking.forget(approval.call_id)
-
-    async def _available(self, approval: Approval, approved: Approved) -> Case | None:
-        """The case once its source is there, or as it is when the approval's time is over or its caller is not
-        interested any more."""
-        changed = approved.changed
-        undo = self.shelf.subscribe(lambda _before, _now: changed.set())
-        try:
-            while True:
-                case = self.asking.case(approval)
-                left = approval.expires_at - self._clock.now()
-                if (case is not None and case.tool.available) or left <= 0 or approved.taken_back:
-                    return case
-                changed.clear()
-                try:
-                    async with asyncio.timeout(left):
-                        await changed.wait()
-                except TimeoutError:
-                    return self.asking.case(approval)
-        finally:
-            undo()
-
     async def void(self, approval: Approval, error: GatewayError) -> None:
-        """An approval that cannot be honoured any more: recorded as failed, nothing was sent.
-
-        Until that is durable the next start would run the call, and who waits for it must not hear otherwise.
-        """
-        now = self._clock.now()
-        outcome = Outcome(call_id=approval.call_id, state=State.FAILED, error=error)
-        self._store.post(entries.voided(approval, error, now), keep_answered(approval, outcome, now))
-        try:
-            await self._store.flush()
-        except DependencyUnavailable as unwritten:
-            why = OutcomeUnknown(f"{MAY_RUN}. {unwritten.message}")
-            outcome = Outcome(call_id=approval.call_id, state=State.UNKNOWN, error=why)
-        self._waiting.tell(outcome)
+        """Record that an approved call will not run, and tell those who wait."""
+        await self._approved.void(approval, error)
 
     async def kept(self, caller: Caller) -> Page:
         """Results that wait for this caller's acknowledgement."""
@@ -357,7 +330,7 @@ class Calls:
         await self._kept.purge(self._clock.now())
 
     def running(self) -> list[perform.Performance]:
-        return list(self._running.values())
+        return list(self._performing.running.values())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something that belongs to no connection; its faults are logged, never lost."""
@@ -382,6 +355,11 @@ class Calls:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Write down what is not on record yet."""
+        self._ahead.catch_up()
+        await self._refusals.flush()
 
     def fault(self, call: Call) -> Outcome:
         return Outcome(

@@ -1,8 +1,8 @@
-"""The stages that perform a case: claim, bucket, answer, shape, settle. Only these reach a source."""
+"""The stages that perform a case: claim, check_source, answer, shape, settle. Only these reach a source."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -10,9 +10,11 @@ import msgspec
 
 from agent_gate.calls import entries
 from agent_gate.calls.ahead import Ahead
+from agent_gate.calls.in_force import InForce
 from agent_gate.calls.sweeper import Sweeper
+from agent_gate.calls.waiting import Waiting
 from agent_gate.core.call import Call, Case, Outcome, Result, State
-from agent_gate.core.ports import DEFAULT_TIMEOUT, Clock, Job
+from agent_gate.core.ports import Clock, Job
 from agent_gate.errors import (
     ApprovalDenied,
     CallTimeout,
@@ -112,7 +114,7 @@ def remember_key(case: Case, now: float) -> Statement:
     return Statement(REMEMBER_KEY, (*named, call.id, case.arguments_hash, now + 86_400, now), expect=1)
 
 
-def bucket(sources: Answering) -> Stage:
+def check_source(sources: Answering) -> Stage:
     """Do not reach for a source that is known to be down."""
 
     def stage(performance: Performance) -> None:
@@ -125,13 +127,10 @@ def bucket(sources: Answering) -> Stage:
 
 
 class Answer:
-    """Let the source execute once, under a deadline that starts now; `timeout` is for tools without their own."""
+    """Let the source execute once, under a deadline that starts now."""
 
-    def __init__(
-        self, sources: Answering, sweeper: Sweeper, clock: Clock, timeout: float = DEFAULT_TIMEOUT
-    ) -> None:
-        self._sources, self._sweeper, self._clock = sources, sweeper, clock
-        self.timeout = timeout
+    def __init__(self, sources: Answering, sweeper: Sweeper, clock: Clock, in_force: InForce) -> None:
+        self._sources, self._sweeper, self._clock, self._in_force = sources, sweeper, clock, in_force
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -144,7 +143,7 @@ class Answer:
             return
         case = performance.case
         began = self._clock.monotonic()
-        limit = case.tool.definition.timeout or self.timeout
+        limit = case.tool.definition.timeout or self._in_force.terms.settings.limits.timeout
         wait = min(limit, case.call.timeout) if case.call.timeout else limit
         if self._clock.now() - performance.marks["dispatched"] > wait:
             performance.error = CallTimeout(
@@ -344,36 +343,38 @@ def keep_outcome(case: Case, outcome: Outcome, now: float) -> Statement:
     return keep(case.call, case.tool.wire, case.signature, shown, outcome, now)
 
 
-async def perform(
-    stages: Sequence[Stage],
-    performance: Performance,
-    running: MutableMapping[str, Performance],
-    tell: Callable[[Outcome], object],
-) -> Outcome:
-    """Run the stages and tell the outcome. Where the claim fails nothing was sent, and the outcome says so
-    without a row of its own.
+class Performing:
+    """Runs the stages and tells the outcome; `running` are the cases that are performed now, by call id."""
 
-    `Conflict` passes through for a call that nobody was asked about: its idempotency key belongs to another.
-    `DependencyUnavailable` does for one that was approved: the record must say that it will not run.
-    """
-    call_id = performance.case.call.id
-    running[call_id] = performance
-    try:
-        for stage in stages:
-            waiting = stage(performance)
-            if waiting is not None:
-                await waiting
-    except Conflict:
-        if not performance.asked:
-            raise
-        error = OutcomeUnknown(f"This call was dispatched before. {MAY_HAVE_RUN}")
-        performance.outcome = Outcome(call_id=call_id, state=State.UNKNOWN, error=error)
-    except DependencyUnavailable as error:
-        if performance.asked:
-            raise
-        performance.outcome = Outcome(call_id=call_id, state=State.FAILED, error=error)
-    finally:
-        del running[call_id]
-    assert performance.outcome is not None
-    tell(performance.outcome)
-    return performance.outcome
+    def __init__(self, stages: Sequence[Stage], waiting: Waiting) -> None:
+        self._stages, self._waiting = stages, waiting
+        self.running: dict[str, Performance] = {}
+
+    async def __call__(self, case: Case, received: float, *, asked: bool) -> Outcome:
+        """Where the claim fails nothing was sent, and the outcome says so without a row of its own.
+
+        `Conflict` passes through for a call that nobody was asked about: its idempotency key belongs to another.
+        `DependencyUnavailable` does for one that was approved: the record must say that it will not run.
+        """
+        performance = Performance(case, asked, {"received": received})
+        call_id = case.call.id
+        self.running[call_id] = performance
+        try:
+            for stage in self._stages:
+                waiting = stage(performance)
+                if waiting is not None:
+                    await waiting
+        except Conflict:
+            if not asked:
+                raise
+            error = OutcomeUnknown(f"This call was dispatched before. {MAY_HAVE_RUN}")
+            performance.outcome = Outcome(call_id=call_id, state=State.UNKNOWN, error=error)
+        except DependencyUnavailable as error:
+            if asked:
+                raise
+            performance.outcome = Outcome(call_id=call_id, state=State.FAILED, error=error)
+        finally:
+            del self.running[call_id]
+        assert performance.outcome is not None
+        self._waiting.tell(performance.outcome)
+        return performance.outcome

@@ -11,7 +11,8 @@ from typing import Any
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Row, unfinished
 from agent_gate.calls import entries
-from agent_gate.calls.calls import LATE, Calls
+from agent_gate.calls.approved import LATE
+from agent_gate.calls.calls import Calls
 from agent_gate.calls.perform import MAY_HAVE_RUN
 from agent_gate.core.call import Call, Caller, Outcome, State
 from agent_gate.core.ports import Clock
@@ -41,7 +42,7 @@ async def recover(calls: Calls, store: Store, inbox: Inbox, clock: Clock) -> dic
                 await calls.void(approval, ApprovalTimeout(LATE))
                 counts["late"] += 1
             else:
-                calls.approved(approval)
+                calls.start(approval)
                 counts["approved"] += 1
         elif last is State.DISPATCHING:
             store.post(*lose(story, LOST, clock.now()))

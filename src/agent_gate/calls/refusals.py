@@ -23,15 +23,17 @@ class Flood:
 class Refusals:
     """Writes one row per refusal, and one per caller and moment for calls over the rate limit."""
 
-    def __init__(self, store: Store, clock: Clock, metrics: Metrics, redactor: Redactor) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, metrics: Metrics, redactor: Redactor, tracer: Tracer | None = None
+    ) -> None:
         self._store, self._clock, self._metrics, self._redactor = store, clock, metrics, redactor
+        self._tracer = tracer
         self._floods: dict[str, Flood] = {}
-        self.tracer: Tracer | None = None
 
     def refuse(self, draft: Draft, error: GatewayError) -> Outcome:
         self._metrics.refusals.add(draft.call.surface, error.code)
-        if self.tracer is not None:
-            self._trace(self.tracer, draft, error)
+        if self._tracer is not None:
+            self._trace(self._tracer, draft, error)
         if isinstance(error, RateLimited):
             self._fold(draft, error)
         elif self._store.healthy:

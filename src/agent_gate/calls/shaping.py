@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from agent_gate.calls.in_force import InForce
 from agent_gate.core.call import Case, Result
 from agent_gate.errors import DependencyUnavailable, ViewFailed
 from agent_gate.results.artifacts import Artifacts
@@ -21,19 +22,21 @@ class Shaper:
     """`gateway` calls always get an envelope; others only above a budget, and `full` ones only where one is set."""
 
     def __init__(
-        self, artifacts: Artifacts, fits: Fits, default: int | None, readers: Readers | None = None
+        self, artifacts: Artifacts, fits: Fits, in_force: InForce, readers: Readers | None = None
     ) -> None:
-        self._artifacts, self._fits, self.default = artifacts, fits, default
+        self._artifacts, self._fits, self._in_force = artifacts, fits, in_force
         self._readers = readers or Readers(fits)
 
     def budget(self, case: Case) -> int | None:
         """The smallest budget that anybody set; a mode made for small contexts always has one."""
-        given = (case.tool.definition.budget, case.call.caller.budget, self.default)
+        everybodys = self._in_force.terms.settings.results.budget
+        given = (case.tool.definition.budget, case.call.caller.budget, everybodys)
         asked = [budget for budget in given if budget is not None]
         return min(asked, default=None if case.call.mode == "full" else DEFAULT_BUDGET)
 
     def leaves(self, case: Case) -> bool:
-        given = (case.tool.definition.budget, case.call.caller.budget, self.default)
+        everybodys = self._in_force.terms.settings.results.budget
+        given = (case.tool.definition.budget, case.call.caller.budget, everybodys)
         return given == UNSET and case.call.mode == "full"
 
     async def __call__(self, case: Case, result: Result) -> Result:

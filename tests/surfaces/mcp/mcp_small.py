@@ -9,18 +9,15 @@ from typing import Any, Self
 import msgspec
 
 from agent_gate.access.door import Door
-from agent_gate.access.quota import Quota
 from agent_gate.access.tokens import Credential, Tokens, digest
 from agent_gate.access.view import View
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import Calls
-from agent_gate.calls.admit import Decide, quota, resolve, validate
-from agent_gate.calls.ahead import Ahead
-from agent_gate.calls.asking import Asking
-from agent_gate.calls.perform import Answer, Claim, Settle, bucket, shape
-from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.in_force import InForce, Terms
+from agent_gate.calls.pipeline import make_calls
 from agent_gate.calls.sweeper import Sweeper
+from agent_gate.config.settings import Settings
 from agent_gate.core.approval import Answer as PersonsAnswer
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Caller, Result
@@ -144,7 +141,7 @@ class SmallGate:
         tokens = Tokens(
             Credential(digest(token), who) for token, who in zip((ANNA, BERT), callers, strict=True)
         )
-        self.view = View(self.shelf, self.policy.hides)
+        self.view = View(self.shelf, lambda: self.policy)
         self.calls = self._make_calls()
         self.surface = McpSurface(
             self.calls,
@@ -162,38 +159,18 @@ class SmallGate:
     def _make_calls(self) -> Calls:
         clock, store, metrics, redactor = self.clock, self.store, Metrics(), Redactor()
         self.inbox, self.grants = Inbox(store, clock), Grants(store, clock)
-        sweeper = self.sweeper = Sweeper(clock)
-        ahead = Ahead(store)
-        return Calls(
+        self.sweeper = Sweeper(clock)
+        return make_calls(
             store=store,
             clock=clock,
             shelf=self.shelf,
             inbox=self.inbox,
-            refusals=Refusals(store, clock, metrics, redactor),
-            admit_stages=[
-                quota(Quota(clock)),
-                resolve(self.shelf),
-                validate,
-                Decide(self.policy, self.grants),
-            ],
-            perform_stages=[
-                Claim(store, clock, ahead),
-                bucket(self.sources),
-                Answer(self.sources, sweeper, clock),
-                shape(None),
-                Settle(store, clock, ahead, metrics, redactor),
-            ],
-            asking=lambda calls: Asking(
-                self.inbox,
-                self.grants,
-                self.shelf,
-                clock,
-                metrics,
-                timeout=900,
-                approved=calls.approved,
-                ended=calls.ended,
-                elsewhere=calls.answered_elsewhere,
-            ),
+            grants=self.grants,
+            sources=self.sources,
+            sweeper=self.sweeper,
+            in_force=InForce(Terms(settings=Settings(), policy=self.policy)),
+            metrics=metrics,
+            redactor=redactor,
         )
 
     def publish(self) -> None:

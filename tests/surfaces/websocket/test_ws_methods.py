@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,8 @@ def test_replies_come_as_calls_end_not_as_they_were_sent(tmp_path: Path, api: Ap
 def test_a_persons_no_and_an_approval_that_timed_out_have_their_own_codes(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home, home.agent() as agent:
-            home.gateway.calls.asking.timeout = 0.3
+            terms = home.gateway.in_force.terms
+            home.gateway.in_force.swap(replace(terms, settings=replace(terms.settings, approval_timeout=0.3)))
             await agent.request("turn_on", {"entity_id": "light.a"})
             await home.answer("deny", reason="not at night")
             denied = (await agent.reply())["error"]

@@ -1,0 +1,101 @@
+"""The pipeline: the two lists that every call passes, joined by the record, and `Calls` made of them."""
+
+from collections.abc import Callable
+
+from agent_gate.access.quota import Quota
+from agent_gate.approval.grants import Grants
+from agent_gate.approval.inbox import Inbox
+from agent_gate.calls.admit import Decide, quota, resolve, validate
+from agent_gate.calls.admit import Stage as AdmitStage
+from agent_gate.calls.ahead import Ahead
+from agent_gate.calls.approved import ApprovedCalls
+from agent_gate.calls.asking import Asking
+from agent_gate.calls.calls import Calls
+from agent_gate.calls.in_force import InForce
+from agent_gate.calls.perform import (
+    Answer,
+    Answering,
+    Claim,
+    Performing,
+    Settle,
+    Shaping,
+    check_source,
+    shape,
+    traced,
+)
+from agent_gate.calls.perform import Stage as PerformStage
+from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.sweeper import Sweeper
+from agent_gate.calls.waiting import Waiting
+from agent_gate.core.call import Caller, Case
+from agent_gate.core.catalog import Shelf
+from agent_gate.core.ports import Clock
+from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.redact import Redactor
+from agent_gate.observe.trace import Tracer
+from agent_gate.store.statement import Store
+
+EXPIRE, FOLD, PURGE = 0.25, 10.0, 3600.0
+
+
+def make_calls(
+    *,
+    store: Store,
+    clock: Clock,
+    shelf: Shelf,
+    inbox: Inbox,
+    grants: Grants,
+    sources: Answering,
+    sweeper: Sweeper,
+    in_force: InForce,
+    shaper: Shaping | None = None,
+    tracer: Tracer | None = None,
+    metrics: Metrics,
+    redactor: Redactor,
+    caller_now: Callable[[str], Caller | None] | None = None,
+) -> Calls:
+    """`Calls` with all its parts. `caller_now` finds the caller of a name as it is when an approved call runs."""
+    count, decide, ahead = quota(Quota(clock)), Decide(in_force, grants, metrics), Ahead(store)
+    refusals = Refusals(store, clock, metrics, redactor, tracer)
+
+    admit: list[AdmitStage] = [count, resolve(shelf), validate, decide]
+
+    perform: list[PerformStage] = [
+        Claim(store, clock, ahead),
+        check_source(sources),
+        Answer(sources, sweeper, clock, in_force),
+        shape(shaper, metrics),
+        Settle(store, clock, ahead, metrics, redactor),
+    ]
+    if tracer is not None:
+        perform.append(traced(tracer, clock))
+        inbox.subscribe(tracer.answered)
+
+    def still_allowed(case: Case) -> bool:
+        """Whether what a person approved may run: its agent still has access, and no deny rule came since."""
+        caller = caller_now(case.call.caller.name) if caller_now is not None else case.call.caller
+        return caller is not None and caller.sees(case.tool.namespace) and not decide.denies(case)
+
+    waiting = Waiting()
+    performing = Performing(perform, waiting)
+    asking = Asking(inbox, grants, shelf, clock, metrics, in_force)
+    approved = ApprovedCalls(store, clock, shelf, asking, performing, waiting, still_allowed)
+    calls = Calls(
+        store=store,
+        clock=clock,
+        shelf=shelf,
+        inbox=inbox,
+        refusals=refusals,
+        ahead=ahead,
+        quota=count,
+        admit_stages=admit,
+        asking=asking,
+        approved=approved,
+        performing=performing,
+        waiting=waiting,
+        traced=tracer is not None,
+    )
+    sweeper.every(EXPIRE, calls.expire_due)
+    sweeper.every(FOLD, refusals.flush)
+    sweeper.every(PURGE, calls.purge)
+    return calls
