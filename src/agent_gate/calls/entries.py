@@ -59,7 +59,8 @@ class Settled(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 def shown_arguments(case: Case) -> Mapping[str, Any]:
     """The arguments as people may see them."""
-    return mask_arguments(case.call.arguments, case.tool.definition.secret)
+    secret = case.tool.definition.secret
+    return mask_arguments(case.call.arguments, secret) if secret else case.call.arguments
 
 
 def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
