@@ -15,11 +15,12 @@ from agent_gate.core.call import Caller, Result
 from agent_gate.discovery.meta import ViewArgs
 from agent_gate.discovery.tokens import fits
 from agent_gate.errors import DependencyUnavailable, GatewayError, InvalidArgs, ViewFailed
+from agent_gate.policy import Policy
 from agent_gate.results import reader, readers
 from agent_gate.results.jobs import ViewJob
 from agent_gate.results.readers import SMALL, Readers
 from agent_gate.results.reading import Stored
-from calls.small_calls import ANNA, SmallCalls, opened, told
+from calls.small_calls import ANNA, SmallCalls, in_force, opened, told
 from calls.test_shaping import case
 
 
@@ -182,7 +183,7 @@ def test_a_view_of_a_stored_result_goes_through_the_lanes(tmp_path):
         async with opened(tmp_path) as store:
             gate = SmallCalls(store)
             found = Readers(fits)
-            visible = View(gate.shelf, lambda _tool, _caller: False).tools
+            visible = View(gate.shelf, Policy).tools
             meta = MetaTools(gate.calls, gate.shelf, visible, gate.artifacts, fits, readers=found)
             kept = await gate.artifacts.save(gate.call(), Result(WORDS.body))
             seen = await meta.view(ANNA, ViewArgs(handle=kept.handle, selector=LAST.selector))
@@ -200,7 +201,7 @@ def test_a_result_that_cannot_be_summarised_in_time_is_stored_whole_and_says_so(
     async def story():
         async with opened(tmp_path) as store:
             gate, found = SmallCalls(store), Readers(never_fits)
-            shaper = Shaper(gate.artifacts, fits, 100, found)
+            shaper = Shaper(gate.artifacts, fits, in_force(budget=100), found)
             large = Result(json.dumps("x " * LARGE).encode())
             envelope = json.loads((await shaper(case("gateway"), large)).body)
             assert "stored whole" in envelope["summary"]
