@@ -28,7 +28,7 @@ from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Mode
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.ports import ContextSource, SystemClock, Toolbox
+from agent_gate.core.ports import SystemClock
 from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
 from agent_gate.net.pool import Pool
@@ -40,9 +40,9 @@ from agent_gate.observe.tracing import tracer_to
 from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.readers import Readers
-from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
+from agent_gate.sources.toolbox import Toolbox
 from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
 from agent_gate.surfaces.admin.admin import Admin
@@ -234,7 +234,7 @@ class Gateway:
             self.calls,
             self.door,
             self.shelf,
-            self._contexts,
+            self.supervisor.contexts,
             self.view.tools,
             seal_key=ensure_key(self.folder / "seal.key"),
             denies=lambda read, arguments, caller: self.in_force.terms.policy.denies(read, arguments, caller),
@@ -279,18 +279,13 @@ class Gateway:
     def _channel_faults(self) -> dict[str, str]:
         return {name: self.redactor.text(why) for name, why in self.dispatcher.faults.items()}
 
-    def _contexts(self) -> dict[str, ContextSource]:
-        """The sources that have resources and prompts too."""
-        return {
-            key: source for key, source in self.supervisor.sources().items() if isinstance(source, McpSource)
-        }
-
     def toolbox(self, settings: Settings) -> Toolbox:
         return Toolbox(
             pool=self.pool,
             announce=self.supervisor.announce,
             memory=self.pins,
             clock=self.clock,
+            learn=self.redactor.add,
             max_bytes=settings.limits.max_result_bytes,
         )
 

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
+from tests.toolboxes import toolbox
 
 from agent_gate.config.services import AuthConfig, ErrorMapping, HealthCheckConfig, ServiceConfig
-from agent_gate.core.ports import SystemClock
 from agent_gate.net.exchange import Reply
 from agent_gate.net.http import error_response
 from agent_gate.net.pool import Pool
@@ -42,7 +42,7 @@ def test_a_health_check_carries_the_credential(auth, path):
         config = ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth, health=health)
         pool = Pool()
         try:
-            assert await HttpSource(config, pool, SystemClock(), 1_000).health() is None
+            assert await HttpSource(config, toolbox(pool)).health() is None
         finally:
             await pool.aclose()
             server.close()

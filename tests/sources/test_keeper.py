@@ -22,6 +22,7 @@ class Shed:
 
     key = namespace = title = "shed"
     kind, unwell = "test", None
+    about, watched, context = "", False, None
 
     def __init__(self):
         self.may_connect, self.sent = asyncio.Event(), []

@@ -24,6 +24,7 @@ class Shop:
     """A source that has what it is told to have, and announces it when it changes."""
 
     kind, unwell = "test", None
+    about, watched, context = "", False, None
 
     def __init__(self, key, *definitions):
         self.key = self.namespace = self.title = key

@@ -190,6 +190,7 @@ class ServiceConfig:
         ),
     ] = ()
     errors: Annotated[tuple[ErrorMapping, ...], "What agents are told for a status."] = ()
+    mask_results: Annotated[bool, "Take the service's own credential out of what it answers."] = True
     options: Annotated[Mapping[str, Any], "Anything a plugin wants to know; not read by the gateway."] = (
         field(default_factory=dict)
     )

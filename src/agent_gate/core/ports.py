@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import msgspec
 
@@ -104,6 +104,21 @@ class Source(Protocol):
     unwell: str | None
     """What a health check found. It is shown and counts for `/ready`; calls go on."""
 
+    @property
+    def about(self) -> str:
+        """What it says of itself, for those who look for tools; empty where it says nothing."""
+        ...
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody waits for what it tells by itself, for which it must stay connected."""
+        ...
+
+    @property
+    def context(self) -> "ContextSource | None":
+        """The same source where it has resources and prompts too."""
+        ...
+
     async def connect(self) -> Sequence[Definition]:
         """Connect and return the tools. Raising leaves the source visible with its reason; it is tried again."""
         ...
@@ -159,27 +174,6 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toolbox:
-    """What every source is made with; it never sees the rest of the program."""
-
-    pool: Any
-    announce: Announce
-    memory: Memory
-    clock: Clock
-    max_bytes: int = 64 << 20
-
-
-class SourceKind(Protocol):
-    """One kind of source, found through the entry points of the group `agent_gate.sources`."""
-
-    name: str
-
-    def make(self, settings: Any, toolbox: Toolbox) -> Sequence["Plan"]:
-        """The sources of this kind that `settings` (the whole configuration) asks for."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How the supervisor should keep one source. `settings` decides on reload whether it is still the same.
 
@@ -188,7 +182,7 @@ class Plan:
     """
 
     source: Source
-    settings: Any
+    settings: object
     known: Sequence[Definition] | None = None
     reads: Sequence[Definition] = ()
     enabled: bool = True
@@ -199,6 +193,21 @@ class Plan:
     pinned: bool = False
     description: str = ""
     needs_auth: str = ""
+
+
+class Plans(Protocol):
+    """Where a kind brings sources that come and go while the gateway runs, such as hosts that were paired.
+
+    A reload leaves them alone: they are no part of the configuration.
+    """
+
+    async def add(self, plan: Plan) -> None:
+        """Keep this source from now on, in place of one with its key. Raises `ConfigError` where it does not fit."""
+        ...
+
+    async def remove(self, key: str) -> None:
+        """Close a source that was added, and take its tools from the catalog."""
+        ...
 
 
 class Channel(Protocol):

@@ -152,8 +152,7 @@ class Keeper:
 
     @property
     def _watched(self) -> bool:
-        """Whether somebody waits for what the source tells by itself, for which it must stay connected."""
-        return bool(getattr(self.plan.source, "watched", False))
+        return self.plan.source.watched
 
     async def _watch(self) -> None:
         """Return when the connection is no longer wanted, raise when it is lost."""

@@ -6,16 +6,17 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import entry_points
-from typing import Any
 
+from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
-from agent_gate.core.ports import Clock, Job, Plan, Source, SourceKind, Toolbox
+from agent_gate.core.ports import Clock, ContextSource, Job, Plan, Source
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.sources.keeper import Keeper, Redact
 from agent_gate.sources.pins import Change, Pins
 from agent_gate.sources.state import SourceState, Status
+from agent_gate.sources.toolbox import SourceKind, Toolbox
 
 log = logging.getLogger("agent_gate.sources")
 GROUP = "agent_gate.sources"
@@ -27,7 +28,7 @@ def kinds() -> list[SourceKind]:
     return [point.load() for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)]
 
 
-def plans(settings: Any, toolbox: Toolbox) -> list[Plan]:
+def plans(settings: Settings, toolbox: Toolbox) -> list[Plan]:
     """What the configuration asks for; two keys that fold to one namespace are a fault."""
     found = [plan for kind in kinds() for plan in kind.make(settings, toolbox)]
     taken: dict[str, str] = {}
@@ -149,7 +150,7 @@ class Supervisor:
     def _about(self, plan: Plan) -> str:
         """What a source says of itself. One whose changes are held keeps to what it said first."""
         known = self._remembered_about(plan)
-        said: str = getattr(plan.source, "about", "")
+        said = plan.source.about
         if not plan.pinned or (plan.hold_changes and known):
             return known
         if said != known:
@@ -210,6 +211,11 @@ class Supervisor:
 
     def sources(self) -> Mapping[str, Source]:
         return {key: keeper.plan.source for key, keeper in self._keepers.items()}
+
+    def contexts(self) -> dict[str, ContextSource]:
+        """The sources that have resources and prompts too."""
+        found = ((key, keeper.plan.source.context) for key, keeper in self._keepers.items())
+        return {key: context for key, context in found if context is not None}
 
     def restarts(self) -> dict[str, int]:
         """How often each source had to be connected again."""

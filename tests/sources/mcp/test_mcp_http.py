@@ -28,6 +28,7 @@ from upstreams import (
 )
 
 from agent_gate.config.servers import ServerAuth, ServerRate, TraitSettings
+from agent_gate.core.credentials import Identity
 from agent_gate.errors import (
     CallTimeout,
     DependencyUnavailable,
@@ -37,6 +38,7 @@ from agent_gate.errors import (
     UpstreamError,
 )
 from agent_gate.net.pool import Pool
+from agent_gate.sources.access import Access, FixedCredentials
 from agent_gate.sources.mcp import http, watcher
 from agent_gate.sources.mcp.http import HttpLink
 from agent_gate.sources.mcp.link import Order
@@ -943,7 +945,7 @@ def test_an_sse_server_cannot_send_our_requests_to_another_origin() -> None:
 def test_heads_are_kept_for_short_names_only_so_that_long_uris_fill_no_memory() -> None:
     async def story() -> None:
         pool = Pool()
-        link = HttpLink(pool, "http://127.0.0.1:1/mcp", {})
+        link = HttpLink(pool, "http://127.0.0.1:1/mcp", Access(FixedCredentials(Identity(source="up")), set))
         link.era = MODERN
 
         def head(uri: str) -> bytes:

@@ -21,12 +21,13 @@ from agent_gate.config.servers import ServerSettings
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Listing, build
-from agent_gate.core.ports import Job, SystemClock, Toolbox
+from agent_gate.core.ports import Job, SystemClock
 from agent_gate.core.tool import Definition
 from agent_gate.mcp.revisions import BY_NAME
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.mcp.parking import Parked
+from agent_gate.sources.toolbox import Toolbox
 
 HERE = Path(__file__).resolve().parent
 ALL = {"sampling": {}, "elicitation": {}, "roots": {}}
@@ -142,7 +143,7 @@ async def bench(memory: Memory | None = None, **settings: Any) -> AsyncIterator[
     async def announce(key: str, definitions: Sequence[Definition]) -> None:
         announced.append(definitions)
 
-    toolbox = Toolbox(pool=pool, announce=announce, memory=kept, clock=SystemClock())
+    toolbox = Toolbox(pool=pool, announce=announce, memory=kept, clock=SystemClock(), learn=set)
     try:
         async with McpSource(ServerSettings(**{"key": "up", **settings}), toolbox) as source:
             yield Bench(source, kept, announced)

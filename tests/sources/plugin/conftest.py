@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import uvloop
 from plugin_parts import HERE, Make, config_of
+from tests.toolboxes import toolbox
 
-from agent_gate.core.ports import SystemClock
+from agent_gate.net.pool import Pool
 from agent_gate.sources.plugin import PluginSource
 from agent_gate.sources.plugin.loading import load_handler
 
@@ -17,7 +18,7 @@ from agent_gate.sources.plugin.loading import load_handler
 def make() -> Make:
     def make(name: str, **given: Any) -> PluginSource:
         config = config_of(name, **given)
-        return PluginSource(config, load_handler(config, [HERE]), SystemClock(), 1_000_000)
+        return PluginSource(config, load_handler(config, [HERE]), toolbox(Pool()))
 
     return make
 

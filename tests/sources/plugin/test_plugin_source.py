@@ -11,9 +11,10 @@ from typing import Any
 import plugins_for_tests as plugins
 import pytest
 from plugin_parts import HERE, Make, config_of, job
+from tests.toolboxes import toolbox
 
-from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError, DependencyUnavailable, OutcomeUnknown, UpstreamError
+from agent_gate.net.pool import Pool
 from agent_gate.sources.plugin import SOURCE
 from agent_gate.sources.plugin import source as source_module
 from agent_gate.sources.plugin import worker as worker_module
@@ -283,11 +284,10 @@ def test_the_entry_point_makes_a_source_for_python_services_only() -> None:
         "h": config_of("Good", name="h", handler="http"),
     }
     settings = SimpleNamespace(services=services, plugins=SimpleNamespace(paths=[HERE]))
-    toolbox = SimpleNamespace(clock=SystemClock(), max_bytes=10)
-    [plan] = SOURCE.make(settings, toolbox)
+    [plan] = SOURCE.make(settings, toolbox(Pool()))
     assert plan.source.key == "p"
     assert plan.settings is services["p"]
     assert [definition.name for definition in plan.known] == ["work", "wrapped"]
     services["p"] = config_of("Good", options={"concurrency": 0})
     with pytest.raises(ConfigError, match=r"options\.concurrency"):
-        SOURCE.make(settings, toolbox)
+        SOURCE.make(settings, toolbox(Pool()))

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -106,10 +106,10 @@ def file_of(tool: ToolDefinition, reply: Reply) -> Result:
     return Result(msgspec.json.encode({"content": [said, part]}), "mcp")
 
 
-def result(tool: ToolDefinition, reply: Reply) -> Result:
+def result(tool: ToolDefinition, reply: Reply, masked: Callable[[bytes], bytes]) -> Result:
     """The service's answer as what the tool says it is, wrapped where it says so."""
     answer = tool.response or JSON
     if answer.type == "file":
         return file_of(tool, reply)
-    body = text_of(reply) if answer.type == "text" else json_of(reply)
+    body = masked(text_of(reply) if answer.type == "text" else json_of(reply))
     return Result(b"{%b:%b}" % (msgspec.json.encode(answer.wrap), body) if answer.wrap else body)

@@ -5,21 +5,20 @@ afterwards.
 """
 
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from agent_gate.config.services import BODILESS, AuthConfig, RequestDefinition, ToolDefinition
+from agent_gate.config.services import BODILESS, RequestDefinition, ToolDefinition
 from agent_gate.core.call import encode
 from agent_gate.core.confinement import stays_in_place
+from agent_gate.core.credentials import Header, Proof
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]|[^\x00-\xff]")
-Header = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,27 +149,6 @@ def substituted(template: Any, arguments: Mapping[str, Json]) -> Any:
     return arguments.get(whole[1]) if whole else filled(template, arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """A service's credential as it goes onto a request; it never appears anywhere else."""
-
-    headers: tuple[Header, ...] = ()
-    query: tuple[tuple[str, str], ...] = ()
-
-
-def credential(auth: AuthConfig) -> Credential:
-    if auth.type == "bearer":
-        return Credential(((b"authorization", f"Bearer {auth.token}".encode()),))
-    if auth.type == "basic":
-        pair = b64encode(f"{auth.username}:{auth.password}".encode())
-        return Credential(((b"authorization", b"Basic " + pair),))
-    if auth.type == "header":
-        return Credential(((auth.header_name.lower().encode("ascii"), auth.token.encode()),))
-    if auth.type == "query":
-        return Credential(query=((auth.query_param, auth.token),))
-    return Credential()
-
-
 def joined(path: str, query: str) -> bytes:
     """The path, which may have a query of its own, and what else goes there."""
     return (f"{path}{'&' if '?' in path else '?'}{query}" if query else path).encode("ascii")
@@ -180,17 +158,17 @@ def answers_json(tool: ToolDefinition) -> bool:
     return tool.response is None or tool.response.type == "json"
 
 
-def build(tool: ToolDefinition, arguments: Mapping[str, Json], auth: Credential, key: str | None) -> HttpCall:
+def build(tool: ToolDefinition, arguments: Mapping[str, Json], proof: Proof, key: str | None) -> HttpCall:
     """The request that one call of `tool` becomes. `key` is passed on as Idempotency-Key."""
     request = tool.request
     assert request is not None
     path = path_of(request.path, arguments)
     if path.count("/") != request.path.count("/"):
         raise InvalidArgs("The arguments would change the path that was approved")
-    query = query_of([*query_pairs(request, arguments), *auth.query])
+    query = query_of([*query_pairs(request, arguments), *proof.query])
     body = body_of(request, arguments)
     own = dict(headers_of(request, arguments))
-    headers: list[Header] = [*auth.headers, *own.items()]
+    headers: list[Header] = [*proof.headers, *own.items()]
     if b"accept" not in own:
         headers.append((b"accept", b"application/json" if answers_json(tool) else b"*/*"))
     if body is not None and b"content-type" not in own:

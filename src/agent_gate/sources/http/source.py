@@ -5,13 +5,15 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from agent_gate.config.definition import to_definition
 from agent_gate.config.services import ServiceConfig, ToolDefinition
+from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
+from agent_gate.core.credentials import Identity, Proof
 from agent_gate.core.ids import fold_namespace
-from agent_gate.core.ports import Clock, Job, Plan, Toolbox
+from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.errors import CallTimeout, Forbidden, GatewayError
 from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
@@ -20,7 +22,8 @@ from agent_gate.observe import failpoint
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import outgoing
 from agent_gate.sources.http.reply import MAY_RETRY, failure, result
-from agent_gate.sources.http.request import HttpCall, build, credential, joined, query_of
+from agent_gate.sources.http.request import HttpCall, build, joined, query_of
+from agent_gate.sources.toolbox import Toolbox
 
 log = logging.getLogger("agent_gate.sources.http")
 HEALTH_SECONDS = 30.0
@@ -34,18 +37,15 @@ class HttpSource:
 
     kind = "http"
     unwell: str | None = None
+    about, watched, context = "", False, None
 
-    def __init__(self, config: ServiceConfig, pool: Pool, clock: Clock, max_bytes: int) -> None:
-        self.config, self._pool, self._clock, self._max_bytes = config, pool, clock, max_bytes
+    def __init__(self, config: ServiceConfig, toolbox: Toolbox) -> None:
+        self.config, self._pool, self._clock = config, toolbox.pool, toolbox.clock
+        self._max_bytes = toolbox.max_bytes
         self.key, self.namespace, self.title = config.name, fold_namespace(config.name), config.name
         self._target = Target.parse(config.url)
-        self._credential = credential(config.auth)
-        secrets = (
-            config.auth.token,
-            config.auth.password,
-            *(value.decode("latin-1") for _, value in self._credential.headers),
-        )
-        self._redactor = Redactor(secrets)
+        self._access = toolbox.access(identity(config), masks=config.mask_results)
+        self._redactor = Redactor((config.auth.token, config.auth.password))
         self._tools: dict[str, ToolDefinition] = {tool.name: tool for tool in config.tools}
         self._pins = {definition.name: definition.pin() for definition in self.definitions()}
 
@@ -77,16 +77,9 @@ class HttpSource:
         """What is wrong with the service, or None."""
         check = self.config.health
         try:
-            reply = await self._send(
-                HttpCall(
-                    check.method,
-                    joined(check.path, query_of(self._credential.query)),
-                    self._credential.headers,
-                    None,
-                ),
-                self._clock.monotonic() + HEALTH_TIMEOUT,
-                safe=True,
-            )
+            proof = self._access.at_hand("") or await self._access.fetch("")
+            call = HttpCall(check.method, joined(check.path, query_of(proof.query)), proof.headers, None)
+            reply = await self._send(call, self._clock.monotonic() + HEALTH_TIMEOUT, safe=True)
         except GatewayError as error:
             return error.message
         if reply.status != check.expect_status:
@@ -99,9 +92,22 @@ class HttpSource:
         # A reload swaps the source before the catalog: what was decided must not become another request.
         if self._pins.get(case.tool.upstream) != case.tool.pin:
             raise Forbidden(CHANGED)
-        tool = self._tools[case.tool.upstream]
-        request = build(tool, job.arguments, self._credential, case.call.idempotency_key)
-        trace = outgoing(case.call)
+        tool, caller = self._tools[case.tool.upstream], case.call.caller.name
+        proof = self._access.at_hand(caller) or await self._access.fetch(caller)
+        reply = await self._asked(tool, job, proof)
+        if reply.status == 401:
+            challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
+            if (fresh := await self._access.refused(caller, proof, challenge)) is not None:
+                reply = await self._asked(tool, job, fresh)
+        if not 200 <= reply.status < 300:
+            raise failure(self.config, reply, self._redactor)
+        return result(tool, reply, self._access.masked)
+
+    async def _asked(self, tool: ToolDefinition, job: Job, proof: Proof) -> Reply:
+        """The service's reply to the request with this proof."""
+        call = job.case.call
+        request = build(tool, job.arguments, proof, call.idempotency_key)
+        trace = outgoing(call)
         if trace is not None:
             request = replace(request, headers=(*request.headers, (b"traceparent", trace.encode())))
         # Not for the caller's key: a service that does not know the header would do the thing again.
@@ -116,9 +122,7 @@ class HttpSource:
             if reply.status not in MAY_RETRY or left == 1:
                 break
             await asyncio.sleep(min(0.2, max(0.0, job.deadline - self._clock.monotonic() - 0.1)))
-        if not 200 <= reply.status < 300:
-            raise failure(self.config, reply, self._redactor)
-        return result(tool, reply)
+        return reply
 
     def _lost(self, error: Lost, safe: bool) -> GatewayError:
         if error.timed_out:
@@ -148,19 +152,33 @@ class HttpSource:
             ) from None
 
 
+def identity(config: ServiceConfig) -> Identity:
+    auth = config.auth
+    return Identity(
+        source=config.name,
+        type=auth.type,
+        token=auth.token,
+        username=auth.username,
+        password=auth.password,
+        header_name=auth.header_name,
+        query_param=auth.query_param,
+    )
+
+
 class HttpKind:
     """Registers the services that the generic handler answers for."""
 
     name = "http"
 
-    def make(self, settings: Any, toolbox: Toolbox) -> list[Plan]:
+    def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
         return [
             self._plan(config, toolbox) for config in settings.services.values() if config.handler == "http"
         ]
 
     def _plan(self, config: ServiceConfig, toolbox: Toolbox) -> Plan:
-        pool = Pool(client_context(config.ca)) if config.ca else toolbox.pool
-        source = HttpSource(config, pool, toolbox.clock, toolbox.max_bytes)
+        if config.ca:
+            toolbox = replace(toolbox, pool=Pool(client_context(config.ca)))
+        source = HttpSource(config, toolbox)
         return Plan(source=source, settings=config, known=source.definitions())
 
 

@@ -10,6 +10,7 @@ from agent_gate.config.servers import ServerSettings
 from agent_gate.core.ports import Memory
 from agent_gate.core.tool import Json
 from agent_gate.net.pool import Pool
+from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.ask import Ask
 from agent_gate.sources.mcp.dial import Dialer
 from agent_gate.sources.mcp.eras import ALL_CAPABILITIES
@@ -33,12 +34,13 @@ class Connections:
         self,
         settings: ServerSettings,
         pool: Pool,
+        access: Access,
         memory: Memory,
         notice: Notice,
         limit: int = MAX_MESSAGE,
     ) -> None:
         self.settings = settings
-        self.dialer = Dialer(settings, pool, limit)
+        self.dialer = Dialer(settings, pool, access, limit)
         self.memory = memory
         self.notice = notice
         self.main: Session | None = None
@@ -140,7 +142,7 @@ class Connections:
         if task is None:
             era = NEWEST_HANDSHAKE if key[1].startswith(TWIN) else main.welcome.era
             declared = ALL_CAPABILITIES if self.dialer.exclusive else ask.capabilities
-            task = self.others[key] = asyncio.create_task(self.open_other(era, declared))
+            task = self.others[key] = asyncio.create_task(self.open_other(era, declared, key[0]))
             task.add_done_callback(failure)
             self.evict()
         await asyncio.wait([task])
@@ -151,8 +153,8 @@ class Connections:
             self.opened[key] = session
         return session
 
-    async def open_other(self, era: str, declared: Mapping[str, Json]) -> Session:
-        session = await self.dialer.open(era, declared)
+    async def open_other(self, era: str, declared: Mapping[str, Json], caller: str) -> Session:
+        session = await self.dialer.open(era, declared, caller)
         session.link.notice = self.overhear
         return session
 

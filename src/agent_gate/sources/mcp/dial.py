@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from time import monotonic
 
 from agent_gate.config.servers import ServerSettings, find_command
+from agent_gate.core.credentials import Identity
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError
 from agent_gate.net.pool import Pool
+from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.child import child_environment
 from agent_gate.sources.mcp.eras import negotiate
 from agent_gate.sources.mcp.http import HttpLink
@@ -20,28 +22,29 @@ from agent_gate.sources.mcp.wire import MAX_MESSAGE, NEWEST_HANDSHAKE, Broken, R
 CONNECT_SECONDS = 30.0
 
 
-def environment(settings: ServerSettings) -> dict[str, str]:
-    """A child's variables, with its key under the name that its entry gives."""
+def identity(settings: ServerSettings) -> Identity:
+    """Who the gateway is to a server: its key goes into a header, or to a child under the name that its entry gives."""
     auth = settings.auth
+    kind = ("header" if auth.header_name else "bearer") if auth.token else "none"
     key = {auth.env: auth.token} if auth.env and auth.token else {}
-    return child_environment({**key, **settings.env})
-
-
-def credentials(settings: ServerSettings) -> dict[str, str]:
-    """The headers of every request to a remote server."""
-    auth, headers = settings.auth, dict(settings.headers)
-    if auth.token:
-        headers |= (
-            {auth.header_name: auth.token} if auth.header_name else {"Authorization": f"Bearer {auth.token}"}
-        )
-    return headers
+    return Identity(
+        source=settings.key,
+        type=kind,
+        token=auth.token,
+        header_name=auth.header_name,
+        headers=settings.headers,
+        env={**key, **settings.env},
+    )
 
 
 class Dialer:
     """Knows how to reach one server; each `open` is a session of its own."""
 
-    def __init__(self, settings: ServerSettings, pool: Pool, limit: int = MAX_MESSAGE) -> None:
+    def __init__(
+        self, settings: ServerSettings, pool: Pool, access: Access, limit: int = MAX_MESSAGE
+    ) -> None:
         self.settings = settings
+        self.access = access
         self.pool = pool
         self.limit = limit
         self.transport: str = "stdio" if settings.command else settings.transport
@@ -63,32 +66,34 @@ class Dialer:
         """Whether a session is a connection of its own, rather than a header on shared ones."""
         return self.transport in ("stdio", "sse")
 
-    async def open(self, known: str, capabilities: Mapping[str, Json]) -> Session:
-        """Connect and meet the server; `known` is the era it is known to speak, or empty."""
+    async def open(self, known: str, capabilities: Mapping[str, Json], caller: str = "") -> Session:
+        """Connect and meet the server, for `caller` alone or for all; `known` is the era it is known to speak."""
         deadline = monotonic() + CONNECT_SECONDS
         if self.transport == "sse":
             known = NEWEST_HANDSHAKE
         try:
-            return await self.dial(known, capabilities, deadline)
+            return await self.dial(known, capabilities, deadline, caller)
         except Refused as refusal:
             if self.transport != "auto" or refusal.status not in (400, 404, 405):
                 raise
-            return await self.dial_older(refusal, capabilities, deadline)
+            return await self.dial_older(refusal, capabilities, deadline, caller)
         except Broken:
             if self.transport != "stdio" or (known and not is_modern(known)):
                 raise
-            return await self.dial(NEWEST_HANDSHAKE, capabilities, deadline)
+            return await self.dial(NEWEST_HANDSHAKE, capabilities, deadline, caller)
 
-    async def dial(self, known: str, capabilities: Mapping[str, Json], deadline: float) -> Session:
-        link = await self.link(self.transport, deadline)
+    async def dial(
+        self, known: str, capabilities: Mapping[str, Json], deadline: float, caller: str
+    ) -> Session:
+        link = await self.link(self.transport, deadline, caller)
         return await self.meet(link, known, capabilities, deadline)
 
     async def dial_older(
-        self, refusal: Refused, capabilities: Mapping[str, Json], deadline: float
+        self, refusal: Refused, capabilities: Mapping[str, Json], deadline: float, caller: str
     ) -> Session:
         """Try the older transport with a server that refuses the newer; what works is kept for the next time."""
         try:
-            link = await self.link("sse", deadline)
+            link = await self.link("sse", deadline, caller)
             session = await self.meet(link, NEWEST_HANDSHAKE, capabilities, deadline)
         except (RpcError, Broken, TimeoutError):
             raise refusal from None
@@ -105,18 +110,19 @@ class Dialer:
             await link.close()
             raise
 
-    async def link(self, transport: str, deadline: float) -> Link:
+    async def link(self, transport: str, deadline: float, caller: str) -> Link:
         settings = self.settings
         if self.missing:
             self.resolve()
         if self.missing:
             raise Broken(self.missing, sent=False)
         if transport == "stdio":
+            proof = self.access.at_hand(caller) or await self.access.fetch(caller)
             stdio = StdioLink(self.limit)
-            await stdio.start(settings.key, self.argv, environment(settings), settings.cwd)
+            await stdio.start(settings.key, self.argv, child_environment(proof.env), settings.cwd)
             return stdio
         if transport == "sse":
-            sse = SseLink(self.pool, settings.url, credentials(settings))
+            sse = SseLink(self.pool, settings.url, self.access, caller)
             await sse.start(deadline)
             return sse
-        return HttpLink(self.pool, settings.url, credentials(settings), self.limit)
+        return HttpLink(self.pool, settings.url, self.access, self.limit, caller)

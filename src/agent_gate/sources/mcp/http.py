@@ -14,7 +14,9 @@ from time import monotonic
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from agent_gate.core.credentials import Header, Proof
 from agent_gate.core.tool import Json
+from agent_gate.errors import DependencyUnavailable
 from agent_gate.net.pool import (
     BadReply,
     Lost,
@@ -26,6 +28,7 @@ from agent_gate.net.pool import (
     request_head,
     retry_after,
 )
+from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.events import Event, EventParser, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
 from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
@@ -52,7 +55,6 @@ from agent_gate.sources.mcp.wire import (
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
-Header = tuple[bytes, bytes]
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
 ACCEPT = (
@@ -115,15 +117,17 @@ class HttpLink:
     """Requests to one URL over the shared pool. A session is a header value, not a connection.
 
     `begun` is the session that the last `initialize` began; it is used once `era` says that the handshake is done.
+    `proof` is what the last request proved itself with, for `caller`.
     """
 
     def __init__(
-        self, pool: Pool, url: str, credentials: Mapping[str, str], limit: int = MAX_MESSAGE
+        self, pool: Pool, url: str, access: Access, limit: int = MAX_MESSAGE, caller: str = ""
     ) -> None:
         self.pool = pool
+        self.access, self.caller, self.proof = access, caller, Proof()
         self.limit = limit
         self.target, self.path = split_url(url)
-        self.fixed = (*ACCEPT, *header_pairs(credentials))
+        self.fixed: tuple[Header, ...] = ACCEPT
         self.head: tuple[Header, ...] = self.fixed
         self.notice: Notice = ignore
         self.renew: Renew | None = None
@@ -156,6 +160,17 @@ class HttpLink:
         session = ((b"mcp-session-id", session_id),) if session_id else ()
         self.head = (*self.fixed, *version, *session)
         self.heads.clear()
+
+    def present(self, proof: Proof) -> None:
+        """Prove every request with this, until there is another."""
+        self.proof = proof
+        self.fixed = (*ACCEPT, *proof.headers)
+        self.set_era(self.revision, self.session_id)
+
+    async def prove(self) -> None:
+        proof = self.access.at_hand(self.caller) or await self.access.fetch(self.caller)
+        if proof is not self.proof:
+            self.present(proof)
 
     @property
     def parks(self) -> bool:
@@ -234,9 +249,34 @@ class HttpLink:
         return reply
 
     def post(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
+        proof = self.access.at_hand(self.caller)
+        if proof is None:
+            return self.post_later(body, order)
+        if proof is not self.proof:
+            self.present(proof)
+        return self.send(body, order)
+
+    async def post_later(self, body: bytes, order: Order) -> Reply | StreamReply:
+        self.present(await self.access.fetch(self.caller))
+        return await self.send(body, order)
+
+    def send(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
         idempotent = order.idempotent or order.talk is None
         head = self.head_for(order)
         return self.pool.send(self.target, head, body, order.deadline, SMALL_REPLY, idempotent=idempotent)
+
+    async def post_again(
+        self, reply: Reply | StreamReply, body: bytes, order: Order
+    ) -> Reply | StreamReply | None:
+        """The reply to the same request with another proof, once, where there is one after a 401."""
+        challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
+        fresh = await self.access.refused(self.caller, self.proof, challenge)
+        if fresh is None:
+            return None
+        if isinstance(reply, StreamReply):
+            await reply.aclose()
+        self.present(fresh)
+        return await self.taken(await self.send(body, order))
 
     def head_for(self, order: Order) -> bytes:
         """The encoded head of a request; those that say the same are encoded once."""
@@ -274,6 +314,8 @@ class HttpLink:
             self.path = path
             self.heads.clear()
             return await self.post(body, order)
+        if reply.status == 401 and (again := await self.post_again(reply, body, order)) is not None:
+            return again
         refusal = await self.refusal(reply, b"" if order.method == "initialize" else used)
         if not isinstance(refusal, StaleSession) or self.renew is None:
             raise refusal
@@ -373,6 +415,7 @@ class HttpLink:
         return reply
 
     async def get(self, last: bytes, deadline: float) -> StreamReply:
+        await self.prove()
         resumed = ((b"last-event-id", last),) if last else ()
         return await self.pool.stream(
             "GET",
@@ -414,6 +457,7 @@ class HttpLink:
     async def tell(self, body: bytes) -> None:
         """Send something that has no answer."""
         try:
+            await self.prove()
             await self.pool.request(
                 "POST",
                 self.target,
@@ -423,7 +467,7 @@ class HttpLink:
                 deadline=monotonic() + SMALL_SECONDS,
                 max_bytes=MAX_ERROR,
             )
-        except (NotSent, Lost, BadReply) as error:
+        except (NotSent, Lost, BadReply, DependencyUnavailable) as error:
             log.debug("a message was not delivered: %s", error)
 
     async def hear(self) -> None:

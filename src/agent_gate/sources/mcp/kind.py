@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from agent_gate.config.servers import ServerSettings
 from agent_gate.config.settings import Settings
-from agent_gate.core.ports import Plan, Toolbox
+from agent_gate.core.ports import Plan
 from agent_gate.sources.mcp.reads import reads
 from agent_gate.sources.mcp.source import McpSource
+from agent_gate.sources.toolbox import Toolbox
 
 VAULT = "vault:"
 

@@ -14,7 +14,7 @@ from agent_gate.config.servers import ServerSettings
 from agent_gate.core.call import Call, Result
 from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace
-from agent_gate.core.ports import Conversation, Job, Toolbox
+from agent_gate.core.ports import Conversation, Job
 from agent_gate.core.tool import Definition, Json
 from agent_gate.errors import ToolNotFound, UpstreamError
 from agent_gate.mcp.results import NoResult, read_envelope, read_tool_result, without_reserved
@@ -24,6 +24,7 @@ from agent_gate.sources.mcp.bridge import Bridge
 from agent_gate.sources.mcp.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean
 from agent_gate.sources.mcp.connections import Connections
+from agent_gate.sources.mcp.dial import identity
 from agent_gate.sources.mcp.eras import about
 from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error, no_result
 from agent_gate.sources.mcp.headers import param_headers
@@ -33,6 +34,7 @@ from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.watcher import Watcher
 from agent_gate.sources.mcp.wire import Broken, RpcError, Throttled
+from agent_gate.sources.toolbox import Toolbox
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -60,14 +62,21 @@ class McpSource:
         self.title = settings.title
         self.announce = toolbox.announce
         self.clock = toolbox.clock
-        self.connections = Connections(settings, toolbox.pool, toolbox.memory, self.hear, toolbox.max_bytes)
+        self.access = toolbox.access(identity(settings), masks=settings.mask_results)
+        self.connections = Connections(
+            settings, toolbox.pool, self.access, toolbox.memory, self.hear, toolbox.max_bytes
+        )
         self.bridge = Bridge()
         self.bucket = Bucket(settings.rate_limit.max_requests_per_minute, toolbox.clock, self.title)
         self.watcher = Watcher(self.connections, self.refresh, self.key)
         self.tools = Tools()
         self.links = Links()
-        self.context: Mapping[str, tuple[Json, ...]] = {}
+        self.lists: Mapping[str, tuple[Json, ...]] = {}
         self.listeners: list[Listener] = []
+
+    @property
+    def context(self) -> "McpSource":
+        return self
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:
@@ -111,7 +120,7 @@ class McpSource:
         tools = await list_tools(session, self.settings, deadline)
         for left_out in set(tools.excluded) - set(self.tools.excluded):
             log.warning("%s: tool %s is left out: %s", self.key, left_out.name, left_out.reason)
-        self.tools, self.context = tools, await list_context(session, deadline)
+        self.tools, self.lists = tools, await list_context(session, deadline)
         self.links.listed(tools.definitions)
 
     @property
@@ -134,7 +143,7 @@ class McpSource:
 
     async def refresh(self) -> bool:
         """List again after a change notice, and announce the tools if they differ. False where the server cannot now."""
-        before, context = self.tools.definitions, self.context
+        before, lists = self.tools.definitions, self.lists
         try:
             await self.list(self.connections.current())
         except (RpcError, Throttled, TimeoutError) as error:
@@ -144,7 +153,7 @@ class McpSource:
         if self.tools.definitions != before:
             await self.announce(self.key, self.tools.definitions)
         for kind, method in CONTEXT_NOTICES.items():
-            if self.context.get(kind) != context.get(kind):
+            if self.lists.get(kind) != lists.get(kind):
                 self.tell(method, {})
         return True
 
@@ -184,7 +193,7 @@ class McpSource:
                 body = await self.again(ask, failure)
         except FAILURES as error:
             raise call_error(error, self.title, ask.method) from None
-        return self.received(body, ask)
+        return self.received(self.access.masked(body), ask)
 
     def received(self, body: bytes, ask: Ask) -> Result:
         """What came as a result, checked: whoever reads it later can rely on its shape."""
@@ -236,7 +245,7 @@ class McpSource:
             return await self.again(ask, failure)
 
     def offers(self, kind: str) -> Sequence[Json]:
-        return self.context.get(kind, ())
+        return self.lists.get(kind, ())
 
     def leads_to(self, uri: str) -> bool:
         return uri in self.links
@@ -264,7 +273,7 @@ class McpSource:
 
     async def settled(self, ask: Ask) -> bytes:
         try:
-            body = await self.deliver(ask)
+            body = self.access.masked(await self.deliver(ask))
             return without_reserved(body, read_envelope(body))
         except NoResult as error:
             raise UpstreamError(f"{self.title} did not answer {ask.method} with a result: {error}") from None

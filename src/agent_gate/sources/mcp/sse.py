@@ -5,13 +5,14 @@ import math
 import sys
 from asyncio import Event as Signal
 from asyncio import timeout
-from collections.abc import Mapping
 from time import monotonic
 from urllib.parse import urljoin
 
+from agent_gate.core.credentials import Header
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply
+from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.events import Event, read_events
-from agent_gate.sources.mcp.http import ACCEPT, MAX_ERROR, SMALL_SECONDS, header_pairs, media_type, split_url
+from agent_gate.sources.mcp.http import ACCEPT, MAX_ERROR, SMALL_SECONDS, media_type, split_url
 from agent_gate.sources.mcp.mux import Mux, spawn
 from agent_gate.sources.mcp.wire import Broken, Refused, RpcError
 
@@ -21,22 +22,28 @@ log = logging.getLogger("agent_gate.sources.mcp")
 class SseLink(Mux):
     """One stream. Replies come on it, whatever request they answer, so it is a `Mux` like a child's output."""
 
-    def __init__(self, pool: Pool, url: str, credentials: Mapping[str, str]) -> None:
+    def __init__(self, pool: Pool, url: str, access: Access, caller: str = "") -> None:
         super().__init__(self.post)
         self.pool = pool
         self.target, self.path = split_url(url)
-        self.head = (*ACCEPT, *header_pairs(credentials))
+        self.access, self.caller = access, caller
         self.endpoint = b""
         self.ready = Signal()
 
+    async def head(self) -> tuple[Header, ...]:
+        """The headers of a request, with what proves it now."""
+        proof = self.access.at_hand(self.caller) or await self.access.fetch(self.caller)
+        return (*ACCEPT, *proof.headers)
+
     async def start(self, deadline: float) -> None:
         """Open the stream and wait for the address that requests go to."""
+        head = await self.head()
         try:
             reply = await self.pool.stream(
                 "GET",
                 self.target,
                 self.path,
-                self.head,
+                head,
                 deadline=deadline,
                 max_bytes=sys.maxsize,
                 idempotent=True,
@@ -85,12 +92,13 @@ class SseLink(Mux):
         return path.encode()
 
     async def post(self, data: bytes) -> None:
+        head = await self.head()
         try:
             reply = await self.pool.request(
                 "POST",
                 self.target,
                 self.endpoint,
-                self.head,
+                head,
                 data,
                 deadline=monotonic() + SMALL_SECONDS,
                 max_bytes=MAX_ERROR,

@@ -12,15 +12,18 @@ import msgspec
 
 from agent_gate.config.definition import to_definition
 from agent_gate.config.services import ServiceConfig
+from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
+from agent_gate.core.credentials import Identity
 from agent_gate.core.ids import fold_namespace
-from agent_gate.core.ports import Clock, Job, Plan, Toolbox
+from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
 from agent_gate.observe.redact import Redactor
 from agent_gate.sources.plugin.handler import ServiceHandler
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.worker import Stopped, Worker
+from agent_gate.sources.toolbox import Toolbox
 
 log = logging.getLogger("agent_gate.sources.plugin")
 CONCURRENCY = 8
@@ -36,11 +39,12 @@ class PluginSource:
 
     kind = "plugin"
     unwell: str | None = None
+    about, watched, context = "", False, None
 
-    def __init__(
-        self, config: ServiceConfig, handler: type[ServiceHandler], clock: Clock, max_bytes: int
-    ) -> None:
-        self.config, self._class, self._clock, self._max_bytes = config, handler, clock, max_bytes
+    def __init__(self, config: ServiceConfig, handler: type[ServiceHandler], toolbox: Toolbox) -> None:
+        self.config, self._class = config, handler
+        self._clock, self._max_bytes = toolbox.clock, toolbox.max_bytes
+        self._access = toolbox.access(identity(config), masks=config.mask_results)
         self.key, self.namespace, self.title = config.name, fold_namespace(config.name), config.name
         self._slots = asyncio.Semaphore(concurrency(config))
         self._redactor = Redactor((config.auth.token, config.auth.password))
@@ -158,7 +162,7 @@ class PluginSource:
             raise OutcomeUnknown(
                 f"{self.key} ran {tool} and answered {len(body)} bytes; at most {self._max_bytes} are taken"
             )
-        return Result(body)
+        return Result(self._access.masked(body))
 
     async def _during(
         self, worker: Worker, seconds: float, phase: str, function: Callable[..., Any], *args: Any
@@ -187,6 +191,12 @@ class PluginSource:
             return False
 
 
+def identity(config: ServiceConfig) -> Identity:
+    """What a handler was given to log in with, whatever it makes of it."""
+    auth = config.auth
+    return Identity(source=config.name, headers={"token": auth.token, "password": auth.password})
+
+
 def concurrency(config: ServiceConfig) -> int:
     wanted = config.options.get("concurrency", CONCURRENCY)
     if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= 1000:
@@ -202,7 +212,7 @@ class PluginKind:
 
     name = "plugin"
 
-    def make(self, settings: Any, toolbox: Toolbox) -> list[Plan]:
+    def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
         return [
             self._plan(config, settings.plugins.paths, toolbox)
             for config in settings.services.values()
@@ -211,7 +221,7 @@ class PluginKind:
 
     def _plan(self, config: ServiceConfig, paths: Sequence[Path], toolbox: Toolbox) -> Plan:
         handler = load_handler(config, paths)
-        source = PluginSource(config, handler, toolbox.clock, toolbox.max_bytes)
+        source = PluginSource(config, handler, toolbox)
         return Plan(source=source, settings=config, known=source.definitions())
 
 

@@ -1,0 +1,83 @@
+"""How a source proves to its upstream who it is: what its file says, what goes onto a request, and the port between.
+
+A source asks for its `Proof` with each request, or when it starts a child, and keeps none: a token that was renewed
+meanwhile restarts nothing.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import urlsplit
+
+Header = tuple[bytes, bytes]
+SECRET_NAME = re.compile(
+    r"(?i)(?:^|[^a-z])(?:api-?_?)?(?:key|token|secret|pat|auth|authorization|bearer|cookie|credentials?)s?(?:$|[^a-z])"
+    r"|pass(?:word|wd|phrase)?(?:$|[^a-z])|apikey|accesskey|(?:[a-z](?:Key|Token|Secret)(?:$|[^a-z]))"
+)
+NAMES_A_PLACE = re.compile(r"(?i)[_-](?:file|path|dir|folder|url|uri|host|port|user|name|id|type)$")
+SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey)\s+(\S.*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who a source is to its upstream, as its file says it. `type` is one of the registered HTTP auth types.
+
+    `headers` go onto every request as they are, `env` into a child; the names say which of them authenticate.
+    """
+
+    source: str
+    type: str = "none"
+    token: str = field(default="", repr=False)
+    username: str = ""
+    password: str = field(default="", repr=False)
+    header_name: str = ""
+    query_param: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """What proves a source for one request, or for the life of one child. `secrets` are the values in it that do."""
+
+    headers: tuple[Header, ...] = field(default=(), repr=False)
+    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+class Credentials(Protocol):
+    """The credentials of one source. `caller` is the agent a request is for, empty where it is for none."""
+
+    def at_hand(self, caller: str, /) -> Proof | None:
+        """What counts now; None where `fetch` has to be awaited. On the path of every call, so without I/O."""
+        ...
+
+    async def fetch(self, caller: str, /) -> Proof:
+        """The same where it takes time. Raises `DependencyUnavailable`, with what a person has to do."""
+        ...
+
+    async def refused(self, caller: str, proof: Proof, challenge: str, /) -> Proof | None:
+        """The upstream did not take `proof` (a 401 with this `WWW-Authenticate`). Another one, to be tried once;
+        None where there is none."""
+        ...
+
+
+def secrets_among(named: Mapping[str, str]) -> Iterator[str]:
+    """The values that authenticate, told by their names; also the password in an address."""
+    for name, value in named.items():
+        if password := password_in(value):
+            yield password
+        elif SECRET_NAME.search(name) and not NAMES_A_PLACE.search(name):
+            scheme = SCHEME.fullmatch(value)
+            yield scheme[1] if scheme else value
+
+
+def password_in(value: str) -> str:
+    if "://" not in value:
+        return ""
+    try:
+        return urlsplit(value).password or ""
+    except ValueError:
+        return ""

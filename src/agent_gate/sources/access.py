@@ -1,0 +1,59 @@
+"""What one source is let in with, asked anew for each request; whatever it gets is known as a secret at once."""
+
+from collections.abc import Callable, Iterable
+
+from agent_gate.core.credentials import Credentials, Identity, Proof
+from agent_gate.net.auth import prove
+from agent_gate.observe.redact import Mask
+
+Learn = Callable[[Iterable[str]], None]
+
+
+class FixedCredentials:
+    """What stands in the file, for everybody and for as long as the file says it."""
+
+    def __init__(self, who: Identity) -> None:
+        self._proof = prove(who)
+
+    def at_hand(self, _caller: str, /) -> Proof | None:
+        return self._proof
+
+    async def fetch(self, _caller: str, /) -> Proof:
+        return self._proof
+
+    async def refused(self, _caller: str, _proof: Proof, _challenge: str, /) -> Proof | None:
+        return None
+
+
+class Access:
+    """A source's credentials and the mask that takes them out of its results."""
+
+    def __init__(self, credentials: Credentials, learn: Learn, *, masks: bool = True) -> None:
+        self._credentials, self._learn = credentials, learn
+        self._last: Proof | None = None
+        self.mask = Mask() if masks else None
+        self.at_hand("")
+
+    def at_hand(self, caller: str) -> Proof | None:
+        """What counts now; None where `fetch` has to be awaited."""
+        proof = self._credentials.at_hand(caller)
+        return proof if proof is self._last or proof is None else self._noted(proof)
+
+    async def fetch(self, caller: str) -> Proof:
+        return self._noted(await self._credentials.fetch(caller))
+
+    async def refused(self, caller: str, proof: Proof, challenge: str) -> Proof | None:
+        """Another proof after a 401, to be tried once."""
+        fresh = await self._credentials.refused(caller, proof, challenge)
+        return None if fresh is None else self._noted(fresh)
+
+    def masked(self, body: bytes) -> bytes:
+        """A result without the credentials that its source was given."""
+        return body if self.mask is None else self.mask.body(body)
+
+    def _noted(self, proof: Proof) -> Proof:
+        self._last = proof
+        self._learn(proof.secrets)
+        if self.mask is not None:
+            self.mask.learn(proof.secrets)
+        return proof
