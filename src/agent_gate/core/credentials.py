@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 Header = tuple[bytes, bytes]
 SECRET_NAME = re.compile(
     r"(?i)(?:^|[^a-z])(?:api-?_?)?(?:key|token|secret|pat|auth|authorization|bearer|cookie|credentials?)s?(?:$|[^a-z])"
-    r"|pass(?:word|wd|phrase)?(?:$|[^a-z])|apikey|accesskey|(?:[a-z](?:Key|Token|Secret)(?:$|[^a-z]))"
+    r"|pass(?:word|wd|phrase)?(?:$|[^a-z])|apikey|accesskey|(?-i:[a-z](?:Key|Token|Secret)(?:$|[^a-z]))"
 )
 NAMES_A_PLACE = re.compile(r"(?i)[_-](?:file|path|dir|folder|url|uri|host|port|user|name|id|type)$")
 SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey)\s+(\S.*)")
