@@ -27,7 +27,7 @@ from agent_gate.cli.operator import AdminClient
 from agent_gate.config.load import load
 from agent_gate.config.settings import Settings
 from agent_gate.errors import GatewayError
-from agent_gate.net.tls import ensure_certificate
+from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.trust import fingerprint_der
 
 

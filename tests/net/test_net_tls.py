@@ -11,19 +11,22 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509 import verification
+from cryptography.x509.oid import NameOID
 from rawhttp import GET, Client, connected, echo, serving
 from tests.net.conftest import Run
 from websockets.asyncio.client import connect
 
 from agent_gate.errors import ConfigError
-from agent_gate.net import tls
+from agent_gate.net import certificates
+from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.http import Request, Response, json_response
 from agent_gate.net.pool import NotSent, Pool, Target
 from agent_gate.net.server import Server
-from agent_gate.net.tls import ensure_certificate, fingerprint, named_certificate, renew, server_context
-from agent_gate.net.trust import client_context, fingerprint_der
+from agent_gate.net.tls import fingerprint, named_certificate, renew, server_context
+from agent_gate.net.trust import client_context, fingerprint_der, made_authority
 
 
 def mode(path: Path) -> int:
@@ -43,16 +46,91 @@ def test_a_certificate_is_made_once_with_a_private_key_and_all_names(tmp_path: P
     ]
     assert loaded.not_valid_after_utc - datetime.now(UTC) <= timedelta(days=825)
     assert ensure_certificate(tmp_path / "tls").fingerprint == files.fingerprint
-    assert sorted(path.name for path in files.cert.parent.iterdir()) == ["gateway.crt", "gateway.key"]
+    assert sorted(path.name for path in files.cert.parent.iterdir()) == [
+        "ca.crt",
+        "ca.key",
+        "gateway.crt",
+        "gateway.key",
+    ]
 
 
 def test_an_expired_certificate_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls, "LIFETIME", timedelta(seconds=-1))
+    monkeypatch.setattr(certificates, "LIFETIME", timedelta(seconds=-1))
     old = ensure_certificate(tmp_path)
     monkeypatch.undo()
     new = ensure_certificate(tmp_path)
     assert new.fingerprint != old.fingerprint
     assert ensure_certificate(tmp_path).fingerprint == new.fingerprint
+
+
+def verified(ca: Path, cert: Path, name: str) -> list[x509.Certificate]:
+    """The chain as a strict verifier sees it."""
+    store = verification.Store([x509.load_pem_x509_certificate(ca.read_bytes())])
+    leaf, *rest = x509.load_pem_x509_certificates(cert.read_bytes())
+    verifier = verification.PolicyBuilder().store(store).build_server_verifier(x509.DNSName(name))
+    return verifier.verify(leaf, rest)
+
+
+def test_what_the_listener_shows_is_no_authority_and_is_below_the_one_that_clients_trust(
+    tmp_path: Path,
+) -> None:
+    files = ensure_certificate(tmp_path, ["gate.local"])
+    leaf, authority = x509.load_pem_x509_certificates(files.cert.read_bytes())
+    assert not leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert authority == x509.load_pem_x509_certificate((tmp_path / "ca.crt").read_bytes())
+    assert mode(tmp_path / "ca.key") == 0o600
+    assert files.fingerprint == fingerprint_der(leaf.public_bytes(serialization.Encoding.DER))
+    assert len(verified(tmp_path / "ca.crt", files.cert, "gate.local")) == 2
+    assert made_authority(tmp_path) == tmp_path / "ca.crt"
+
+
+def test_a_certificate_that_is_made_again_is_below_the_same_authority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "LIFETIME", timedelta(seconds=-1))
+    old = ensure_certificate(tmp_path)
+    monkeypatch.undo()
+    ca = (tmp_path / "ca.crt").read_bytes()
+    renewed = ensure_certificate(tmp_path)
+    named = ensure_certificate(tmp_path, ["gäte.example", "192.168.1.5", "127.0.0.1"])
+    assert len({old.fingerprint, renewed.fingerprint, named.fingerprint}) == 3
+    assert ensure_certificate(tmp_path, ["gäte.example"]).fingerprint == named.fingerprint
+    assert (tmp_path / "ca.crt").read_bytes() == ca
+    assert verified(tmp_path / "ca.crt", named.cert, "xn--gte-qla.example")
+
+
+def test_an_authority_that_would_end_before_what_it_signs_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "AUTHORITY_LIFETIME", timedelta(days=30))
+    ensure_certificate(tmp_path)
+    ca = (tmp_path / "ca.crt").read_bytes()
+    monkeypatch.undo()
+    renewed = ensure_certificate(tmp_path, ["gate.local"])
+    assert (tmp_path / "ca.crt").read_bytes() != ca
+    assert verified(tmp_path / "ca.crt", renewed.cert, "gate.local")
+
+
+def test_a_certificate_of_an_earlier_version_is_kept_until_it_ends(tmp_path: Path) -> None:
+    private = ec.generate_private_key(ec.SECP256R1())
+
+    def install(ends: timedelta) -> str:
+        name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "agent-gate")]), datetime.now(UTC)
+        old = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(private.public_key())
+        old = old.serial_number(7).not_valid_before(now - timedelta(days=9)).not_valid_after(now + ends)
+        old = old.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        pem = old.sign(private, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        (tmp_path / "gateway.crt").write_bytes(pem)
+        return fingerprint(pem.decode())
+
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (tmp_path / "gateway.key").write_bytes(private.private_bytes(*form))
+    kept = install(timedelta(days=1))
+    assert ensure_certificate(tmp_path, ["gate.local"]).fingerprint == kept
+    assert made_authority(tmp_path) == tmp_path / "gateway.crt"
+    ended = install(timedelta(days=-1))
+    assert ensure_certificate(tmp_path, ["gate.local"]).fingerprint != ended
+    assert made_authority(tmp_path) == tmp_path / "ca.crt"
 
 
 def test_a_planted_link_is_replaced_and_not_written_through(tmp_path: Path) -> None:
@@ -154,7 +232,9 @@ def test_a_renewed_certificate_takes_the_place_of_one_with_another_kind_of_key(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = ensure_certificate(tmp_path / "first")
-    monkeypatch.setattr(tls.ec, "generate_private_key", lambda _curve: rsa.generate_private_key(65537, 2048))
+    monkeypatch.setattr(
+        certificates.ec, "generate_private_key", lambda _curve: rsa.generate_private_key(65537, 2048)
+    )
     second = ensure_certificate(tmp_path / "second")
 
     async def shown(server: Server) -> str:

@@ -35,8 +35,9 @@ from agent_gate.errors import (
     Unreachable,
     UpstreamError,
 )
+from agent_gate.net.trust import made_authority
 
-OWN_CERTIFICATE = Path("data/tls/gateway.crt")
+OWN_CERTIFICATES = Path("data/tls")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 KINDS: Mapping[type[GatewayError], str] = {
     Forbidden: "Denied",
@@ -72,7 +73,7 @@ class Connection(NamedTuple):
         """A client that trusts what was named, else the certificate of a gateway that runs in this folder."""
         ca = self.ca
         if ca is None and self.fingerprint is None and self.url and is_own(self.url):
-            ca = OWN_CERTIFICATE
+            ca = made_authority(OWN_CERTIFICATES)
         return Client(
             self.url,
             self.token,
@@ -85,7 +86,7 @@ class Connection(NamedTuple):
 
 def is_own(url: str) -> bool:
     """Whether this may be the gateway of this folder, whose certificate is at hand."""
-    if not OWN_CERTIFICATE.is_file():
+    if made_authority(OWN_CERTIFICATES) is None:
         return False
     try:
         place = Place.parse(url)

@@ -18,7 +18,8 @@ from agent_gate.errors import GatewayError, Unreachable
 LOW_DISK = 200 * 1024 * 1024
 SOON = 30 * 24 * 3600
 SKEW = 300.0
-SECRETS = ("agent.token", "arguments.key", "audit.key", "channels.key", "seal.key", "tls/gateway.key")
+TLS_KEYS = ("tls/gateway.key", "tls/ca.key")
+SECRETS = ("agent.token", "arguments.key", "audit.key", "channels.key", "seal.key", *TLS_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,11 @@ from pathlib import Path
 from agent_gate.errors import ConfigError
 
 
+def made_authority(folder: Path) -> Path | None:
+    """What to trust of the certificates that a gateway made in its `tls` folder; None where it made none."""
+    return next((path for name in ("ca.crt", "gateway.crt") if (path := folder / name).is_file()), None)
+
+
 def client_context(ca: Path | str | None = None, fingerprint: str | None = None) -> ssl.SSLContext:
     """Trust the system's authorities, or only `ca`, or (checked after the handshake) one fingerprint."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_gate.config.settings import AdminSettings, Settings
 from agent_gate.errors import ConfigError
+from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.descriptors import room_for
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Handler
@@ -16,7 +17,6 @@ from agent_gate.net.limits import Limits
 from agent_gate.net.server import Server, Upgrade
 from agent_gate.net.tls import (
     CertificateFiles,
-    ensure_certificate,
     named_certificate,
     renew,
     server_context,

@@ -17,7 +17,7 @@ from agent_gate.config.settings import StorageSettings
 from agent_gate.errors import ConfigError
 from agent_gate.store.copied import MARK
 
-KEPT = (*SECRETS, "tls/gateway.crt")
+KEPT = (*SECRETS, "tls/gateway.crt", "tls/ca.crt")
 
 
 def store_of(config: Path, data: Path | None) -> Path:

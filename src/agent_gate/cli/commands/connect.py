@@ -30,10 +30,11 @@ from agent_gate.config.replace import replace_bytes
 from agent_gate.config.settings import GatewaySettings
 from agent_gate.config.yamlfile import read_yaml
 from agent_gate.errors import ConfigError, Unreachable
+from agent_gate.net.trust import made_authority
 from agent_gate.surfaces.listeners import opened_at
 
 MADE_TOKEN = Path("data/agent.token")
-MADE_CERTIFICATE = Path("data/tls/gateway.crt")
+MADE_CERTIFICATES = Path("data/tls")
 
 
 def state_folder(place: Place) -> Path:
@@ -209,9 +210,8 @@ def command(
     """
     with reporting():
         ours, url = url is None, url or address(config)
-        made = config.parent / MADE_CERTIFICATE
-        if ca is None and fingerprint is None and url.startswith("https") and made.is_file():
-            ca = made
+        if ca is None and fingerprint is None and url.startswith("https"):
+            ca = made_authority(config.parent / MADE_CERTIFICATES)
         gateway = Gateway(
             url,
             program(),
