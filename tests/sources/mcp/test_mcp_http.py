@@ -597,22 +597,76 @@ def test_a_key_can_travel_in_a_header_of_its_own() -> None:
     with_server(handler, story)
 
 
-def test_a_redirect_is_followed_on_the_same_origin_and_nowhere_else() -> None:
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("/mcp", "/mcp/"), ("/mcp/", "/mcp"), ("/mcp?a=1", "/mcp/?a=1")]
+)
+def test_a_slash_that_is_missing_or_too_many_is_learned_when_the_server_is_met(
+    ours: str, theirs: str
+) -> None:
     async def handler(request: Request) -> None:
-        if request.path == "/mcp":
-            await request.send(307, location=place[0])
+        if request.path == ours:
+            await request.send(308, location=theirs)
         elif not await discovery(request):
             await request.result(text(request.path))
 
-    place = ["/mcp/"]
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url.removesuffix("/mcp") + ours) as made:
+            assert await made.text("work") == theirs
+            assert len([sent for sent in upstream.requests if sent.path == ours]) == 1
+
+    with_server(handler, story)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "/login",
+        "/mcp2",
+        "/mcp/?x=1",
+        "//elsewhere.test/mcp/",
+        "http://127.0.0.1:1/mcp/",
+        "/a b",
+        "http://[",
+        "",
+        "/mcp//",
+    ],
+)
+def test_no_other_redirect_is_followed_and_the_reason_names_its_address(place: str) -> None:
+    async def handler(request: Request) -> None:
+        await request.send(307, location=place)
+
+    async def story(upstream: Scripted) -> None:
+        async with bench(url=upstream.url) as made:
+            with pytest.raises(DependencyUnavailable) as caught:
+                await made.source.connect()
+            assert f"redirects to {place or 'no address'}, which is not followed" in caught.value.message
+        assert {request.path for request in upstream.requests} == {"/mcp"}
+
+    with_server(handler, story)
+
+
+@pytest.mark.parametrize("place", ["/login", "/mcp/"])
+def test_a_call_is_never_sent_elsewhere_and_its_source_says_so_until_it_is_well_again(place: str) -> None:
+    away = [False]
+
+    async def handler(request: Request) -> None:
+        if away[0]:
+            await request.send(307, location=place)
+        elif not await discovery(request):
+            await request.result(text("here"))
 
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
-            assert await made.text("work") == "/mcp/"
-        place[0] = f"http://127.0.0.1:{free_port()}/mcp"
-        async with bench(url=upstream.url) as made:
-            with pytest.raises(DependencyUnavailable):
-                await made.source.connect()
+            watching = asyncio.create_task(made.source.watch())
+            away[0] = True
+            with pytest.raises(UpstreamError, match=f"redirects to {place}"):
+                await made.call("work")
+            with pytest.raises(DependencyUnavailable, match=f"redirects to {place}"):
+                await watching
+            away[0] = False
+            await made.source.connect()
+            assert await made.text("work") == "here"
+        assert {request.path for request in upstream.requests} == {"/mcp"}
 
     with_server(handler, story)
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Coroutine, Mapping
 from itertools import count
 from time import monotonic
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from agent_gate.core.credentials import Header, Proof
 from agent_gate.core.tool import Json
@@ -29,6 +29,7 @@ from agent_gate.net.pool import (
     retry_after,
 )
 from agent_gate.sources.access import Access
+from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.events import Event, EventParser, read_events
 from agent_gate.sources.mcp.headers import NAMED_BY, header_value
 from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
@@ -39,6 +40,7 @@ from agent_gate.sources.mcp.wire import (
     UNREADABLE,
     Broken,
     Message,
+    Moved,
     Refused,
     RpcError,
     StaleSession,
@@ -74,6 +76,8 @@ DEFAULT_AFTER = 5.0
 MAX_RESUMES = 5
 MOST_HEADS = 1024
 LONGEST_NAMED = 256
+OPENING = ("server/discover", "initialize")
+"""The requests with which a server is met: only these may be sent to where it redirects."""
 
 
 def split_url(url: str) -> tuple[Target, bytes]:
@@ -134,6 +138,7 @@ class HttpLink:
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
         self.session_id = self.begun = b""
+        self.redirected = False
         self.heads: dict[tuple[str, str | None], bytes] = {}
         self.running: dict[object, Order] = {}
         self.numbers = count(1)
@@ -305,18 +310,20 @@ class HttpLink:
     async def accepted(
         self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
     ) -> Reply | StreamReply:
-        """A reply that was not a plain 200: another success, a redirect on this origin, or the error it means."""
+        """A reply that was not a plain 200: another success, a slash that was missing, or the error it means."""
         if 200 < reply.status < 300:
             return reply
-        if reply.status in (307, 308) and (path := self.moved(reply)) is not None:
+        if reply.status in (307, 308) and order.method in OPENING and (path := self.slashed(reply)):
             if isinstance(reply, StreamReply):
                 await reply.aclose()
-            self.path = path
+            self.path, self.redirected = path, True
             self.heads.clear()
-            return await self.post(body, order)
+            return await self.taken(await self.post(body, order))
         if reply.status == 401 and (again := await self.post_again(reply, body, order)) is not None:
             return again
         refusal = await self.refusal(reply, b"" if order.method == "initialize" else used)
+        if isinstance(refusal, Moved) and order.method not in OPENING:
+            self.fail(refusal.message)
         if not isinstance(refusal, StaleSession) or self.renew is None:
             raise refusal
         await self.renew(refusal, order.deadline)
@@ -331,11 +338,14 @@ class HttpLink:
             raise Broken("it forgets its sessions at once", sent=False)
         raise refusal
 
-    def moved(self, reply: Reply | StreamReply) -> bytes | None:
-        location = (reply.header(b"location") or b"").decode("ascii", errors="replace")
-        url = urljoin(self.target.origin + self.path.decode(), location)
-        path = url.removeprefix(self.target.origin)
-        return path.encode() if location and path != url and path.startswith("/") else None
+    def slashed(self, reply: Reply | StreamReply) -> bytes | None:
+        """Our own path with a slash more or less at its end, where the server sends us there for the first time."""
+        path, mark, query = self.path.partition(b"?")
+        other = path.removesuffix(b"/") if path.endswith(b"/") else path + b"/"
+        wanted = other + mark + query
+        here = self.target.origin.encode()
+        location = reply.header(b"location")
+        return wanted if not self.redirected and location in (wanted, here + wanted) else None
 
     async def refusal(self, reply: Reply | StreamReply, used: bytes) -> Exception:
         """What a status says about the request: who refused it, and whether it can have run.
@@ -347,6 +357,8 @@ class HttpLink:
         except (Lost, BadReply):
             text = b""
         status = reply.status
+        if 300 <= status < 400:
+            return Moved(status, clean((reply.header(b"location") or b"").decode("latin-1"), LONGEST_NAMED))
         if used and (status == 404 or (status == 400 and b"session" in text.lower())):
             return StaleSession(lambda: self.session_id == used)
         if status == 429 or (status == 503 and reply.header(b"retry-after")):

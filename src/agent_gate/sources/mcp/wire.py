@@ -95,6 +95,14 @@ class Refused(RpcError):
         self.status = status
 
 
+class Moved(Refused):
+    """The server sends the request elsewhere, where it is not sent: a credential goes to the address of the entry."""
+
+    def __init__(self, status: int, where: str) -> None:
+        super().__init__(status)
+        self.message = f"it redirects to {where or 'no address'}, which is not followed: write its own address as its url"
+
+
 class StaleSession(Exception):
     """The server no longer knows the session; it did not look at the request.
 
