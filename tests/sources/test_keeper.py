@@ -11,7 +11,7 @@ from tests.tools import catalog
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.ports import Job, Plan, SystemClock
 from agent_gate.core.tool import Definition
-from agent_gate.errors import DependencyUnavailable
+from agent_gate.errors import DependencyUnavailable, OutcomeUnknown
 from agent_gate.sources import keeper as keeper_module
 from agent_gate.sources.keeper import Keeper
 from agent_gate.sources.state import FAILURES_TO_OPEN, Status
@@ -220,6 +220,45 @@ def test_a_source_that_raises_what_nobody_expects_again_and_again_is_left_in_pea
                 await keeper.answer(job())
         with pytest.raises(DependencyUnavailable, match="failed too often"):
             keeper.check()
+        await ended(life)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("step", ["connect", "watch", "answer"])
+def test_a_source_that_wants_to_end_the_process_ends_only_its_own_work(step, end):
+    class Rude(Shed):
+        raised = 0
+
+        async def raise_first(self, at, otherwise):
+            if at == step and not self.raised:
+                self.raised += 1
+                otherwise.close()
+                raise end
+            return await otherwise
+
+        def connect(self):
+            return self.raise_first("connect", super().connect())
+
+        def watch(self):
+            return self.raise_first("watch", super().watch())
+
+        def answer(self, job):
+            return self.raise_first("answer", super().answer(job))
+
+    async def main():
+        rude = Rude()
+        rude.may_connect.set()
+        keeper = Keeper(Plan(source=rude, settings=None), SystemClock(), lambda *_: None, known=False)
+        life = asyncio.create_task(keeper.run())
+        if step == "answer":
+            with pytest.raises(OutcomeUnknown, match=end.__name__):
+                await keeper.answer(job())
+        while not rude.raised or keeper.state().status is not Status.READY:
+            keeper.wake()
+            await asyncio.sleep(0.01)
+        assert (await keeper.answer(job())).body == b"1"
         await ended(life)
 
     asyncio.run(main())

@@ -17,6 +17,8 @@ CONNECT_SECONDS = 60.0
 Redact = Callable[[str], str]
 Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
 Serves = Callable[[Tool], bool]
+FATAL = (SystemExit, KeyboardInterrupt)
+"""What would end the process, if the code of a source raised it."""
 CHANGED = "The tool changed while this call waited for its source, so nothing was sent. Call it again"
 
 
@@ -123,7 +125,7 @@ class Keeper:
                 self._failures = 0
             except (GatewayError, OSError, EOFError, TimeoutError, ValueError) as error:
                 await self._failed(error)
-            except Exception as error:
+            except (Exception, *FATAL) as error:
                 log.exception("A source failed in a way nobody expected", extra={"source": self.key})
                 await self._failed(error)
 
@@ -157,7 +159,7 @@ class Keeper:
     async def _watch(self) -> None:
         """Return when the connection is no longer wanted, raise when it is lost."""
         self._again.clear()
-        watching = asyncio.ensure_future(self.plan.source.watch())
+        watching = asyncio.ensure_future(self._hear())
         again = asyncio.ensure_future(self._again.wait())
         often = min(IDLE_SECONDS / 10, 30.0) if self.plan.on_demand else None
         try:
@@ -174,11 +176,18 @@ class Keeper:
             with contextlib.suppress(asyncio.CancelledError, GatewayError, OSError):
                 await watching
 
+    async def _hear(self) -> None:
+        """Watch. In a task of its own, what would end the process would do so before anybody could catch it."""
+        try:
+            await self.plan.source.watch()
+        except FATAL as error:
+            raise DependencyUnavailable(f"The source raised {type(error).__name__}") from error
+
     def _idle(self) -> bool:
         unused = not self._running and not self._watched
         return self.plan.on_demand and unused and self._clock.monotonic() - self._used > IDLE_SECONDS
 
-    async def _failed(self, error: Exception) -> None:
+    async def _failed(self, error: BaseException) -> None:
         reason = (
             error.message if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"[:300]
         )
@@ -240,6 +249,11 @@ class Keeper:
         except Exception:
             self._circuit.failed(self._clock.monotonic())
             raise
+        except FATAL as error:
+            self._circuit.failed(self._clock.monotonic())
+            raise OutcomeUnknown(
+                f"{self.key} raised {type(error).__name__}. Check whether it took effect"
+            ) from error
         finally:
             self._running -= 1
             self._used = self._clock.monotonic()

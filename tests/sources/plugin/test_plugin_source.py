@@ -3,7 +3,9 @@
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +15,10 @@ import pytest
 from plugin_parts import HERE, Make, config_of, job
 from tests.toolboxes import toolbox
 
-from agent_gate.errors import ConfigError, DependencyUnavailable, OutcomeUnknown, UpstreamError
+from agent_gate.core.ports import SystemClock
+from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
 from agent_gate.net.pool import Pool
-from agent_gate.sources.plugin import SOURCE
+from agent_gate.sources.plugin import SOURCE, PluginSource
 from agent_gate.sources.plugin import source as source_module
 from agent_gate.sources.plugin import worker as worker_module
 from agent_gate.sources.plugin.loading import load_handler
@@ -276,6 +279,85 @@ def test_a_class_that_is_no_plugin_is_a_config_error_with_its_place(
         load_handler(config_of("", handler_class=spec), [HERE, tmp_path])
     assert caught.value.message.startswith("config.yaml:7: service p: ")
     assert message in caught.value.message
+
+
+HANDLER = """
+from agent_gate import ServiceHandler
+class Plain(ServiceHandler):
+    async def execute(self, tool_name, args):
+        return 1
+"""
+ENDS = [
+    "raise SystemExit(0)",
+    "raise SystemExit('no display')",
+    "raise KeyboardInterrupt",
+    "raise GeneratorExit",
+]
+HOSTILE_MODULES = [
+    *ENDS,
+    *(f"class Plain:\n    {end}" for end in ENDS),
+    *(f"def __getattr__(name):\n    {end}" for end in ENDS),
+    "class Sly(Exception):\n    def __str__(self):\n        raise SystemExit(0)\nraise Sly",
+    HANDLER + "class Meta(type(ServiceHandler)):\n"
+    "    def __getattribute__(cls, name):\n        raise SystemExit(0)\n"
+    "class Plain(ServiceHandler, metaclass=Meta):\n    pass",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE_MODULES)
+def test_a_plugin_that_wants_to_end_the_process_when_imported_is_a_config_error(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "hostile_plugin", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "hostile_plugin.py").write_text(text)
+    with pytest.raises(ConfigError, match="hostile_plugin") as caught:
+        load_handler(config_of("", handler_class="hostile_plugin:Plain"), [tmp_path])
+    assert caught.value.message.startswith("config.yaml:7: service p: ")
+
+
+@pytest.mark.parametrize("end", [*ENDS, "raise BaseException"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "def __init__(self, config, tools): {end}",
+        "async def start(self): {end}",
+        "async def health_check(self): {end}",
+        "def close(self): {end}",
+        "def execute(self, tool_name, args): {end}",
+        "async def execute(self, tool_name, args): {end}",
+        "@property\n    def execute(self): {end}",
+        "@property\n    def start(self): {end}",
+        "@property\n    def close(self): {end}",
+        "async def execute(self, tool_name, args): return Odd()",
+        "async def health_check(self): return Odd()",
+    ],
+)
+def test_whatever_a_plugin_raises_wherever_ends_only_its_own_work(
+    run: Run, monkeypatch: pytest.MonkeyPatch, place: str, end: str
+) -> None:
+    monkeypatch.setattr(source_module, "HEALTH_SECONDS", 0.01)
+    space: dict[str, Any] = {}
+    odd = f"class Odd(dict):\n    def __bool__(self): {end}\n    def items(self): {end}\n    __iter__ = keys = items\n"
+    base = HANDLER.replace("class Plain", "class Base")
+    body = f"class Plain(Base):\n    {place.format(end=end)}\n"
+    exec(base + odd + body, space)
+
+    async def main() -> None:
+        made = PluginSource(config_of("Good"), space["Plain"], SystemClock(), 1_000_000)
+        async with made as source:
+            try:
+                await source.connect()
+            except DependencyUnavailable:
+                return
+            watching = asyncio.ensure_future(source.watch())
+            with suppress(GatewayError):
+                await source.answer(await job(source))
+            if "health" in place:
+                await eventually(lambda: source.unwell)
+            watching.cancel()
+
+    run(main())
 
 
 def test_the_entry_point_makes_a_source_for_python_services_only() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent_gate.config.services import ServiceConfig
 from agent_gate.errors import ConfigError
 from agent_gate.sources.plugin.handler import ServiceHandler
+from agent_gate.sources.plugin.worker import Crashed, safely, wording
 
 SPEC = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
@@ -22,9 +23,17 @@ def load_handler(config: ServiceConfig, paths: Sequence[Path]) -> type[ServiceHa
     module, _, name = spec.partition(":")
     add_paths(paths)
     try:
-        found = getattr(import_module(module), name, None)
+        return safely(find_class, config, module, name)
+    except ConfigError:
+        raise
     except Exception as error:
-        raise fault(config, f"{module} cannot be imported: {type(error).__name__}: {error}") from error
+        reason = error.__cause__ if isinstance(error, Crashed) and error.__cause__ else error
+        raise fault(config, f"{module} cannot be imported: {wording(reason)}") from error
+
+
+def find_class(config: ServiceConfig, module: str, name: str) -> type[ServiceHandler]:
+    spec = config.handler_class
+    found = getattr(import_module(module), name, None)
     if found is None:
         raise fault(config, f"{module} has no class {name}")
     if not inspect.isclass(found) or not issubclass(found, ServiceHandler):

@@ -22,7 +22,7 @@ from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, 
 from agent_gate.observe.redact import Redactor
 from agent_gate.sources.plugin.handler import ServiceHandler
 from agent_gate.sources.plugin.loading import load_handler
-from agent_gate.sources.plugin.worker import Stopped, Worker
+from agent_gate.sources.plugin.worker import Stopped, Worker, safely, wording
 from agent_gate.sources.toolbox import Toolbox
 
 log = logging.getLogger("agent_gate.sources.plugin")
@@ -63,7 +63,7 @@ class PluginSource:
         if worker is None:
             return
         if handler is not None:
-            await self._quietly(worker, handler.close, CLOSE_SECONDS)
+            await self._quietly(worker, handler, "close", CLOSE_SECONDS)
         await asyncio.to_thread(worker.stop)
 
     async def connect(self) -> Sequence[Definition]:
@@ -72,7 +72,7 @@ class PluginSource:
             self._worker = Worker(self.key)
         if self._handler is None:
             handler = await self._made(self._worker)
-            await self._during(self._worker, START_SECONDS, "start", handler.start)
+            await self._during(self._worker, START_SECONDS, "start", part(handler, "start"))
             self._handler, self.unwell = handler, None
         return self.definitions()
 
@@ -83,7 +83,8 @@ class PluginSource:
         made = await self._during(
             worker, START_SECONDS, "start", self._class, self.config, list(self.config.tools)
         )
-        assert isinstance(made, ServiceHandler)
+        if not isinstance(made, ServiceHandler):
+            raise DependencyUnavailable(f"{self.key} did not start: its class makes something else")
         return made
 
     async def watch(self) -> None:
@@ -92,7 +93,7 @@ class PluginSource:
             await asyncio.sleep(HEALTH_SECONDS)
             if self._worker is None or self._handler is None:
                 return
-            well = await self._quietly(self._worker, self._handler.health_check, HEALTH_TIMEOUT)
+            well = await self._quietly(self._worker, self._handler, "health_check", HEALTH_TIMEOUT)
             self.unwell = None if well else "its own health check fails"
 
     async def answer(self, job: Job) -> Result:
@@ -101,7 +102,7 @@ class PluginSource:
         tool = job.case.tool.upstream
         try:
             worker, handler = self._started()
-            outcome = worker.submit(handler.execute, tool, copy.deepcopy(dict(job.arguments)))
+            outcome = worker.submit(part(handler, "execute"), tool, copy.deepcopy(dict(job.arguments)))
         except BaseException:
             self._slots.release()
             raise
@@ -140,7 +141,7 @@ class PluginSource:
 
     def _failure(self, tool: str, error: Exception) -> GatewayError:
         """What the agent may read: an error that the plugin meant for it, else only the kind of the exception."""
-        if isinstance(error, GatewayError):
+        if isinstance(error, GatewayError) and isinstance(error.message, str):
             error.message = self._redactor.text(error.message)
             return error
         log.error("A plugin failed", extra={"source": self.key, "tool": tool}, exc_info=error)
@@ -151,11 +152,11 @@ class PluginSource:
         if definition.response is not None and definition.response.wrap is not None:
             value = {definition.response.wrap: value}
         try:
-            body = msgspec.json.encode(value)
-        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            body = safely(msgspec.json.encode, value)
+        except Exception as error:  # noqa: BLE001 - the boundary to a stranger's code
             log.error(
                 "A plugin answered something that is not JSON",
-                extra={"source": self.key, "tool": tool, "why": str(error)},
+                extra={"source": self.key, "tool": tool, "why": wording(error)},
             )
             raise OutcomeUnknown(f"{self.key} ran {tool} and answered something that is not JSON") from None
         if len(body) > self._max_bytes:
@@ -183,12 +184,29 @@ class PluginSource:
                 f"{self.key} did not {phase} ({type(error).__name__}); the gateway's log says more"
             ) from None
 
-    async def _quietly(self, worker: Worker, function: Callable[[], Any], seconds: float) -> bool:
+    async def _quietly(self, worker: Worker, handler: ServiceHandler, step: str, seconds: float) -> bool:
         """Whether a step of the handler's life went well."""
         try:
-            return bool(await self._during(worker, seconds, "answer", function))
+            said = await self._during(worker, seconds, "answer", part(handler, step))
         except GatewayError:
             return False
+        try:
+            return safely(bool, said)
+        except Exception:  # noqa: BLE001 - the boundary to a stranger's code
+            return False
+
+
+def part(handler: ServiceHandler, name: str) -> Callable[..., Any]:
+    """A method of the handler; one that cannot even be looked up fails when it is called, where that is caught."""
+    try:
+        return safely(getattr, handler, name)  # type: ignore[no-any-return]
+    except Exception as error:  # noqa: BLE001 - the boundary to a stranger's code
+        failure = error
+
+        def fail(*_: Any) -> Any:
+            raise failure
+
+        return fail
 
 
 def identity(config: ServiceConfig) -> Identity:

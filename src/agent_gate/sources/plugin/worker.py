@@ -7,10 +7,11 @@ import inspect
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 Outcome = concurrent.futures.Future[Any]
 STOP_SECONDS = 1.0
+T = TypeVar("T")
 
 
 class Crashed(Exception):
@@ -29,6 +30,22 @@ def harmless(error: BaseException) -> Exception:
     crashed = Crashed(type(error).__name__)
     crashed.__cause__ = error
     return crashed
+
+
+def safely(function: Callable[..., T], *args: Any) -> T:
+    """What a function gives that may run a stranger's code; whatever that raises ends nothing but this."""
+    try:
+        return function(*args)
+    except BaseException as error:
+        raise harmless(error) from error
+
+
+def wording(error: BaseException) -> str:
+    """An exception as people read it; even its text is a stranger's code."""
+    try:
+        return f"{type(error).__name__}: {safely(str, error)}"
+    except Exception:  # noqa: BLE001 - the boundary
+        return type(error).__name__
 
 
 async def guarded(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -86,7 +103,12 @@ class Worker:
             end(outcome.set_exception, Stopped())
 
     def _begin(self, outcome: Outcome, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        if inspect.iscoroutinefunction(function):
+        try:
+            runs_here = safely(inspect.iscoroutinefunction, function)
+        except Exception as error:  # noqa: BLE001 - the boundary
+            end(outcome.set_exception, error)
+            return
+        if runs_here:
             task = self._loop.create_task(guarded(function, args))
             self._tasks[outcome] = task
         else:
