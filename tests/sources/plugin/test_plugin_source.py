@@ -15,7 +15,6 @@ import pytest
 from plugin_parts import HERE, Make, config_of, job
 from tests.toolboxes import toolbox
 
-from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
 from agent_gate.net.pool import Pool
 from agent_gate.sources.plugin import SOURCE, PluginSource
@@ -344,7 +343,7 @@ def test_whatever_a_plugin_raises_wherever_ends_only_its_own_work(
     exec(base + odd + body, space)
 
     async def main() -> None:
-        made = PluginSource(config_of("Good"), space["Plain"], SystemClock(), 1_000_000)
+        made = PluginSource(config_of("Good"), space["Plain"], toolbox(Pool()))
         async with made as source:
             try:
                 await source.connect()
