@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.gateway import Api, running
+from tests.wsgate import files
 
 from agent_gate.cli.commands.connect import command as connect
 from agent_gate.cli.commands.disconnect import command as disconnect
@@ -236,7 +238,7 @@ def test_secrets_of_any_text_are_the_same_after_the_import(home):
 def test_a_clients_file_that_is_not_text_is_named_and_left_alone(home):
     file = home / ".cursor" / "mcp.json"
     file.write_bytes(b'{"a": "\xff"}')
-    assert "mcp.json: is not UTF-8" in run(connect, "cursor", code=8).output
+    assert "mcp.json: is not UTF-8" in run(connect, "cursor", "--url", "http://127.0.0.1:5", code=8).output
     assert file.read_bytes() == b'{"a": "\xff"}'
 
 
@@ -363,6 +365,7 @@ def test_what_a_client_needs_for_its_token_is_said_and_found_beside_the_configur
 
 def test_a_gateway_that_never_ran_is_to_be_started_before_a_client_can_trust_it(home):
     later = "start it, then run this again, so that Cursor trusts it"
+    Path("config.yaml").write_text("{}")
     assert later in run(connect, "cursor").stderr
     assert later not in run(connect, "cursor", "--url", "https://gate.example").stderr
     Path("config.yaml").write_text("gateway: {tls: {cert: a.pem, key: a.key}}")
@@ -395,7 +398,7 @@ def test_a_dry_run_of_connect_prints_the_file_and_leaves_it(home):
 def test_a_dry_run_keeps_no_token(home, monkeypatch):
     monkeypatch.setenv("AGENT_TOKEN", "token-of-the-agent")
     out = run(connect, "claude-desktop", "--url", "http://127.0.0.1:8443", "--dry-run").output
-    assert "/path/to/token" in out
+    assert str(home / ".local/state/agent-gate/tokens/claude-desktop") in out
     assert not (home / ".local").exists()
 
 
@@ -419,3 +422,69 @@ def test_connect_alone_prints_a_card_per_client(home):
 
 def test_disconnecting_what_is_not_connected_says_so(home):
     assert "nothing to put back" in run(disconnect, "zed", code=8).output
+
+
+def test_connect_outside_the_gateways_folder_guesses_no_address(home):
+    before = (home / ".cursor" / "mcp.json").read_bytes()
+    done = run(connect, "cursor", code=8)
+    assert "--config FILE" in done.output
+    assert "--url" in done.output
+    assert (home / ".cursor" / "mcp.json").read_bytes() == before
+
+
+def test_the_printed_lines_work_from_any_folder(home):
+    folder = Path("my gate")
+    folder.mkdir()
+    (folder / "config.yaml").write_text("gateway: {port: 9999}")
+    line = f"agent-gate connect cursor --config '{(folder / 'config.yaml').absolute()}'"
+    assert line in run(connect, "--config", str(folder / "config.yaml")).output
+    assert (
+        "agent-gate connect cursor --url http://127.0.0.1:5"
+        in run(connect, "--url", "http://127.0.0.1:5").output
+    )
+
+
+@pytest.mark.parametrize("name", list(CLIENTS))
+def test_no_client_with_tls_depends_on_a_variable(home, name, monkeypatch):
+    monkeypatch.setenv("AGENT_TOKEN", "token-of-the-agent")
+    url = ["--url", "https://127.0.0.1:8443", "--fingerprint", "sha256:" + "a" * 64]
+    entry = json.loads(run(connect, name, *url, "--json").output)["entry"]
+    kept = home / ".local/state/agent-gate/tokens" / name
+    assert str(kept) in json.dumps(entry)
+    assert kept.read_text() == "token-of-the-agent"
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    with Api() as api, running(tmp_path_factory.mktemp("gate"), files(api), "--insecure") as started:
+        yield started
+
+
+def test_each_client_becomes_an_agent_of_its_own_and_disconnect_takes_it_back(home, gateway):
+    config = ["--config", str(gateway.folder / "config.yaml")]
+    entry = json.loads(run(connect, "cursor", *config, "--json").output)["entry"]
+    file = Path(entry["args"][entry["args"].index("--token-file") + 1])
+    assert file.stat().st_mode & 0o777 == 0o600
+    named = {agent["name"] for agent in gateway.admin.get("/api/agents")}
+    assert "cursor" in named
+    assert gateway.request("GET", "/api/tools", token=file.read_text()).status == 200
+    again = json.loads(run(connect, "cursor", *config, "--json").output)["entry"]
+    assert again == entry, "the agent that is there already is used again"
+    token = file.read_text()
+    run(disconnect, "cursor")
+    assert not list(file.parent.iterdir())
+    assert gateway.request("GET", "/api/tools", token=token).status == 401
+
+
+def test_an_agent_of_that_name_which_somebody_else_made_is_left_alone(home, gateway):
+    gateway.admin.request("POST", "/api/agents", {"name": "zed"})
+    run(connect, "zed", "--config", str(gateway.folder / "config.yaml"))
+    assert {"zed", "zed-2"} <= {agent["name"] for agent in gateway.admin.get("/api/agents")}
+    run(disconnect, "zed")
+    assert "zed" in {agent["name"] for agent in gateway.admin.get("/api/agents")}
+
+
+def test_a_projects_file_names_no_file_of_one_users_home(home, gateway):
+    run(connect, "claude-code", "--project", "--config", str(gateway.folder / "config.yaml"))
+    assert str(home) not in Path(".mcp.json").read_text()
+    run(disconnect, "claude-code")

@@ -146,6 +146,8 @@ def client(number):
         "title": f"Client {number}",
         "command": command,
         "entry": entry,
+        "here": ["agent-gate", "connect", f"client-{number}", "--config", "/srv/my gate/config.yaml"],
+        "elsewhere": ["agent-gate", "connect", f"client-{number}", "--url", FACTS["url"]],
         "note": "",
     }
 

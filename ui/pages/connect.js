@@ -5,26 +5,38 @@ import { shell } from "../format.js";
 
 const lines = (entry) => JSON.stringify({ "agent-gate": entry }, null, 2);
 
-function card({ title, command, entry, note, name }) {
-  const own = `agent-gate connect ${name}`;
+const loopback = ["localhost", "127.0.0.1", "[::1]"];
+
+// On the gateway's machine its configuration names it, and the client gets an agent of its own.
+const own = ({ here, elsewhere }) => shell(loopback.includes(location.hostname) ? here : elsewhere);
+
+function card(client) {
+  const { title, command, entry, note } = client;
   return h(
     "div.card",
     h(
       "header",
       h("h2", title),
-      copyButton("Copy", () => (command ? shell(command) : own)),
+      copyButton("Copy", () => own(client)),
     ),
-    h("pre", command ? shell(command) : own),
-    h(
-      "details",
-      h("summary.soft", command ? "or as an entry of its file" : "or by hand, as an entry of its file"),
-      h("pre", lines(entry)),
-      h(
-        "div.buttons",
-        copyButton("Copy the entry", () => lines(entry)),
-      ),
-    ),
+    h("pre", own(client)),
+    command || entry ? byHand(command, entry) : null,
     note ? h("p.soft", note) : null,
+  );
+}
+
+function byHand(command, entry) {
+  return h(
+    "details",
+    h("summary.soft", "or by hand, with AGENT_TOKEN set"),
+    command ? h("pre", shell(command)) : null,
+    entry ? h("pre", lines(entry)) : null,
+    entry
+      ? h(
+          "div.buttons",
+          copyButton("Copy the entry", () => lines(entry)),
+        )
+      : null,
   );
 }
 

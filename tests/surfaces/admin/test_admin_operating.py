@@ -1,6 +1,7 @@
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import pytest
 from admin_gate import browser, gate
@@ -266,6 +267,10 @@ def test_every_client_has_a_card_with_the_address_filled_in(gateway, person):
     assert found["gateway"]["endpoint"] == f"{gateway.url}/mcp"
     cards = {card["name"]: card for card in found["clients"]}
     assert gateway.url in json.dumps(cards["claude-code"]["command"])
+    assert cards["cursor"]["here"][:4] == ["agent-gate", "connect", "cursor", "--config"]
+    assert Path(cards["cursor"]["here"][4]).samefile(gateway.folder / "config.yaml")
+    assert cards["cursor"]["elsewhere"][3:5] == ["--url", gateway.url]
+    assert cards["claude-desktop"]["entry"] is None, "it would need a token that it cannot be given"
     assert TOKEN not in json.dumps(found)
 
 

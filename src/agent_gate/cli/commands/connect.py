@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from agent_gate.cli.client_tokens import MADE_TOKEN, shown_gateway, state_folder, told_gateway
 from agent_gate.cli.importing import (
     carry_out,
     our_servers,
@@ -18,7 +19,7 @@ from agent_gate.cli.importing import (
     this_place,
     where_here,
 )
-from agent_gate.cli.operator import DEFAULT_SOCKET, client_of, reporting
+from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, client_of, reporting
 from agent_gate.cli.output import json_option, print_json, put, say
 from agent_gate.config.block import read_block
 from agent_gate.config.clients.backup import Backups, connect_file
@@ -26,28 +27,21 @@ from agent_gate.config.clients.change import NAME, connect
 from agent_gate.config.clients.model import Client, ClientFile, Gateway, Place
 from agent_gate.config.clients.registry import CLIENTS, client, read, servers, target
 from agent_gate.config.dotenv import known_variables
-from agent_gate.config.replace import replace_bytes
 from agent_gate.config.settings import GatewaySettings
 from agent_gate.config.yamlfile import read_yaml
 from agent_gate.errors import ConfigError, Unreachable
 from agent_gate.net.trust import made_authority
 from agent_gate.surfaces.listeners import opened_at
 
-MADE_TOKEN = Path("data/agent.token")
 MADE_CERTIFICATES = Path("data/tls")
-
-
-def state_folder(place: Place) -> Path:
-    return Path(place.env.get("XDG_STATE_HOME") or place.home / ".local" / "state") / "agent-gate"
+LEFT_BY_A_GATEWAY = (DEFAULT_SOCKET, MADE_TOKEN, MADE_CERTIFICATES)
+NO_GATEWAY = (
+    "There is no gateway in this folder. Name its configuration with --config FILE, or its address with --url"
+)
 
 
 def backups(place: Place) -> Backups:
     return Backups(state_folder(place) / "clients")
-
-
-def token_file(place: Place, name: str) -> Path:
-    """Where a client that passes no environment on finds its token."""
-    return state_folder(place) / "tokens" / name
 
 
 def program() -> str:
@@ -55,38 +49,10 @@ def program() -> str:
     return shutil.which("agent-gate") or str(Path(sys.argv[0]).absolute())
 
 
-def described(program_: Client, gateway: Gateway, place: Place, config: Path) -> Gateway:
-    """The gateway as this client can use it: with a token file where it expands no variables."""
-    if gateway.token_file or (program_.expands and not gateway.needs_bridge):
-        return gateway
-    made = config.parent / MADE_TOKEN
-    if made.is_file():
-        file = str(made.absolute())
-    elif program_.expands:
-        return gateway
-    else:
-        file = kept_token(program_, place, config)
-    return Gateway(gateway.url, gateway.command, file, gateway.ca, gateway.fingerprint, gateway.stdio)
-
-
-def kept_token(program_: Client, place: Place, config: Path) -> str:
-    """A file with the token of the environment or of `.env`, because this client passes no environment on."""
-    token = place.env.get("AGENT_TOKEN") or known_variables(config.parent / ".env").get("AGENT_TOKEN")
-    if not token:
-        raise ConfigError(
-            f"{program_.title} passes no environment on, so the token must stand in a file: "
-            "pass --token-file PATH, or set AGENT_TOKEN and one is made"
-        )
-    path = token_file(place, program_.name)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_bytes(path, token.encode(), private=True)
-    return str(path)
-
-
-def card(program_: Client, gateway: Gateway, place: Place) -> str:
-    """What to run or paste for one client."""
+def card(program_: Client, gateway: Gateway, place: Place, line: Sequence[str]) -> str:
+    """What to run or paste for one client; `line` is the command that does it."""
     file = program_.files(place)[0]
-    lines = [f"── {program_.title} ({program_.name})", f"   agent-gate connect {program_.name}"]
+    lines = [f"── {program_.title} ({program_.name})", f"   {shlex.join(line)}"]
     if program_.command is not None:
         lines.append(f"   or: {shlex.join(program_.command(gateway))}")
     block = {file.block[0]: {NAME: program_.write(gateway)}}
@@ -94,21 +60,34 @@ def card(program_: Client, gateway: Gateway, place: Place) -> str:
     text = shown if file.path.suffix in (".toml", ".yaml") else json.dumps(block, indent=2)
     lines.append(f"   or, in {file.path}:")
     lines += [f"     {line}" for line in text.rstrip().splitlines()]
+    if gateway.token_file and not Path(gateway.token_file).is_file():
+        lines.append(f"   {shlex.join(line)} makes the token file; by hand, put a token there")
     return "\n".join([*lines, *([f"   {program_.note}"] if program_.note else [])])
 
 
-def cards(gateway: Gateway, place: Place, config: Path) -> str:
-    shown = [card(one, with_placeholder(one, gateway, config), place) for one in CLIENTS.values()]
+def cards(gateway: Gateway, place: Place, config: Path, where: Sequence[str]) -> str:
+    shown = (
+        card(one, shown_gateway(one, gateway, place, config), place, connecting(one.name, where))
+        for one in CLIENTS.values()
+    )
     return "\n\n".join(shown)
 
 
-def with_placeholder(program_: Client, gateway: Gateway, config: Path) -> Gateway:
-    """Showing makes no files: a client that needs a token file is shown where one would stand."""
-    if program_.expands or gateway.token_file:
-        return gateway
-    made = config.parent / MADE_TOKEN
-    file = str(made.absolute()) if made.is_file() else "/path/to/token"
-    return Gateway(gateway.url, gateway.command, file, gateway.ca, gateway.fingerprint, gateway.stdio)
+def connecting(name: str, where: Sequence[str]) -> list[str]:
+    """The command that connects a client from any folder."""
+    return ["agent-gate", "connect", name, *where]
+
+
+def named_by(
+    config: Path, url: str | None, ca: Path | None, fingerprint: str | None, token_file: Path | None
+) -> list[str]:
+    """The options that name this gateway wherever they are typed."""
+    given: dict[str, str | Path | None] = {"--url": url}
+    if url is None:
+        given = {"--config": config.absolute()} if config.is_file() else {}
+    given |= {"--ca": ca and ca.absolute(), "--fingerprint": fingerprint}
+    given |= {"--token-file": token_file and token_file.absolute()}
+    return [part for name, value in given.items() if value for part in (name, str(value))]
 
 
 def take_over(file: ClientFile, place: Place, config: Path, dry_run: bool) -> list[str]:
@@ -132,14 +111,20 @@ def replaced_note(names: Sequence[str], config: Path) -> str:
     return f" and took over {', '.join(names)} into {config}" if names else ""
 
 
+def admin_of(config: Path) -> AdminClient:
+    """The running gateway of this configuration, or of its folder where there is none."""
+    return client_of(None, config) if config.is_file() else client_of(config.parent / DEFAULT_SOCKET, None)
+
+
 def address(config: Path) -> str:
     """Where the gateway of this configuration is: as it says itself while it runs, else as the file says."""
-    there = config.is_file()
-    client_ = client_of(None, config) if there else client_of(config.parent / DEFAULT_SOCKET, None)
     try:
-        return str(client_.get("/api/status")["url"])
+        return str(admin_of(config).get("/api/status")["url"])
     except Unreachable:
-        gateway = read_block(config, "gateway", GatewaySettings) if there else GatewaySettings()
+        pass
+    if not config.is_file() and not any((config.parent / path).exists() for path in LEFT_BY_A_GATEWAY):
+        raise ConfigError(NO_GATEWAY)
+    gateway = read_block(config, "gateway", GatewaySettings) if config.is_file() else GatewaySettings()
     if gateway.port == 0:
         raise ConfigError(f"{config} takes any free port; start the gateway first, or pass --url")
     return opened_at(gateway.host, gateway.port, secure=True)
@@ -159,9 +144,9 @@ def where_the_token_is(program_: Client, told: Gateway, config: Path) -> str:
     file, made = config.parent / ".env", config.parent / MADE_TOKEN
     how = ""
     if "AGENT_TOKEN" in known_variables(file):
-        how = f", as after `set -a; . {file}`"
+        how = f", as after `set -a; . {shlex.quote(str(file))}`"
     elif made.is_file():
-        how = f", as after `export AGENT_TOKEN=$(cat {made})`"
+        how = f", as after `export AGENT_TOKEN=$(cat {shlex.quote(str(made))})`"
     return f"{program_.title} finds its token in AGENT_TOKEN: start it with that set{how}, or pass --token-file {made if made.is_file() else 'FILE'}."
 
 
@@ -209,6 +194,7 @@ def command(
     Without a CLIENT, print for each one what to run or paste. `agent-gate disconnect CLIENT` puts the file back.
     """
     with reporting():
+        where = named_by(config, url, ca, fingerprint, token_file)
         ours, url = url is None, url or address(config)
         if ca is None and fingerprint is None and url.startswith("https"):
             ca = made_authority(config.parent / MADE_CERTIFICATES)
@@ -222,7 +208,7 @@ def command(
         )
         place = this_place()
         if client_name is None:
-            show_all(gateway, place, config, as_json)
+            show_all(gateway, place, config, where, as_json)
             return
         write_one(
             client_name,
@@ -230,6 +216,7 @@ def command(
             place,
             project=project,
             config=config,
+            admin=admin_of(config) if ours and not project else None,
             replace=replace,
             dry_run=dry_run,
             as_json=as_json,
@@ -241,16 +228,17 @@ def command(
             )
 
 
-def show_all(gateway: Gateway, place: Place, config: Path, as_json: bool) -> None:
+def show_all(gateway: Gateway, place: Place, config: Path, where: Sequence[str], as_json: bool) -> None:
     if not as_json:
-        put(cards(gateway, place, config))
+        put(cards(gateway, place, config, where))
         return
     print_json(
         {
             one.name: {
                 "title": one.title,
                 "file": str(one.files(place)[0].path),
-                "entry": one.write(with_placeholder(one, gateway, config)),
+                "command": connecting(one.name, where),
+                "entry": one.write(shown_gateway(one, gateway, place, config)),
             }
             for one in CLIENTS.values()
         }
@@ -264,6 +252,7 @@ def write_one(
     *,
     project: bool,
     config: Path,
+    admin: AdminClient | None,
     replace: bool,
     dry_run: bool,
     as_json: bool,
@@ -271,9 +260,9 @@ def write_one(
     program_ = client(name)
     file = target(name, place, project=project)
     told = (
-        with_placeholder(program_, gateway, config)
+        shown_gateway(program_, gateway, place, config)
         if dry_run
-        else described(program_, gateway, place, config)
+        else told_gateway(program_, gateway, place, config, admin)
     )
     entry = program_.write(told)
     names = take_over(file, place, config, dry_run) if replace else []

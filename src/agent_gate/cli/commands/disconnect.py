@@ -1,8 +1,11 @@
 """`agent-gate disconnect CLIENT`: put a client's configuration file back as it was before `connect`."""
 
+import shlex
+
 import click
 
-from agent_gate.cli.commands.connect import backups, token_file
+from agent_gate.cli.client_tokens import forget_tokens
+from agent_gate.cli.commands.connect import backups
 from agent_gate.cli.importing import this_place
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import json_option, print_json, say
@@ -23,7 +26,7 @@ def command(client_name: str, as_json: bool) -> None:
         place = this_place()
         kept = backups(place)
         done = [(one.path, disconnect_file(kept, one)) for one in require(kept, client_name)]
-        token_file(place, client_name).unlink(missing_ok=True)
+        left = forget_tokens(client_name, place)
         if as_json:
             print_json(
                 [{"file": str(path), "restored": "whole" if whole else "entry"} for path, whole in done]
@@ -32,3 +35,5 @@ def command(client_name: str, as_json: bool) -> None:
         for path, whole in done:
             how = "byte for byte" if whole else "without the gateway; your later changes stay"
             say(f"Restored {path} {how}.")
+        for agent in left:
+            say(f"Its gateway was not asked to forget it: agent-gate agents revoke {shlex.quote(agent)}")

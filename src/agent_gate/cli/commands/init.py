@@ -26,7 +26,7 @@ EMPTY = """\
 gateway: {id: home, host: 127.0.0.1, port: 8443}
 admin:   {socket: ./data/admin.sock}
 agents:
-  me: {token: "${AGENT_TOKEN}"}
+  my-agent: {token: "${AGENT_TOKEN}"}
 storage: {type: sqlite, path: ./data/agent-gate.db}
 permissions: permissions.yaml
 
@@ -63,7 +63,7 @@ def ask() -> Wanted:
             "Address of your Home Assistant", default="http://homeassistant.local:8123", err=True
         )
         token = click.prompt("Its long-lived access token", hide_input=True, err=True)
-    agent = click.prompt("Name of your first agent", default="me", err=True)
+    agent = click.prompt("Name of your first agent", default="my-agent", err=True)
     return Wanted(behind, agent, url, token)
 
 
@@ -84,7 +84,9 @@ def write(folder: Path, wanted: Wanted) -> None:
     else:
         write_starter(folder)
     config = folder / "config.yaml"
-    named = config.read_text(encoding="utf-8").replace("  me: {token:", f"  {flow(wanted.agent)}: {{token:")
+    named = config.read_text(encoding="utf-8").replace(
+        "  my-agent: {token:", f"  {flow(wanted.agent)}: {{token:"
+    )
     config.write_text(named, encoding="utf-8")
 
 
@@ -183,7 +185,7 @@ def command(folder: Path, behind: str | None) -> None:
     """Write a configuration and prove that it works."""
     with reporting():
         refuse_existing(folder)
-        wanted = Wanted(behind, "me") if behind is not None and behind != ASSISTANT else ask()
+        wanted = Wanted(behind, "my-agent") if behind is not None and behind != ASSISTANT else ask()
         write(folder, wanted)
         say(f"Wrote {folder / 'config.yaml'} and {folder / 'permissions.yaml'}.")
         if wanted.behind != NOTHING:

@@ -14,7 +14,7 @@ admin:   {socket: ./data/admin.sock}
 
 # Who may call. An agent shows its token; what it may do is in permissions.yaml.
 agents:
-  me: {token: "${AGENT_TOKEN}"}
+  my-agent: {token: "${AGENT_TOKEN}"}
 
 services:
   # A small home that runs beside the gateway. For a real Home Assistant, change url and token.

@@ -164,12 +164,18 @@ class Agents:
     async def _clients(self, _ask: Ask) -> Reply:
         listeners = self._admin.listeners
         gateway = Gateway(url=listeners.url(), fingerprint=listeners.fingerprint)
+        config = self._admin.configuration.options.config
+        here = ["--config", str(config.absolute())] if config is not None else ["--url", gateway.url]
+        trusted = ["--fingerprint", gateway.fingerprint] if gateway.fingerprint else []
+        elsewhere = ["--url", gateway.url, *trusted]
         cards = [
             {
                 "name": client.name,
                 "title": client.title,
                 "command": client.command(gateway) if client.command else None,
-                "entry": client.write(gateway),
+                "entry": client.write(gateway) if client.expands else None,
+                "here": ["agent-gate", "connect", client.name, *here],
+                "elsewhere": ["agent-gate", "connect", client.name, *elsewhere],
                 "note": client.note,
             }
             for client in CLIENTS.values()

@@ -1,0 +1,115 @@
+"""Who a client is at the gateway: an agent of its own, made where the gateway can be asked, with its token in a file."""
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from agent_gate.cli.operator import AdminClient, segment
+from agent_gate.config.clients.model import Client, Gateway, Place
+from agent_gate.config.dotenv import known_variables
+from agent_gate.config.replace import replace_bytes
+from agent_gate.errors import ConfigError, GatewayError, InvalidArgs, Unreachable
+
+MADE_TOKEN = Path("data/agent.token")
+MOST_NAMESAKES = 20
+NOTE = ".agent"
+
+
+def state_folder(place: Place) -> Path:
+    return Path(place.env.get("XDG_STATE_HOME") or place.home / ".local" / "state") / "agent-gate"
+
+
+def token_file(place: Place, name: str) -> Path:
+    """Where a client that passes no environment on finds its token."""
+    return state_folder(place) / "tokens" / name
+
+
+def told_gateway(
+    program: Client, gateway: Gateway, place: Place, config: Path, admin: AdminClient | None
+) -> Gateway:
+    """The gateway as this client can use it: with a token of its own where one can be made, else with one at hand.
+
+    `admin` is the running gateway, where this client may be made an agent of it.
+    """
+    if gateway.token_file:
+        return gateway
+    file = made_agent(program.name, place, admin) if admin is not None else None
+    if file is None:
+        if program.expands and not gateway.needs_bridge:
+            return gateway
+        file = token_at_hand(program, place, config)
+    return gateway if file is None else replace(gateway, token_file=str(file))
+
+
+def made_agent(name: str, place: Place, admin: AdminClient) -> Path | None:
+    """The token file of this client's agent at this gateway, both made where they are missing; None without one."""
+    where = str(admin.path.absolute())
+    file = token_file(place, f"{name}@{sha256(where.encode()).hexdigest()[:8]}")
+    note = file.with_name(file.name + NOTE)
+    try:
+        known = {agent["name"] for agent in admin.get("/api/agents")}
+        if file.is_file() and note.is_file() and note.read_text(encoding="utf-8").split("\n")[0] in known:
+            return file
+        agent, token = make_agent(name, admin)
+    except Unreachable:
+        return None
+    keep_token(file, token)
+    replace_bytes(note, f"{agent}\n{where}".encode(), private=True)
+    return file
+
+
+def make_agent(name: str, admin: AdminClient) -> tuple[str, str]:
+    """An agent named after the client; one that is there already belongs to somebody, so the next is numbered."""
+    for number in range(1, MOST_NAMESAKES):
+        wanted = name if number == 1 else f"{name}-{number}"
+        try:
+            return wanted, str(admin.request("POST", "/api/agents", {"name": wanted})["token"])
+        except InvalidArgs:
+            continue
+    raise ConfigError(f"The gateway has {MOST_NAMESAKES} agents named like {name}; revoke some of them")
+
+
+def keep_token(file: Path, token: str) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_bytes(file, token.encode(), private=True)
+
+
+def token_at_hand(program: Client, place: Place, config: Path) -> Path | None:
+    """A file with the gateway's own token, or one made of the token in the environment or in `.env`."""
+    made = config.parent / MADE_TOKEN
+    if made.is_file():
+        return made.absolute()
+    token = place.env.get("AGENT_TOKEN") or known_variables(config.parent / ".env").get("AGENT_TOKEN")
+    if token:
+        keep_token(token_file(place, program.name), token)
+        return token_file(place, program.name)
+    if program.expands:
+        return None
+    raise ConfigError(
+        f"{program.title} passes no environment on, so the token must stand in a file: "
+        "start the gateway, pass --token-file PATH, or set AGENT_TOKEN and one is made"
+    )
+
+
+def shown_gateway(program: Client, gateway: Gateway, place: Place, config: Path) -> Gateway:
+    """The same without making anything: the token file is named where `connect` would put it."""
+    if gateway.token_file or (program.expands and not gateway.needs_bridge):
+        return gateway
+    made = config.parent / MADE_TOKEN
+    file = made.absolute() if made.is_file() else token_file(place, program.name)
+    return replace(gateway, token_file=str(file))
+
+
+def forget_tokens(name: str, place: Place) -> list[str]:
+    """Remove this client's token files, and revoke the agents that were made for it; those that could not be."""
+    token_file(place, name).unlink(missing_ok=True)
+    left = []
+    for note in sorted(token_file(place, "").glob(f"{name}@*{NOTE}")):
+        agent, _, where = note.read_text(encoding="utf-8").partition("\n")
+        try:
+            AdminClient(Path(where)).request("DELETE", f"/api/agents/{segment(agent)}")
+        except GatewayError:
+            left.append(agent)
+        note.with_name(note.name.removesuffix(NOTE)).unlink(missing_ok=True)
+        note.unlink()
+    return left
