@@ -57,7 +57,8 @@ class AdminClient:
     def request(self, method: str, path: str, body: Any = None, *, timeout: float | None = PATIENCE) -> Any:
         connection = UnixConnection(self.path, timeout)
         try:
-            connection.request(method, path, json.dumps(body) if body is not None else None)
+            headers = {"Content-Type": "application/json"} if body is not None else {}
+            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             response = connection.getresponse()
             data = response.read()
         except (OSError, http.client.HTTPException) as error:

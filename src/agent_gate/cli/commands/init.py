@@ -139,7 +139,7 @@ def called(url: str, token: str) -> dict[str, Any]:
     request = urllib.request.Request(
         f"{url}/api/tools/ha_get_states",
         data=b"{}",
-        headers={"Authorization": f"Bearer {token}"},
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
         method="POST",
     )
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
