@@ -51,6 +51,7 @@ from agent_gate.surfaces.admin.keys import END_SESSIONS, Keys
 from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.passphrase import Passphrases
 from agent_gate.surfaces.admin.people import OPERATOR, People
+from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.admin.surface import AdminSurface
 from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.listeners import Listeners
@@ -98,6 +99,7 @@ class Gateway:
         self.shelf = Shelf()
         self.supervisor = Supervisor(self.shelf, self.clock, self.pins, self.redactor.text)
         self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
+        self.policy_faults = PolicyFaults(self.configuration, self.shelf, lambda: self.in_force.terms.policy)
         self.tokens = Tokens(credentials(settings, self.folder, self.keys))
         self.door = Door(self.tokens, self.clock)
         self.view = View(self.shelf, lambda: self.in_force.terms.policy)
@@ -126,6 +128,8 @@ class Gateway:
         read_sources(self.metrics, self.supervisor)
         read_questions(self.metrics, self.inbox.open)
         await self.supervisor.start(plans(settings, self.toolbox(settings)))
+        self.policy_faults.tell()
+        self.shelf.subscribe(lambda _before, _now: self.policy_faults.tell())
         await recover(self.calls, self.store, self.inbox, self.clock)
         self._spawn(self.sweeper.run())
         try:
@@ -267,6 +271,7 @@ class Gateway:
             audit_key=self.audit_key,
             heads=self.heads,
             policy=lambda: self.in_force.terms.policy,
+            policy_faults=self.policy_faults,
             configuration=self.configuration,
             listeners=self.listeners,
             channel_faults=self._channel_faults,
@@ -307,6 +312,7 @@ class Gateway:
             settings = loaded.settings
             wanted = plans(settings, self.toolbox(settings))
             self.supervisor.check_fit(wanted)
+            await asyncio.to_thread(self.policy_faults.check, loaded)
             places = self._places(settings)
             policy, agents = policy_of(loaded), credentials(settings, self.folder, self.keys)
             self.listeners.take_over(settings)
@@ -320,11 +326,12 @@ class Gateway:
             await self.dispatcher.stop()
             await self.dispatcher.start(places)
         log.info("The configuration was reloaded")
+        self.policy_faults.tell()
         known, self._warnings = self._warnings, self.configuration.warnings()
         for warning in self._warnings:
             if warning not in known:
                 log.warning(warning)
-        return self._warnings
+        return [*self._warnings, *self.policy_faults.warnings()]
 
     async def stop(self) -> None:
         """Answer what is under way, all of it by one deadline, then close everything."""

@@ -6,12 +6,22 @@ from typing import Protocol
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Tool
+from agent_gate.errors import ToolNotFound
 
 
 class Hiding(Protocol):
     """The rules, as far as they keep tools out of sight."""
 
     def hides(self, tool: Tool, caller: str) -> bool: ...
+
+
+def check_sees(caller: Caller, tool: Tool) -> None:
+    """No rule is asked about what a caller does not see."""
+    if not caller.sees(tool.namespace):
+        raise ToolNotFound(
+            f"{caller.name} does not see {tool.namespace}, so its call would be answered with "
+            f"“Unknown tool”. See `namespaces` of this agent"
+        )
 
 
 class View:

@@ -20,9 +20,9 @@ def never(rule: Rule, tool: Tool, name: str, predicate: Any) -> str | None:
     """A predicate that holds for an argument that is left out can hold, whatever the argument is."""
     if predicate_holds(predicate, None):
         return None
-    if name not in tool.declared:
-        return unknown(rule, tool, name, sorted(tool.declared.names))
     known: Mapping[str, Any] = tool.input_schema.get("properties") or {}
+    if name not in tool.declared:
+        return unknown(rule, tool, name, list(dict.fromkeys([*known, *sorted(tool.declared.names)])))
     schema = known.get(name)
     if not isinstance(schema, Mapping) or (kind := schema.get("type")) not in KINDS:
         return None

@@ -8,21 +8,19 @@ from pathlib import Path
 
 import click
 
-from agent_gate.cli.offline import look_at, supposed_tool, unlisted
+from agent_gate.cli.offline import look_at
 from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.load import Loaded
-from agent_gate.config.permissions import PolicyTest
 from agent_gate.config.servers import find_command
 from agent_gate.config.settings import Settings, TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
-from agent_gate.core.tool import Tool
 from agent_gate.errors import ConfigError, GatewayError
-from agent_gate.policy import Policy, Subject
+from agent_gate.policy import Policy
 from agent_gate.policy.lint import bare, idle, lint
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.source import concurrency
 from agent_gate.surfaces.admin.people import OPERATOR
-from agent_gate.surfaces.admin.policy import check_sees
+from agent_gate.surfaces.admin.policy_faults import Expectations, unlisted
 
 INVALID = ConfigError.exit
 
@@ -84,41 +82,8 @@ def caller_warnings(loaded: Loaded, policy: Policy) -> Iterator[str]:
 
 def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
     """The file's own expectations (`policy_tests`) that do not hold."""
-    found = []
-    for test in loaded.policy_tests:
-        tool = catalog.find(test.tool) or supposed_tool(loaded, test.tool, test.args)
-        if tool is None:
-            found.append(
-                Finding(
-                    test.where,
-                    f"policy test: {test.tool} is neither declared in YAML nor named like a tool of a server",
-                )
-            )
-            continue
-        arguments = {**tool.defaults, **test.args}
-        try:
-            check_caller(loaded, test, tool)
-            tool.validate(arguments)
-        except GatewayError as error:
-            found.append(Finding(test.where, f"policy test: {error.message}"))
-            continue
-        decision = policy.decide(Subject(tool, arguments, tool.sign(arguments), test.caller or "default"))
-        if decision.effect != test.expect:
-            why = f"{decision.rule or decision.reason} at {decision.where or 'built in'}"
-            found.append(
-                Finding(
-                    test.where,
-                    f"policy test: {tool.sign(arguments)} is {decision.effect}, expected {test.expect} ({why})",
-                )
-            )
-    return found
-
-
-def check_caller(loaded: Loaded, test: PolicyTest, tool: Tool) -> None:
-    """What an agent does not see it cannot call, whatever the rules say: only `deny` can be expected of that."""
-    agent = loaded.settings.agents.get(test.caller or "default")
-    if agent is not None and test.expect != "deny":
-        check_sees(agent.caller(), tool)
+    failing = Expectations(loaded, policy, catalog).failing()
+    return [Finding(found.where, found.message) for _, found in failing]
 
 
 def plugin_findings(settings: Settings) -> list[Finding]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from agent_gate.access.view import check_sees
 from agent_gate.approval.render import visible
 from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.offline import look_at
@@ -16,7 +17,7 @@ from agent_gate.core.call import Caller
 from agent_gate.errors import Unreachable
 from agent_gate.policy import Subject
 from agent_gate.surfaces.admin import shown
-from agent_gate.surfaces.admin.policy import check_sees, meant, unknown
+from agent_gate.surfaces.admin.policy import meant, unknown
 
 
 def offline(

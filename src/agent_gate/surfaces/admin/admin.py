@@ -20,6 +20,7 @@ from agent_gate.surfaces.admin.keys import Keys
 from agent_gate.surfaces.admin.login import Logins
 from agent_gate.surfaces.admin.passphrase import Passphrases
 from agent_gate.surfaces.admin.people import OPERATOR, People
+from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.admin.trends import Trends
 from agent_gate.surfaces.listeners import Listeners
 
@@ -56,10 +57,15 @@ class Admin:
     configuration: Configuration
     listeners: Listeners
     policy: Callable[[], Policy]
+    policy_faults: PolicyFaults
     channel_faults: Callable[[], Mapping[str, str]]
     callers: Callable[[], Sequence[Caller]]
     refresh_agents: Callable[[], None]
     reload: Callable[[], Awaitable[list[str]]]
+
+    def warnings(self) -> list[str]:
+        """What works, but hardly as it was meant."""
+        return [*self.configuration.warnings(), *self.policy_faults.warnings()]
 
     def caller(self, name: object) -> Caller:
         """The agent of that name, as it would call."""

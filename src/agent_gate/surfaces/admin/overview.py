@@ -57,7 +57,7 @@ def status(admin: Admin) -> dict[str, Any]:
         "store_fault": admin.store.fault,
         "reload_fault": admin.configuration.fault,
         "channel_faults": admin.channel_faults(),
-        "warnings": admin.configuration.warnings(),
+        "warnings": admin.warnings(),
     }
 
 
@@ -116,7 +116,7 @@ class Overview:
             held = "What you accepted is served until you accept what it is now."
             reason = held if change.held else "The new definition is served already."
             yield need(problem, reason, f"sources/{part(change.source)}")
-        for warning in configuration.warnings():
+        for warning in self._admin.warnings():
             yield need("The configuration has a warning", warning, "policy")
 
     async def _trends(self, _ask: Ask) -> Reply:

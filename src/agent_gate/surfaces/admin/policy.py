@@ -6,10 +6,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from agent_gate.access.view import check_sees
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Catalog
 from agent_gate.core.rule import Rule
-from agent_gate.core.tool import Tool
 from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
 from agent_gate.policy import Subject
@@ -53,15 +53,6 @@ def unknown(name: str, catalog: Catalog, advice: str = "") -> ToolNotFound:
     near = get_close_matches(name[:120], [tool.wire for tool in catalog.tools], n=1)
     said = f"Did you mean {near[0]}?" if near else advice
     return ToolNotFound("\n".join(filter(None, [f"Unknown tool: {name[:120]}", said])))
-
-
-def check_sees(caller: Caller, tool: Tool) -> None:
-    """No rule is asked about what a caller does not see."""
-    if not caller.sees(tool.namespace):
-        raise ToolNotFound(
-            f"{caller.name} does not see {tool.namespace}, so its call would be answered with "
-            f"“Unknown tool”. See `namespaces` of this agent"
-        )
 
 
 class PolicyRoutes:
