@@ -15,9 +15,8 @@ from agent_gate.discovery.meta import (
     meta_tools,
     parse,
     stripped,
-    usage,
-    with_usage,
 )
+from agent_gate.discovery.usage import usage, with_usage
 from agent_gate.errors import DependencyUnavailable, InvalidArgs, PathInvalid, PathNotFound, ToolNotFound
 from discovery.tools import HOME, catalog, takes, tool
 

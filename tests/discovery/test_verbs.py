@@ -1,8 +1,9 @@
 import pytest
 
-from agent_gate.core.tool import Definition
+from agent_gate.core.catalog import Listing, build
+from agent_gate.core.tool import Definition, Traits
 from agent_gate.discovery.rank import Index
-from agent_gate.discovery.verbs import CREATE, DELETE, READ, UPDATE, asked, done, strangeness
+from agent_gate.discovery.verbs import CREATE, DELETE, READ, UPDATE, asked, done, has_effects, strangeness
 from discovery.tools import catalog, tool
 
 
@@ -58,3 +59,23 @@ def test_a_request_to_see_things_is_not_answered_with_tools_that_delete_them():
     )  # fmt: skip
     found = Index(tools.tools, {}).search("show the collections of my library", 3)
     assert found[0].tool.name == "get_collections"
+
+
+@pytest.mark.parametrize(
+    ("definition", "effects"),
+    [
+        (Definition(name="git_log", description="Shows the commit logs"), False),
+        (Definition(name="git_log"), False),
+        (Definition(name="list_files"), False),
+        (Definition(name="delete_file"), True),
+        (Definition(name="get_or_create_user"), True),
+        (Definition(name="run_command"), True),
+        (Definition(name="thing", annotations={"readOnlyHint": False}), True),
+        (Definition(name="thing", annotations={"destructiveHint": True}), True),
+        (Definition(name="create_draft", traits=Traits(read_only=True)), False),
+        (Definition(name="list_files", traits=Traits(destructive=True)), True),
+    ],
+)
+def test_effects_are_said_of_tools_that_are_known_to_have_them(definition, effects):
+    [found] = build([Listing(key="lab", namespace="lab", definitions=[definition])]).tools
+    assert has_effects(found) is effects

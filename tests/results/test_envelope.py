@@ -154,3 +154,10 @@ def test_twenty_megabytes_are_summarised_in_seconds():
     envelope = summarise(big, KEPT, fits)
     assert "150000 items" in envelope.summary
     assert time.process_time() - start < 5
+
+
+def test_a_large_result_without_text_says_what_is_in_it_instead():
+    image = {"type": "image", "mimeType": "image/png", "data": "A" * 100_000}
+    envelope = summarise(Result(json.dumps({"content": [image]}).encode(), "mcp"), KEPT, fits)
+    assert envelope.summary.startswith("No text; 1 other part:\nimage image/png, about 75 kB")
+    assert "lines" not in envelope.summary

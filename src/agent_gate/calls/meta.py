@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace as replace_page
 from threading import Thread
 from typing import Any
 
@@ -14,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_gate.calls.calls import Calls
-from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, State
+from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, Result, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Json, Tool
 from agent_gate.discovery.browse import Browser, Page, Session, Sessions, browse
@@ -27,9 +28,10 @@ from agent_gate.discovery.meta import (
     meta_tools,
     parse,
     stripped,
-    with_usage,
 )
+from agent_gate.discovery.near import near_tools
 from agent_gate.discovery.semantic import Semantic
+from agent_gate.discovery.usage import usage, with_usage
 from agent_gate.errors import DependencyUnavailable, GatewayError, InvalidArgs, ToolNotFound, ViewFailed
 from agent_gate.results.artifacts import Artifacts, handle_of
 from agent_gate.results.budget import Fits
@@ -37,7 +39,7 @@ from agent_gate.results.handles import HANDLE, find_handles
 from agent_gate.results.jobs import FillJob, ViewJob
 from agent_gate.results.readers import SMALL, Readers
 from agent_gate.results.reading import MEDIA_TYPES, Stored
-from agent_gate.results.views import View
+from agent_gate.results.views import VIEW_BUDGET, View
 
 log = logging.getLogger("agent_gate.calls")
 Visible = Callable[[Caller], Sequence[Tool]]
@@ -61,7 +63,7 @@ class MetaTools:
         readers: Readers | None = None,
     ) -> None:
         self._calls, self._shelf, self._visible = calls, shelf, visible
-        self._artifacts, self._semantic, self._count = artifacts, semantic, count
+        self._artifacts, self._fits, self._semantic, self._count = artifacts, fits, semantic, count
         self._readers = readers or Readers(fits)
         self._browsers: dict[str, tuple[Sequence[Tool], Browser]] = {}
         self._sessions = Sessions()
@@ -113,20 +115,38 @@ class MetaTools:
 
     def browse(self, caller: Caller, args: BrowseArgs, session: str | None = None) -> Page:
         self._count(caller)
-        return browse(
-            self.browser(caller),
+        browser = self.browser(caller)
+        page = browse(
+            browser,
             query=args.query,
             path=args.path,
             top_k=args.top_k,
             session=self._session(caller, session),
         )
+        leaf = browser.leaf(args.path) if args.path is not None and args.query is None else None
+        return page if leaf is None else replace_page(page, text=f"{page.text}\n{self._schema(caller, leaf)}")
+
+    def _schema(self, caller: Caller, tool: Tool) -> str:
+        """A tool's whole input schema; a large one is kept as an artifact, and this says where."""
+        text = encode({"inputSchema": tool.input_schema}).decode()
+        if self._fits(text, VIEW_BUDGET):
+            return text
+        call = Call(tool="tool_browse", arguments={}, caller=caller)
+        artifact = self._artifacts.post(call, Result(text.encode()))
+        takes = encode({"takes": usage(tool.input_schema)}).decode()
+        return f"{takes}\nThe whole input schema: tool_view {artifact.handle}, such as jsonpath $.inputSchema"
 
     def tool(self, caller: Caller, name: str) -> Tool:
         """The visible tool of that name or id."""
         tool = self._shelf.catalog.find(name)
         if tool is None or tool not in self._visible(caller):
-            raise ToolNotFound(f"Unknown tool: {name[:120]}. Find tools with tool_browse or in the list")
+            raise ToolNotFound(self._unknown(caller, name[:120]))
         return tool
+
+    def _unknown(self, caller: Caller, name: str) -> str:
+        near = near_tools(name, self._visible(caller))
+        hint = f"Did you mean {' or '.join(near)}?" if near else "Find tools with tool_browse or in the list"
+        return f"Unknown tool: {name}. {hint}"
 
     def hydrate(self, caller: Caller, args: HydrateArgs, session: str | None = None) -> dict[str, Any]:
         self._count(caller)

@@ -103,6 +103,11 @@ class Browser:
         inner = [self._node_card(node) for node in place.nodes.values()]
         return inner + [self.deck.cards[tool.id] for tool in place.leaves.values()]
 
+    def leaf(self, path: str) -> Tool | None:
+        """The tool whose own path this is."""
+        place = find(self.tree, path)
+        return place if isinstance(place, Tool) else None
+
     def _title(self, node: Node) -> str:
         """What a namespace says of itself, where that is more than its name."""
         title = one_line(self.titles.get(node.namespace, "")) if node.path == f"/{node.namespace}" else ""

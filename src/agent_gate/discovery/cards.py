@@ -16,6 +16,7 @@ import msgspec
 
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.tokens import LONGEST, count
+from agent_gate.discovery.verbs import has_effects
 from agent_gate.errors import CatalogError
 
 AIM, CAP, PREAMBLE = 60, 80, 32
@@ -99,7 +100,7 @@ def build(tool: Tool) -> ChoiceCard:
         namespace=tool.namespace,
         has_schema=bool(definition.input_schema.get("properties")),
         cost_hint=_cost(definition.meta.get("cost_hint")),
-        side_effects=not definition.traits.read_only,
+        side_effects=has_effects(tool),
     )
     return shorten(card)
 

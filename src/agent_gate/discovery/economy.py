@@ -14,8 +14,9 @@ from agent_gate.core.call import Mode
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.browse import TOP_K, Browser
 from agent_gate.discovery.cards import Deck, render
-from agent_gate.discovery.meta import hydrated, meta_tools, stripped, usage
+from agent_gate.discovery.meta import hydrated, meta_tools, stripped
 from agent_gate.discovery.tokens import count
+from agent_gate.discovery.usage import usage
 
 SMALL_CATALOG = 3000
 """Up-front tokens below which the full list is the best deal: no detour costs less than it saves."""

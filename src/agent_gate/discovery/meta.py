@@ -131,6 +131,8 @@ def parse(name: str, arguments: Mapping[str, Json]) -> Args:
     kind = ARGUMENTS.get(name)
     if kind is None:
         raise ToolNotFound(f"Unknown tool: {name}. The meta-tools are {', '.join(ARGUMENTS)}.")
+    if kind is ExecuteArgs and isinstance(arguments.get("args"), str):
+        arguments = {**arguments, "args": _decoded(arguments["args"])}
     try:
         found: Args = msgspec.convert(arguments, kind)
     except msgspec.ValidationError as error:
@@ -138,6 +140,14 @@ def parse(name: str, arguments: Mapping[str, Json]) -> Args:
     if isinstance(found, BrowseArgs) and not 1 <= found.top_k <= MOST:
         raise InvalidArgs(f"tool_browse: `top_k` is from 1 to {MOST}.")
     return found
+
+
+def _decoded(args: str) -> Json:
+    """Models write an object now and then as the text of one; a text that is none stays what it is."""
+    try:
+        return msgspec.json.decode(args)
+    except (msgspec.DecodeError, RecursionError):
+        return args
 
 
 def error_body(error: GatewayError, path: str = "") -> dict[str, Any]:
@@ -150,45 +160,6 @@ def error_body(error: GatewayError, path: str = "") -> dict[str, Any]:
     }
     details = {key: value for key, value in (error.details or {}).items() if key != "path" or value != path}
     return {**body, "details": details} if details else body
-
-
-def with_usage(error: InvalidArgs, tool: Tool) -> InvalidArgs:
-    """The same error, saying what the tool takes: an agent that has seen only the card can then call it."""
-    return InvalidArgs(error.message, details={**(error.details or {}), "takes": usage(tool.input_schema)})
-
-
-def usage(schema: JsonSchema, most: int = 40) -> dict[str, str]:
-    """Each argument in a few words, required ones first: `string, required: the text to post`."""
-    properties = schema.get("properties")
-    entries = properties if isinstance(properties, dict) else {}
-    wanted = schema.get("required")
-    required = set(wanted) if isinstance(wanted, list) else set()
-    ordered = sorted(entries, key=lambda name: name not in required)
-    return {name: _argument(entries[name], name in required) for name in ordered[:most]}
-
-
-def _argument(schema: Any, required: bool) -> str:
-    known = schema if isinstance(schema, dict) else {}
-    said = known.get("description")
-    text = " ".join(said.split())[:120] if isinstance(said, str) else ""
-    head = f"{kind_of(known)}{', required' if required else ''}"
-    return f"{head}: {text}" if text else head
-
-
-def kind_of(schema: Mapping[str, Any], depth: int = 3) -> str:
-    """A schema's type in one word or a short expression: `string`, `[integer]`, `{name, size}`, `a|b`."""
-    if isinstance(schema.get("enum"), list):
-        return "|".join(str(value) for value in schema["enum"][:12])
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(options, list) and depth:
-        return "|".join(kind_of(option, depth - 1) for option in options[:4] if isinstance(option, dict))
-    kind = schema.get("type", "any")
-    if kind == "array" and depth:
-        items = schema.get("items")
-        return f"[{kind_of(items if isinstance(items, dict) else {}, depth - 1)}]"
-    if kind == "object" and isinstance(schema.get("properties"), dict):
-        return f"{{{', '.join(list(schema['properties'])[:12])}}}"
-    return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 
 def stripped(

@@ -40,6 +40,44 @@ _PAIRS = {
 }
 
 
+_ACTING = frozenset(
+    [
+        "run",
+        "execute",
+        "exec",
+        "eval",
+        "invoke",
+        "trigger",
+        "launch",
+        "deploy",
+        "push",
+        "commit",
+        "merge",
+        "restart",
+        "reboot",
+        "kill",
+        "pay",
+        "buy",
+        "order",
+        "transfer",
+        "book",
+        "click",
+        "type",
+        "fill",
+        "press",
+        "drag",
+        "navigate",
+        "turn",
+        "toggle",
+        "lock",
+        "unlock",
+        "enable",
+        "disable",
+    ]
+)
+"""What changes something without being a kind of its own."""
+
+
 def _kinds() -> dict[str, int]:
     found: dict[str, int] = {}
     for kind, listed in _CLASSES.items():
@@ -71,6 +109,20 @@ def _kind(word: str, following: str) -> int:
 def done(tool: Tool) -> int:
     """The kinds of doing that a tool's name speaks of, or else the first word of its description."""
     return _named(words(tool.name)) or _first(words(tool.description[:60]))
+
+
+def has_effects(tool: Tool) -> bool:
+    """Whether a tool is known to change something: by its traits, by what its server says, or by its name.
+
+    Of a tool that nobody says anything of, this is not known, and so not said.
+    """
+    traits, said = tool.definition.traits, tool.definition.annotations
+    if traits.read_only or traits.destructive:
+        return traits.destructive
+    does, acts = done(tool), not _ACTING.isdisjoint(words(tool.name))
+    if does or acts:
+        return acts or does != READ
+    return said.get("readOnlyHint") is False or said.get("destructiveHint") is True
 
 
 def _named(name: Sequence[str]) -> int:

@@ -135,6 +135,10 @@ def describe(reading: Reading) -> Iterator[str]:
     if reading.is_json:
         yield from _describe_json(reading)
         return
+    if not reading.text and reading.parts:
+        yield f"No text; {len(reading.parts)} other part{'s' if len(reading.parts) != 1 else ''}:"
+        yield from reading.others
+        return
     yield f"Text of {len(reading.lines)} lines, {len(reading.text)} characters."
     yield from _table_head(reading)
     trouble = [f"line {at}: {line}" for at, line in enumerate(reading.lines) if _TROUBLE.search(line[:2000])]
