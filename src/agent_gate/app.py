@@ -4,14 +4,19 @@ import asyncio
 import logging
 from typing import Any
 
+from agent_gate.access.credentials import credentials
 from agent_gate.access.door import Door
+from agent_gate.access.keys import END_SESSIONS, Keys
+from agent_gate.access.login import Logins
+from agent_gate.access.passphrase import Passphrases
+from agent_gate.access.people import OPERATOR, People
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.access.view import View
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.dispatcher import Dispatcher, Place
-from agent_gate.approval.channels.make import make_places
+from agent_gate.approval.channels.make import channel_people, make_places
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Heads, Sealer, ensure_key
@@ -25,7 +30,7 @@ from agent_gate.calls.shaping import Shaper
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
-from agent_gate.config.settings import Settings
+from agent_gate.config.settings import AgentSettings, Settings
 from agent_gate.core.call import Mode
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import SystemClock
@@ -37,6 +42,7 @@ from agent_gate.observe.readings import read_heads, read_questions, read_sources
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
 from agent_gate.observe.tracing import tracer_to
+from agent_gate.observe.trends import EVERY, Trends
 from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.readers import Readers
@@ -45,15 +51,9 @@ from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.sources.toolbox import Toolbox
 from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
-from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.credentials import credentials
-from agent_gate.surfaces.admin.keys import END_SESSIONS, Keys
-from agent_gate.surfaces.admin.login import Logins
-from agent_gate.surfaces.admin.passphrase import Passphrases
-from agent_gate.surfaces.admin.people import OPERATOR, People
+from agent_gate.surfaces.admin.admin import Admin, Identity, Ledger, Numbers, Setup
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.admin.surface import AdminSurface
-from agent_gate.surfaces.admin.trends import EVERY, Trends
 from agent_gate.surfaces.listeners import Listeners
 from agent_gate.surfaces.mcp import McpSurface
 from agent_gate.surfaces.mcp.modes.meta import MetaMode
@@ -76,7 +76,11 @@ class Gateway:
 
     def __init__(self, options: Options) -> None:
         self.configuration = Configuration(options)
-        self.people = People(self.configuration)
+        self.people = People(
+            lambda: self.settings.people,
+            lambda: channel_people(self.settings.channels),
+            lambda: self.settings.approvers.passphrase,
+        )
         self.folder = self.settings.storage.path.absolute().parent
         self.clock = SystemClock()
         self.redactor = Redactor(self.configuration.loaded.secrets)
@@ -100,7 +104,7 @@ class Gateway:
         self.supervisor = Supervisor(self.shelf, self.clock, self.pins, self.redactor.text)
         self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
         self.policy_faults = PolicyFaults(self.configuration, self.shelf, lambda: self.in_force.terms.policy)
-        self.tokens = Tokens(credentials(settings, self.folder, self.keys))
+        self.tokens = Tokens(self._credentials(settings))
         self.door = Door(self.tokens, self.clock)
         self.view = View(self.shelf, lambda: self.in_force.terms.policy)
         self.sweeper = Sweeper(self.clock)
@@ -142,7 +146,6 @@ class Gateway:
         except Exception:
             await self._give_up()
             raise
-        self.logins.cookie = f"agent_gate_{self.listeners.page.port}"
         await self.dispatcher.start(places)
 
     async def _load(self) -> None:
@@ -207,7 +210,13 @@ class Gateway:
         return make_places(settings.channels, settings.people, desk, self.listeners.page_url)
 
     def _refresh_agents(self) -> None:
-        self._admit_agents(credentials(self.settings, self.folder, self.keys))
+        self._admit_agents(self._credentials(self.settings))
+
+    def _credentials(self, settings: Settings) -> list[Credential]:
+        def alone(token: str) -> AgentSettings:
+            return AgentSettings(token=token, rate_limit=settings.rate_limit)
+
+        return credentials(settings.agents.values(), alone, self.folder, self.keys)
 
     def _admit_agents(self, agents: list[Credential]) -> None:
         """Let these in and nobody else; what was kept for those who are gone is forgotten."""
@@ -250,34 +259,37 @@ class Gateway:
         self.admin = self._make_admin()
 
     def _make_admin(self) -> AdminSurface:
-        self.logins = Logins(self.keys, self.clock, self.people.known)
+        self.logins = Logins(
+            self.keys, self.clock, self.people.known, lambda: f"agent_gate_{self.listeners.page.port}"
+        )
         trends = Trends(self.metrics, self.clock)
         self.sweeper.every(EVERY, trends.sample)
         self.sweeper.every(3600.0, self.keys.purge)
         admin = Admin(
             calls=self.calls,
             grants=self.grants,
-            store=self.store,
             clock=self.clock,
             shelf=self.shelf,
             view=self.view,
             sources=self.supervisor,
-            metrics=self.metrics,
-            trends=trends,
-            keys=self.keys,
-            people=self.people,
-            logins=self.logins,
-            passphrases=Passphrases(self.clock, self.people.passphrase),
-            audit_key=self.audit_key,
-            heads=self.heads,
-            policy=lambda: self.in_force.terms.policy,
-            policy_faults=self.policy_faults,
-            configuration=self.configuration,
-            listeners=self.listeners,
-            channel_faults=self._channel_faults,
-            callers=self.tokens.callers,
-            refresh_agents=self._refresh_agents,
-            reload=self.reload,
+            who=Identity(
+                keys=self.keys,
+                people=self.people,
+                logins=self.logins,
+                passphrases=Passphrases(self.clock, self.people.passphrase),
+                callers=self.tokens.callers,
+                refresh_agents=self._refresh_agents,
+            ),
+            record=Ledger(store=self.store, audit_key=self.audit_key, heads=self.heads),
+            numbers=Numbers(metrics=self.metrics, trends=trends),
+            setup=Setup(
+                configuration=self.configuration,
+                listeners=self.listeners,
+                policy=lambda: self.in_force.terms.policy,
+                policy_faults=self.policy_faults,
+                channel_faults=self._channel_faults,
+                reload=self.reload,
+            ),
         )
         return AdminSurface(admin, self.buttons)
 
@@ -314,7 +326,7 @@ class Gateway:
             self.supervisor.check_fit(wanted)
             await asyncio.to_thread(self.policy_faults.check, loaded)
             places = self._places(settings)
-            policy, agents = policy_of(loaded), credentials(settings, self.folder, self.keys)
+            policy, agents = policy_of(loaded), self._credentials(settings)
             self.listeners.take_over(settings)
         changed = (before.channels, before.people) != (settings.channels, settings.people)
         self.redactor.learn(loaded.secrets)

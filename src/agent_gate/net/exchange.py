@@ -13,8 +13,8 @@ import httptools
 import msgspec
 
 from agent_gate.errors import DependencyUnavailable, OutcomeUnknown, UpstreamError
-from agent_gate.net.heads import END, LONGEST, MOST
 from agent_gate.net.http import Header
+from agent_gate.net.known import END, LONGEST, MOST
 
 if TYPE_CHECKING:
     from agent_gate.net.pool import Pool, Sending, Target

@@ -28,8 +28,8 @@ from agent_gate.net.head import (
     too_large,
     too_long,
 )
-from agent_gate.net.heads import KnownHead
 from agent_gate.net.http import Header, Request, Response
+from agent_gate.net.known import KnownHead
 
 if TYPE_CHECKING:
     from agent_gate.net.server import Server

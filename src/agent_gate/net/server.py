@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.connection import Connection
-from agent_gate.net.heads import KnownHeads
 from agent_gate.net.http import Handler, Heads, Request, Response
+from agent_gate.net.known import KnownHeads
 from agent_gate.net.limits import Limits
 from agent_gate.net.outbox import Outbox
 from agent_gate.net.unixpath import reachable

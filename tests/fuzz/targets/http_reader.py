@@ -8,8 +8,8 @@ from typing import Any
 
 import h11
 
-from agent_gate.net.heads import KnownHeads
 from agent_gate.net.http import Request, Response
+from agent_gate.net.known import KnownHeads
 from agent_gate.net.limits import Limits
 from agent_gate.net.reading import Reading, RequestReader
 from fuzz.fuzzing import Target

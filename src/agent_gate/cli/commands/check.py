@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from agent_gate.access.people import OPERATOR
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.load import Loaded
@@ -19,7 +20,6 @@ from agent_gate.policy import Policy
 from agent_gate.policy.lint import bare, idle, lint
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.source import concurrency
-from agent_gate.surfaces.admin.people import OPERATOR
 from agent_gate.surfaces.admin.policy_faults import Expectations, unlisted
 
 INVALID = ConfigError.exit

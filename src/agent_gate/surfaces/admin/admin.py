@@ -4,6 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agent_gate.access.keys import Keys
+from agent_gate.access.login import Logins
+from agent_gate.access.passphrase import Passphrases
+from agent_gate.access.people import OPERATOR, People
 from agent_gate.access.view import View
 from agent_gate.approval.grants import Grants
 from agent_gate.audit import Heads
@@ -14,14 +18,10 @@ from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
 from agent_gate.observe.metrics import Metrics
+from agent_gate.observe.trends import Trends
 from agent_gate.policy import Policy
 from agent_gate.store.statement import Store
-from agent_gate.surfaces.admin.keys import Keys
-from agent_gate.surfaces.admin.login import Logins
-from agent_gate.surfaces.admin.passphrase import Passphrases
-from agent_gate.surfaces.admin.people import OPERATOR, People
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
-from agent_gate.surfaces.admin.trends import Trends
 from agent_gate.surfaces.listeners import Listeners
 
 
@@ -36,40 +36,66 @@ class Operated(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admin:
-    """Parts that a reload replaces come as functions."""
+class Identity:
+    """Who may come in, as an agent or as a person."""
 
-    calls: Calls
-    grants: Grants
-    store: Store
-    clock: Clock
-    shelf: Shelf
-    view: View
-    sources: Operated
-    metrics: Metrics
-    trends: Trends
     keys: Keys
     people: People
     logins: Logins
     passphrases: Passphrases
+    callers: Callable[[], Sequence[Caller]]
+    refresh_agents: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The record, and what it is verified with."""
+
+    store: Store
     audit_key: bytes
     heads: Heads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    metrics: Metrics
+    trends: Trends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The configuration in use and what was made of it; what a reload replaces comes as functions."""
+
     configuration: Configuration
     listeners: Listeners
     policy: Callable[[], Policy]
     policy_faults: PolicyFaults
     channel_faults: Callable[[], Mapping[str, str]]
-    callers: Callable[[], Sequence[Caller]]
-    refresh_agents: Callable[[], None]
     reload: Callable[[], Awaitable[list[str]]]
 
     def warnings(self) -> list[str]:
         """What works, but hardly as it was meant."""
         return [*self.configuration.warnings(), *self.policy_faults.warnings()]
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admin:
+    """Calls and what they are made of, and four groups beside them."""
+
+    calls: Calls
+    grants: Grants
+    clock: Clock
+    shelf: Shelf
+    view: View
+    sources: Operated
+    who: Identity
+    record: Ledger
+    numbers: Numbers
+    setup: Setup
+
     def caller(self, name: object) -> Caller:
         """The agent of that name, as it would call."""
-        found = next((caller for caller in self.callers() if caller.name == name), None)
+        found = next((caller for caller in self.who.callers() if caller.name == name), None)
         if found is None:
             raise InvalidArgs(f"There is no agent named {str(name)[:64]}. See `agent-gate status`")
         return found
@@ -78,7 +104,7 @@ class Admin:
         """The name of the person with that login; the operator has none to give."""
         if login in (None, "", OPERATOR):
             return OPERATOR
-        person = self.people.logins().get(str(login))
+        person = self.who.people.logins().get(str(login))
         if person is None:
             raise InvalidArgs(f"Nobody under `people:` has the login {str(login)[:64]}")
         return person

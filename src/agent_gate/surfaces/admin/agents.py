@@ -5,6 +5,9 @@ from typing import Any, get_args
 
 import msgspec
 
+from agent_gate.access.keys import checked_name
+from agent_gate.access.login import LINK_SECONDS
+from agent_gate.access.people import OPERATOR
 from agent_gate.config.clients.model import Gateway
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.core.call import Caller, Mode
@@ -12,9 +15,6 @@ from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.keys import Key, checked_name
-from agent_gate.surfaces.admin.login import LINK_SECONDS
-from agent_gate.surfaces.admin.people import OPERATOR
 from agent_gate.surfaces.admin.routes import NUMBER, TEXT, TEXTS, Ask, Reply, Route
 
 log = logging.getLogger("agent_gate.admin")
@@ -48,19 +48,11 @@ def wanted(body: dict[str, Any]) -> dict[str, Any]:
     return {"mode": mode, "namespaces": namespaces, **limits(body)}
 
 
-def caller_of(key: Key) -> Caller:
-    """The agent that a token made here stands for."""
-    body = dict(key.body)
-    namespaces = body.pop("namespaces", None)
-    body.pop("made_by", None)
-    return Caller(name=key.name, namespaces=None if namespaces is None else frozenset(namespaces), **body)
-
-
 class Agents:
     """The routes of agents, operators, links and clients."""
 
     def __init__(self, admin: Admin) -> None:
-        self._admin, self._keys = admin, admin.keys
+        self._admin, self._keys = admin, admin.who.keys
 
     def routes(self) -> list[Route]:
         return [
@@ -97,7 +89,7 @@ class Agents:
         }
 
     async def _list(self, _ask: Ask) -> Reply:
-        return json_response(200, [self._shown(caller) for caller in self._admin.callers()])
+        return json_response(200, [self._shown(caller) for caller in self._admin.who.callers()])
 
     async def _one(self, ask: Ask) -> Reply:
         caller = self._admin.caller(ask.values["name"])
@@ -107,7 +99,7 @@ class Agents:
     async def _make(self, ask: Ask) -> Reply:
         body = ask.body()
         name = checked_name(body.get("name"))
-        if any(caller.name == name for caller in self._admin.callers()):
+        if any(caller.name == name for caller in self._admin.who.callers()):
             raise InvalidArgs(
                 f"There is an agent named {name} already. Choose another name, or revoke it first"
             )
@@ -116,7 +108,7 @@ class Agents:
             "agent", name, wanted(body) | {"made_by": ask.person}, grants.ending(name)
         )
         grants.forget(name)
-        self._admin.refresh_agents()
+        self._admin.who.refresh_agents()
         log.info("An agent's token was made", extra={"agent": name, "by": ask.person})
         return json_response(201, self._shown(self._admin.caller(name)) | {"token": token})
 
@@ -125,7 +117,7 @@ class Agents:
         if not await self._keys.revoke("agent", name, grants.ending(name)):
             raise InvalidArgs(f"{name[:64]} was not made here. Agents in the configuration are removed there")
         grants.forget(name)
-        self._admin.refresh_agents()
+        self._admin.who.refresh_agents()
         log.info("An agent's token was revoked", extra={"agent": name, "by": ask.person})
         return json_response(200, {"revoked": name})
 
@@ -158,13 +150,13 @@ class Agents:
 
     async def _link(self, ask: Ask) -> Reply:
         person = self._standing_in(ask, ask.body().get("login"))
-        url = f"{self._admin.listeners.page_url()}/login#{self._admin.logins.link(person)}"
+        url = f"{self._admin.setup.listeners.page_url()}/login#{self._admin.who.logins.link(person)}"
         return json_response(201, {"url": url, "person": person, "seconds": LINK_SECONDS})
 
     async def _clients(self, _ask: Ask) -> Reply:
-        listeners = self._admin.listeners
+        listeners = self._admin.setup.listeners
         gateway = Gateway(url=listeners.url(), fingerprint=listeners.fingerprint)
-        config = self._admin.configuration.options.config
+        config = self._admin.setup.configuration.options.config
         here = ["--config", str(config.absolute())] if config is not None else ["--url", gateway.url]
         trusted = ["--fingerprint", gateway.fingerprint] if gateway.fingerprint else []
         elsewhere = ["--url", gateway.url, *trusted]

@@ -87,7 +87,9 @@ class Approvals:
                 'Answer with {"verdict": "approve" or "deny", "lifetime": "once", "session", "hour" or "always"}'
             )
         passphrase = body.get("passphrase")
-        if not self._admin.passphrases.check(ask.person, passphrase if isinstance(passphrase, str) else None):
+        if not self._admin.who.passphrases.check(
+            ask.person, passphrase if isinstance(passphrase, str) else None
+        ):
             raise Unauthorized("This gateway wants the approver's passphrase with every answer")
         reason = str(body.get("reason") or "")[:500]
         return Answer(
@@ -117,7 +119,7 @@ class Approvals:
         return {"id": approval_id, "state": str(answered.state)}
 
     async def _grants(self, _ask: Ask) -> Reply:
-        await self._admin.store.flush()
+        await self._admin.record.store.flush()
         return json_response(200, [shown.grant(g) for g in await self._admin.grants.list()])
 
     async def _revoke(self, ask: Ask) -> Reply:

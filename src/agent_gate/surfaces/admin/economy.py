@@ -26,5 +26,5 @@ class Economics:
 
     async def _economy(self, _ask: Ask) -> Reply:
         """Counting a large catalog takes a moment, which calls must not wait for."""
-        callers = list(self._admin.callers())
+        callers = list(self._admin.who.callers())
         return json_response(200, await asyncio.to_thread(lambda: [self._of(caller) for caller in callers]))

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import cast
 
+from agent_gate.access.login import Logins, Opened, same_origin
 from agent_gate.core.strict import parse
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import Header, Request, Response, StreamResponse, error_response, json_response
@@ -12,7 +13,6 @@ from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.answers import PREFIX as ANSWERS
 from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
-from agent_gate.surfaces.admin.login import Logins, Opened, same_origin
 from agent_gate.surfaces.admin.page import SECURE, Page
 from agent_gate.surfaces.admin.routes import Reply
 

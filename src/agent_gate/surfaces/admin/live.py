@@ -72,7 +72,7 @@ class Live:
 
     def _glance(self) -> tuple[int, int]:
         """How far the record is and how much runs: when neither moved, there is nothing to tell."""
-        return self._admin.store.head.seq, len(self._admin.calls.running())
+        return self._admin.record.store.head.seq, len(self._admin.calls.running())
 
     def _subscribe(
         self, queue: asyncio.Queue[bytes], render: Callable[[Approval, Tool | None], dict[str, Any]]

@@ -7,9 +7,9 @@ from urllib.parse import quote
 from agent_gate import __version__
 from agent_gate.calls.perform import Performance
 from agent_gate.net.http import Response, json_response
+from agent_gate.observe.trends import EVERY
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routes import Ask, Reply, Route
-from agent_gate.surfaces.admin.trends import EVERY
 
 Need = dict[str, Any]
 TROUBLED = {
@@ -45,19 +45,19 @@ def running(performance: Performance) -> dict[str, Any]:
 def status(admin: Admin) -> dict[str, Any]:
     return {
         "version": __version__,
-        **admin.listeners.announcement(),
+        **admin.setup.listeners.announcement(),
         "sources": [
             {"key": s.key, "state": str(s.status), "reason": s.reason, "tools": s.tools}
             for s in admin.sources.states()
         ],
         "tools": len(admin.shelf.catalog.tools),
-        "agents": [caller.name for caller in admin.callers()],
+        "agents": [caller.name for caller in admin.who.callers()],
         "pending_approvals": len(admin.calls.inbox.open()),
         "running_calls": len(admin.calls.running()),
-        "store_fault": admin.store.fault,
-        "reload_fault": admin.configuration.fault,
-        "channel_faults": admin.channel_faults(),
-        "warnings": admin.warnings(),
+        "store_fault": admin.record.store.fault,
+        "reload_fault": admin.setup.configuration.fault,
+        "channel_faults": admin.setup.channel_faults(),
+        "warnings": admin.setup.warnings(),
     }
 
 
@@ -81,11 +81,11 @@ class Overview:
         return json_response(200, status(self._admin))
 
     async def _me(self, ask: Ask) -> Reply:
-        wants = not self._admin.passphrases.check(ask.person, None)
+        wants = not self._admin.who.passphrases.check(ask.person, None)
         return json_response(200, {"person": ask.person, "channel": ask.channel, "passphrase": wants})
 
     async def _reload(self, _ask: Ask) -> Reply:
-        return json_response(200, {"reloaded": True, "warnings": await self._admin.reload()})
+        return json_response(200, {"reloaded": True, "warnings": await self._admin.setup.reload()})
 
     async def _now(self, _ask: Ask) -> Reply:
         calls = self._admin.calls
@@ -97,13 +97,13 @@ class Overview:
         return json_response(200, now)
 
     def _needs(self) -> Iterator[Need]:
-        store, configuration = self._admin.store, self._admin.configuration
+        store, configuration = self._admin.record.store, self._admin.setup.configuration
         if store.fault:
             yield need("Calls are refused: the store cannot be written", store.fault, "health")
         if configuration.fault:
             reload = "Reload", "/api/reload"
             yield need("The new configuration is not used", configuration.fault, "policy", act=reload)
-        for channel, why in self._admin.channel_faults().items():
+        for channel, why in self._admin.setup.channel_faults().items():
             yield need(f"Questions do not get through to {channel}", why, "approvals")
         for state in self._admin.sources.states():
             if state.status in TROUBLED:
@@ -116,12 +116,12 @@ class Overview:
             held = "What you accepted is served until you accept what it is now."
             reason = held if change.held else "The new definition is served already."
             yield need(problem, reason, f"sources/{part(change.source)}")
-        for warning in self._admin.warnings():
+        for warning in self._admin.setup.warnings():
             yield need("The configuration has a warning", warning, "policy")
 
     async def _trends(self, _ask: Ask) -> Reply:
-        trends = self._admin.trends
-        sources = self._admin.metrics.client
+        trends = self._admin.numbers.trends
+        sources = self._admin.numbers.metrics.client
         return json_response(
             200,
             {
@@ -136,5 +136,5 @@ class Overview:
         )
 
     async def _metrics(self, _ask: Ask) -> Reply:
-        text = self._admin.metrics.text().encode()
+        text = self._admin.numbers.metrics.text().encode()
         return Response(200, text, content_type=b"text/plain; version=0.0.4; charset=utf-8")

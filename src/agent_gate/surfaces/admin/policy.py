@@ -77,7 +77,7 @@ class PolicyRoutes:
         ]
 
     async def _file(self, _ask: Ask) -> Reply:
-        policy, path = self._admin.policy(), self._admin.configuration.permissions()
+        policy, path = self._admin.setup.policy(), self._admin.setup.configuration.permissions()
         catalog = self._admin.shelf.catalog
         found = lint(policy.rules, policy.defaults, (*catalog.tools, *catalog.reads.values()))
         faults: dict[str, list[str]] = {}
@@ -96,7 +96,7 @@ class PolicyRoutes:
         """Check the arguments as a call would be checked, then show every rule on the way."""
         body = ask.body()
         name, arguments = str(body.get("tool", "")), body.get("arguments", {})
-        caller = meant(self._admin.callers(), body.get("caller"))
+        caller = meant(self._admin.who.callers(), body.get("caller"))
         tool = self._admin.shelf.catalog.find(name)
         if tool is None:
             raise unknown(name, self._admin.shelf.catalog)
@@ -106,7 +106,7 @@ class PolicyRoutes:
         filled = {**tool.defaults, **arguments}
         tool.validate(filled)
         signature = tool.sign(filled)
-        decision = self._admin.policy().explain(Subject(tool, filled, signature, caller.name))
+        decision = self._admin.setup.policy().explain(Subject(tool, filled, signature, caller.name))
         return json_response(
             200,
             {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)},

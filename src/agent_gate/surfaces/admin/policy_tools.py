@@ -78,10 +78,10 @@ class PolicyTools:
 
     async def _pages(self, since: float) -> AsyncIterator[Page]:
         """The record since then, newest first, as far back as is looked at."""
-        await self._admin.store.flush()
+        await self._admin.record.store.flush()
         cursor: str | None = None
         for _ in range(MOST_PAGES):
-            page = await search(self._admin.store, Filters(since=since), limit=PAGE, cursor=cursor)
+            page = await search(self._admin.record.store, Filters(since=since), limit=PAGE, cursor=cursor)
             yield page
             cursor = page.cursor
             if cursor is None:
@@ -94,7 +94,7 @@ class PolicyTools:
         if not isinstance(text, str) or not isinstance(since, int | float):
             raise InvalidArgs('Send {"text": the rules as YAML, "since": a time in seconds}')
         try:
-            policy = policy_of(self._admin.configuration.parse_permissions(text, name))
+            policy = policy_of(self._admin.setup.configuration.parse_permissions(text, name))
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
         simulation, more = Simulation(policy, self._admin.shelf.catalog.find), False
@@ -116,7 +116,7 @@ class PolicyTools:
         ]
         questions = past_questions(rows)
         find = self._admin.shelf.catalog.find
-        found = await asyncio.to_thread(suggest, self._admin.policy(), questions, find)
+        found = await asyncio.to_thread(suggest, self._admin.setup.policy(), questions, find)
         return json_response(
             200, {"questions": len(questions), "suggestions": [asdict(one) for one in found]}
         )
@@ -139,7 +139,7 @@ class PolicyTools:
         return json_response(200, shown | {"applied": bool(body.get("apply"))})
 
     def _path(self) -> Path:
-        path = self._admin.configuration.permissions()
+        path = self._admin.setup.configuration.permissions()
         if path is None:
             raise InvalidArgs(
                 "There is no permissions file to write to. Start the gateway with --permissions FILE"
@@ -150,14 +150,16 @@ class PolicyTools:
         """The file with the rule in it, which must still be a file of rules."""
         try:
             edit = append_rule(path, rule)
-            policy_of(self._admin.configuration.parse_permissions(edit.text, str(path)))
+            policy_of(self._admin.setup.configuration.parse_permissions(edit.text, str(path)))
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
         return edit
 
     def _check(self, ask: Ask, body: Mapping[str, Json], edit: Edit) -> None:
         passphrase = body.get("passphrase")
-        if not self._admin.passphrases.check(ask.person, passphrase if isinstance(passphrase, str) else None):
+        if not self._admin.who.passphrases.check(
+            ask.person, passphrase if isinstance(passphrase, str) else None
+        ):
             raise Unauthorized("This gateway wants the approver's passphrase before it changes rules")
         if body.get("digest") != digest(edit):
             raise InvalidArgs("The file or the rule is not what was shown. Look at the difference again")
@@ -167,7 +169,7 @@ class PolicyTools:
         before = read_text(path)
         try:
             save(path, edit.text)
-            await self._admin.reload()
+            await self._admin.setup.reload()
         except (ConfigError, OSError) as error:
             save(path, before)
             raise InvalidArgs(f"The rule was not added: {error}") from None

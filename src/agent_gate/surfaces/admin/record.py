@@ -99,7 +99,7 @@ class Record:
     """The routes of calls and audit."""
 
     def __init__(self, admin: Admin) -> None:
-        self._admin, self._store = admin, admin.store
+        self._admin, self._store = admin, admin.record.store
 
     def routes(self) -> list[Route]:
         return [
@@ -164,7 +164,7 @@ class Record:
 
     async def _verify(self, _ask: Ask) -> Reply:
         await self._store.flush()
-        report = await verify(self._store, self._admin.audit_key, self._admin.heads)
+        report = await verify(self._store, self._admin.record.audit_key, self._admin.record.heads)
         return json_response(200, asdict(report) | {"ok": not report.problems})
 
     async def _export(self, ask: Ask) -> Reply:

@@ -19,10 +19,10 @@ class AdminSurface:
             buttons,
             admin.calls.inbox,
             admin.clock,
-            admin.metrics,
-            channels=lambda: link_people(admin.configuration.settings.channels),
+            admin.numbers.metrics,
+            channels=lambda: link_people(admin.setup.configuration.settings.channels),
             answer=admin.calls.answer,
-            check_passphrase=admin.passphrases.check,
+            check_passphrase=admin.who.passphrases.check,
         )
-        self.listener = AdminListener(api, admin.logins, Page(folder()), answers)
-        self.socket = AdminSocket(api, admin.people)
+        self.listener = AdminListener(api, admin.who.logins, Page(folder()), answers)
+        self.socket = AdminSocket(api, admin.who.people)

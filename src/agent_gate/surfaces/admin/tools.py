@@ -110,7 +110,7 @@ class Tools:
 
     async def _one(self, ask: Ask) -> Reply:
         tool = self._found(ask.values["name"])
-        policy, callers = self._admin.policy(), self._admin.callers()
+        policy, callers = self._admin.setup.policy(), self._admin.who.callers()
         who = [standing(policy, tool, caller) for caller in callers]
         return json_response(200, shown.tool(tool) | {"tokens": await self._size(tool), "who": who})
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_gate.core.ports import SystemClock
 from agent_gate.observe.metrics import BUCKETS, Histogram, Metrics
-from agent_gate.surfaces.admin.trends import KEPT, Trends, percentile, summed
+from agent_gate.observe.trends import KEPT, Trends, percentile, summed
 
 
 def counted(*seconds):

@@ -10,13 +10,13 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_gate.access.keys import Key, Keys
 from agent_gate.access.tokens import digest
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden, GatewayError, RateLimited, Unauthorized
 from agent_gate.net.guard import Backoff
 from agent_gate.net.http import Request
-from agent_gate.surfaces.admin.keys import Key, Keys
 
 LINK_SECONDS = 15 * 60.0
 SESSION_SECONDS = 7 * 24 * 3600.0
@@ -66,12 +66,19 @@ def same_origin(request: Request) -> bool:
 class Logins:
     """Makes links, opens sessions, and says who a request comes from."""
 
-    def __init__(self, keys: Keys, clock: Clock, known: Callable[[str], bool]) -> None:
-        """`known` says whether a person's name still counts, so that one removed from the file is out at once."""
-        self._keys, self._clock, self._known = keys, clock, known
+    def __init__(
+        self, keys: Keys, clock: Clock, known: Callable[[str], bool], cookie: Callable[[], str]
+    ) -> None:
+        """`known` says whether a person's name still counts, so that one removed from the file is out at once;
+        `cookie` is the name of the page's cookie, which the port is part of.
+        """
+        self._keys, self._clock, self._known, self._cookie = keys, clock, known, cookie
         self._links: dict[bytes, tuple[str, float]] = {}
         self._backoff = Backoff()
-        self.cookie = "agent_gate"
+
+    @property
+    def cookie(self) -> str:
+        return self._cookie()
 
     def link(self, person: str) -> str:
         """The secret of a fresh one-time link for `person`."""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from agent_gate.access.tokens import digest, new_token
+from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Conflict, Statement, Store
@@ -39,6 +40,14 @@ class Key:
     @property
     def person(self) -> str:
         return str(self.body.get("person", ""))
+
+
+def caller_of(key: Key) -> Caller:
+    """The agent that a token made here stands for."""
+    body = dict(key.body)
+    namespaces = body.pop("namespaces", None)
+    body.pop("made_by", None)
+    return Caller(name=key.name, namespaces=None if namespaces is None else frozenset(namespaces), **body)
 
 
 def checked_name(name: object) -> str:
