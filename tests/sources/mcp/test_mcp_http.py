@@ -31,6 +31,7 @@ from agent_gate.config.servers import ServerAuth, ServerRate, TraitSettings
 from agent_gate.core.credentials import Identity
 from agent_gate.errors import (
     CallTimeout,
+    CatalogError,
     DependencyUnavailable,
     OutcomeUnknown,
     RateLimited,
@@ -40,6 +41,7 @@ from agent_gate.errors import (
 from agent_gate.net.pool import Pool
 from agent_gate.sources.access import Access, FixedCredentials
 from agent_gate.sources.mcp import http, watcher
+from agent_gate.sources.mcp import source as source_module
 from agent_gate.sources.mcp.http import HttpLink
 from agent_gate.sources.mcp.link import Order
 from agent_gate.sources.mcp.mux import MAX_QUESTIONS
@@ -667,6 +669,63 @@ def test_a_call_is_never_sent_elsewhere_and_its_source_says_so_until_it_is_well_
             await made.source.connect()
             assert await made.text("work") == "here"
         assert {request.path for request in upstream.requests} == {"/mcp"}
+
+    with_server(handler, story)
+
+
+def test_a_list_with_two_tools_of_one_id_is_refused_and_the_tools_stay(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tools = [[tool("work")], [tool("work"), tool("new"), tool("new")], [tool("work"), tool("new")]]
+
+    async def handler(request: Request) -> None:
+        if not await handshake(request, *tools[0]):
+            await request.result(text("done"))
+
+    async def story(upstream: Scripted) -> None:
+        async with connected(url=upstream.url) as made:
+            del tools[0]
+            assert await made.source.refresh()
+            assert not made.announced
+            assert "two tools with the id up:new" in (made.source.unwell or "")
+            assert any(
+                record.levelname == "ERROR" and "up:new" in record.message for record in caplog.records
+            )
+            assert await made.text("work") == "done"
+            await made.source.connect()
+            assert [definition.name for definition in made.source.tools.definitions] == ["work"]
+            del tools[0]
+            assert await made.source.refresh()
+            assert made.source.unwell is None
+            assert [definition.name for definition in made.announced[0]] == ["work", "new"]
+        tools.insert(0, [tool("new"), tool("new")])
+        async with bench(url=upstream.url) as made:
+            with pytest.raises(CatalogError):
+                await made.source.connect()
+
+    with_server(handler, story)
+
+
+@pytest.mark.parametrize("kind", ["tools", "resources", "prompts"])
+def test_a_list_that_goes_on_for_ever_has_a_budget_and_a_reason(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(source_module, "MOST_PAGES", 50)
+
+    async def handler(request: Request) -> None:
+        if request.rpc == f"{kind}/list":
+            await request.result({kind: [], "nextCursor": str(len(upstreams[0].requests))})
+        elif not await handshake(request, resources={}, prompts={}):
+            await request.result({"resourceTemplates": [], "resources": [], "prompts": []})
+
+    upstreams: list[Scripted] = []
+
+    async def story(upstream: Scripted) -> None:
+        upstreams.append(upstream)
+        async with bench(url=upstream.url) as made:
+            with pytest.raises(DependencyUnavailable, match=f"pages a minute; the last were of its {kind}"):
+                await made.source.connect()
+            assert len(upstream.sent(f"{kind}/list")) <= 50
 
     with_server(handler, story)
 

@@ -12,7 +12,7 @@ from upstreams import run, tool
 from agent_gate.config.servers import ServerSettings, TraitSettings
 from agent_gate.core.ids import tool_id
 from agent_gate.core.tool import Traits
-from agent_gate.errors import RateLimited
+from agent_gate.errors import CatalogError, RateLimited
 from agent_gate.mcp.results import NOT_A_SERVERS, NoResult, read_envelope, read_tool_result, without_reserved
 from agent_gate.sources.mcp.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_DESCRIPTION, clean, clean_schema
@@ -205,6 +205,9 @@ def test_only_trusted_read_only_tools_go_ahead_of_their_record() -> None:
     st.lists(json_values | st.fixed_dictionaries({"name": st.text(), "inputSchema": json_values}), max_size=5)
 )
 def test_any_list_of_tools_yields_definitions_or_reasons(entries: list) -> None:
+    names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+    if len(names) != len({name for name in names if isinstance(name, str)}):
+        return
     made = usable_tools(entries, SETTINGS, modern=True)
     assert len(made.definitions) + len(made.excluded) == len(entries)
     assert {definition.name for definition in made.definitions} == set(made.routes)
@@ -260,10 +263,29 @@ def test_the_page_of_a_tool_is_known_while_the_tool_is_listed() -> None:
     assert "ui://new" not in links
 
 
-def test_two_tools_of_one_name_keep_the_first() -> None:
-    made = usable_tools([tool("a", description="1"), tool("a", description="2")], SETTINGS, modern=False)
+def test_of_two_tools_of_one_name_and_different_ids_the_first_is_kept() -> None:
+    other = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    made = usable_tools(
+        [tool("a", description="1"), tool("a", description="2", inputSchema=other)], SETTINGS, modern=False
+    )
     assert [definition.description for definition in made.definitions] == ["1"]
     assert made.excluded[0].reason == "another tool of this server has the same name"
+
+
+@pytest.mark.parametrize("version", [{}, {"_meta": {"version": "1.2"}}, {"_meta": {"version": 2}}])
+def test_a_list_with_two_tools_of_one_id_is_refused_whole(version: dict) -> None:
+    entries = [tool("a", description="1", **version), tool("b"), tool("a", description="2", **version)]
+    with pytest.raises(CatalogError, match="two tools with the id up:a"):
+        usable_tools(entries, SETTINGS, modern=False)
+
+
+@pytest.mark.parametrize(
+    ("declared", "version"),
+    [(2, "2"), (1.5, "1.5"), ("1.2.3", "1.2.3"), (True, ""), (None, ""), ([1], "")],
+)
+def test_a_version_may_be_a_number(declared: object, version: str) -> None:
+    [definition] = usable_tools([tool("a", _meta={"version": declared})], SETTINGS, modern=False).definitions
+    assert definition.version == version
 
 
 class Hand:

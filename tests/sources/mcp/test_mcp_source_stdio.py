@@ -110,6 +110,32 @@ def test_a_line_without_end_is_cut_off_in_bounded_memory() -> None:
     run(story())
 
 
+def test_a_storm_of_change_notices_has_a_budget_per_minute_and_a_visible_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watcher, "SETTLE_SECONDS", 0.0)
+
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            lists: list[float] = []
+            refresh = made.source.watcher.refresh
+
+            async def counted() -> bool:
+                lists.append(0.0)
+                return await refresh()
+
+            made.source.watcher.refresh = counted
+            watching = asyncio.create_task(made.source.watch())
+            while not made.source.unwell:
+                await made.text("flood", {"count": 10})
+            assert "20 times a minute that its lists changed" in made.source.unwell
+            assert len(lists) == watcher.MOST_LISTS
+            assert await made.text("echo", {"text": "still here"}) == "still here"
+            watching.cancel()
+
+    run(story())
+
+
 def test_a_flood_of_notices_costs_a_handful_of_lists() -> None:
     async def story() -> None:
         async with connected(**zoo()) as made:

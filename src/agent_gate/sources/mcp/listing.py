@@ -8,7 +8,10 @@ from typing import Any
 
 from agent_gate.config.servers import ServerSettings
 from agent_gate.core.catalog import Excluded
+from agent_gate.core.ids import fold_namespace, tool_id
 from agent_gate.core.tool import Definition, Json, Traits
+from agent_gate.errors import CatalogError
+from agent_gate.sources.mcp.budget import Budget
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean, clean_schema
 from agent_gate.sources.mcp.headers import HeaderMap, header_map
 from agent_gate.sources.mcp.link import Order
@@ -20,6 +23,7 @@ log = logging.getLogger("agent_gate.sources.mcp")
 MAX_ENTRIES = 5_000
 MAX_BYTES = 32 * 1024 * 1024
 MAX_NAME = 256
+MOST_PAGES = 2_000
 LISTS = {
     "tools": "tools/list",
     "resources": "resources/list",
@@ -46,12 +50,21 @@ class Tools:
     excluded: tuple[Excluded, ...] = ()
 
 
-async def list_all(session: Session, kind: str, deadline: float) -> list[Json]:
-    """Every page of one list, bounded in entries and bytes."""
+class Endless(RpcError):
+    """A list that goes on and on."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(INTERNAL_ERROR, message)
+
+
+async def list_all(session: Session, kind: str, deadline: float, pages: Budget) -> list[Json]:
+    """Every page of one list, bounded in entries and bytes, and in pages per minute."""
     entries: list[Json] = []
     cursor, size = None, 0
     seen: set[str] = set()
     while True:
+        if pages.take():
+            raise Endless(f"it lists more than {MOST_PAGES} pages a minute; the last were of its {kind}")
         params: dict[str, Json] = {} if cursor is None else {"cursor": cursor}
         body = await session.send(Order(method=LISTS[kind], params=params, deadline=deadline))
         size += len(body)
@@ -61,9 +74,7 @@ async def list_all(session: Session, kind: str, deadline: float) -> list[Json]:
         if not isinstance(cursor, str) or cursor in seen:
             return entries
         if len(entries) > MAX_ENTRIES or size > MAX_BYTES:
-            raise RpcError(
-                INTERNAL_ERROR, f"it lists more {kind} than {MAX_ENTRIES}, or more than {MAX_BYTES} bytes"
-            )
+            raise Endless(f"it lists more {kind} than {MAX_ENTRIES}, or more than {MAX_BYTES} bytes")
         seen.add(cursor)
 
 
@@ -81,7 +92,7 @@ def listed_in(page: Mapping[str, Json], kind: str) -> list[Json]:
     return listed
 
 
-async def list_context(session: Session, deadline: float) -> dict[str, tuple[Json, ...]]:
+async def list_context(session: Session, deadline: float, pages: Budget) -> dict[str, tuple[Json, ...]]:
     """Resources, templates and prompts; a list the server does not have is empty."""
     found: dict[str, tuple[Json, ...]] = {}
     for kind in "resources", "resourceTemplates", "prompts":
@@ -89,7 +100,9 @@ async def list_context(session: Session, deadline: float) -> dict[str, tuple[Jso
         if capability not in session.welcome.capabilities:
             continue
         try:
-            entries = await list_all(session, kind, deadline)
+            entries = await list_all(session, kind, deadline, pages)
+        except Endless:
+            raise
         except RpcError as error:
             log.debug("%s are not listed: %s", kind, error)
             continue
@@ -106,11 +119,11 @@ def usable_entries(kind: str, entries: Sequence[Json]) -> Iterator[Json]:
             log.debug("one of the %s is left out: %s", kind, error)
 
 
-async def list_tools(session: Session, settings: ServerSettings, deadline: float) -> Tools:
+async def list_tools(session: Session, settings: ServerSettings, deadline: float, pages: Budget) -> Tools:
     if "tools" not in session.welcome.capabilities:
         return Tools()
     try:
-        entries = await list_all(session, "tools", deadline)
+        entries = await list_all(session, "tools", deadline, pages)
     except RpcError as error:
         if error.code == METHOD_NOT_FOUND:
             return Tools()
@@ -132,6 +145,7 @@ def usable_tools(entries: Sequence[Json], settings: ServerSettings, *, modern: b
         try:
             definition = define(entry, settings)
             if definition.name in definitions:
+                check_differs(definitions[definition.name], definition, settings)
                 raise ValueError("another tool of this server has the same name")
             headers = header_map(definition.input_schema) if modern else {}
         except (ValueError, TypeError) as error:
@@ -140,6 +154,17 @@ def usable_tools(entries: Sequence[Json], settings: ServerSettings, *, modern: b
         definitions[definition.name] = definition
         routes[definition.name] = Route(entry["name"], headers, definition.traits.idempotent)
     return Tools(tuple(definitions.values()), routes, tuple(excluded))
+
+
+def check_differs(one: Definition, other: Definition, settings: ServerSettings) -> None:
+    """Two tools of one id leave open which of them a rule, a pin or an approval means: nothing of that list is taken."""
+    namespace = fold_namespace(settings.key)
+    ident = tool_id(namespace, one)
+    if ident == tool_id(namespace, other):
+        raise CatalogError(
+            f"{settings.title} lists two tools with the id {ident}. That list is refused and the tools stay as they were; "
+            "the server has to name them apart"
+        )
 
 
 def wanted(name: str, settings: ServerSettings) -> bool:
@@ -191,7 +216,9 @@ def member(entry: Mapping[str, Json], name: str) -> dict[str, Json]:
 def version_of(meta: Mapping[str, Json]) -> str:
     """The version a tool declares for itself, which then stands in its id instead of a hash."""
     declared = meta.get("version")
-    return declared if isinstance(declared, str) else ""
+    if isinstance(declared, bool) or not isinstance(declared, str | int | float):
+        return ""
+    return str(declared)
 
 
 def traits_of(annotations: Mapping[str, Json], settings: ServerSettings) -> Traits:

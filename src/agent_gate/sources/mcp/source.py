@@ -16,12 +16,13 @@ from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job
 from agent_gate.core.tool import Definition, Json
-from agent_gate.errors import ToolNotFound, UpstreamError
+from agent_gate.errors import CatalogError, ToolNotFound, UpstreamError
 from agent_gate.mcp.results import NoResult, read_envelope, read_tool_result, without_reserved
 from agent_gate.observe.trace import outgoing
 from agent_gate.sources.mcp.ask import INPUTS, Ask
 from agent_gate.sources.mcp.bridge import Bridge
 from agent_gate.sources.mcp.bucket import Bucket
+from agent_gate.sources.mcp.budget import Budget
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean
 from agent_gate.sources.mcp.connections import Connections
 from agent_gate.sources.mcp.dial import identity
@@ -30,9 +31,9 @@ from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error,
 from agent_gate.sources.mcp.headers import param_headers
 from agent_gate.sources.mcp.link import Order
 from agent_gate.sources.mcp.links import RESOURCE, Links
-from agent_gate.sources.mcp.listing import Tools, list_context, list_tools
+from agent_gate.sources.mcp.listing import MOST_PAGES, Tools, list_context, list_tools
 from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.watcher import Watcher
+from agent_gate.sources.mcp.watcher import MOST_LISTS, Watcher
 from agent_gate.sources.mcp.wire import Broken, RpcError, Throttled
 from agent_gate.sources.toolbox import Toolbox
 
@@ -68,7 +69,10 @@ class McpSource:
         )
         self.bridge = Bridge()
         self.bucket = Bucket(settings.rate_limit.max_requests_per_minute, toolbox.clock, self.title)
-        self.watcher = Watcher(self.connections, self.refresh, self.key)
+        self.pages = Budget(MOST_PAGES, toolbox.clock)
+        self.watcher = Watcher(
+            self.connections, self.refresh, self.note_unwell, Budget(MOST_LISTS, toolbox.clock), self.key
+        )
         self.tools = Tools()
         self.links = Links()
         self.lists: Mapping[str, tuple[Json, ...]] = {}
@@ -102,7 +106,7 @@ class McpSource:
         except FAILURES as error:
             await self.connections.close()
             raise connect_error(error, self.title) from None
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, CatalogError):
             await self.connections.close()
             raise
         log.info(
@@ -117,10 +121,17 @@ class McpSource:
 
     async def list(self, session: Session) -> None:
         deadline = self.clock.monotonic() + LIST_SECONDS
-        tools = await list_tools(session, self.settings, deadline)
+        try:
+            tools = await list_tools(session, self.settings, deadline, self.pages)
+        except CatalogError as error:
+            if not self.tools.definitions:
+                raise
+            self.note_unwell(error.message, logging.ERROR)
+            return
+        self.unwell = None
         for left_out in set(tools.excluded) - set(self.tools.excluded):
             log.warning("%s: tool %s is left out: %s", self.key, left_out.name, left_out.reason)
-        self.tools, self.lists = tools, await list_context(session, deadline)
+        self.tools, self.lists = tools, await list_context(session, deadline, self.pages)
         self.links.listed(tools.definitions)
 
     @property
@@ -149,7 +160,6 @@ class McpSource:
         except (RpcError, Throttled, TimeoutError) as error:
             self.note_unwell(f"its changed lists cannot be read: {connect_error(error, self.title).message}")
             return False
-        self.unwell = None
         if self.tools.definitions != before:
             await self.announce(self.key, self.tools.definitions)
         for kind, method in CONTEXT_NOTICES.items():
@@ -157,10 +167,10 @@ class McpSource:
                 self.tell(method, {})
         return True
 
-    def note_unwell(self, reason: str) -> None:
+    def note_unwell(self, reason: str, level: int = logging.WARNING) -> None:
         """Show what is wrong; it is logged once, however often it is found again."""
         if reason != self.unwell:
-            log.warning("%s: %s", self.key, reason)
+            log.log(level, "%s: %s", self.key, reason)
         self.unwell = reason
 
     async def watch(self) -> None:
@@ -295,7 +305,8 @@ class McpSource:
     def hear(self, method: str, params: Mapping[str, Json]) -> None:
         """A notice of the server that belongs to no call."""
         if method.endswith("/list_changed"):
-            self.watcher.changed.set()
+            self.watcher.changed.set()  # who sees a difference is told of it when it is known
+            return
         self.tell(method, params)
 
     def tell(self, method: str, params: Mapping[str, Json]) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from time import monotonic
 
 from agent_gate.core.tool import Json
+from agent_gate.sources.mcp.budget import Budget
 from agent_gate.sources.mcp.connections import Connections
 from agent_gate.sources.mcp.link import Order
 from agent_gate.sources.mcp.session import Session
@@ -20,6 +21,7 @@ IDLE_SECONDS = 30.0
 CHECK_SECONDS = 10.0
 LISTEN_SECONDS = 24 * 3600.0
 RETRY_SECONDS = 1.0
+MOST_LISTS = 20
 LONGEST_RETRY = 60.0
 HELD_SECONDS = 20.0
 LIST_KINDS = {
@@ -55,12 +57,21 @@ def without_subscription(params: Mapping[str, Json]) -> dict[str, Json]:
 class Watcher:
     """Runs while a server is connected. `changed` asks for a new list; `watched` are the resources to hear of.
 
-    `refresh` lists again, and says whether that was possible.
+    `refresh` lists again, and says whether that was possible. `complain` is told what the server does too often.
     """
 
-    def __init__(self, connections: Connections, refresh: Callable[[], Awaitable[bool]], name: str) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        refresh: Callable[[], Awaitable[bool]],
+        complain: Callable[[str], None],
+        budget: Budget,
+        name: str,
+    ) -> None:
         self.connections = connections
         self.refresh = refresh
+        self.complain = complain
+        self.budget = budget
         self.name = name
         self.changed = asyncio.Event()
         self.relisten = asyncio.Event()
@@ -94,6 +105,12 @@ class Watcher:
         """
         while True:
             await self.changed.wait()
+            if wait := self.budget.take():
+                self.complain(
+                    f"it says more than {MOST_LISTS} times a minute that its lists changed; it is heard again soon"
+                )
+                await asyncio.sleep(wait)
+                continue
             self.changed.clear()
             if await self.refresh():
                 await asyncio.sleep(SETTLE_SECONDS)
