@@ -40,6 +40,7 @@ IN_BODY = (
     "timeout",
     "meta",
     "trace",
+    "filled",
 )
 
 
@@ -54,7 +55,7 @@ def approval_body(approval: Approval, key: SealsValues | None) -> str:
     body["arguments"], sealed = seal_arguments(approval, key)
     if sealed:
         body["sealed"] = sealed
-    body["secret"] = sorted(approval.secret)
+    body["secret"], body["filled"] = sorted(approval.secret), sorted(approval.filled)
     body["caller"] = plain(approval.caller)
     body["decision"] = plain(replace(approval.decision, considered=()))
     return msgspec.json.encode(body).decode()
@@ -115,6 +116,7 @@ def approval_of(row: Record, key: SealsValues | None = None) -> Approval:
         caller=caller_of(body.pop("caller")),
         decision=decision_of(body.pop("decision")),
         secret=frozenset(body.pop("secret")),
+        filled=frozenset(body.pop("filled", ())),
         **body,
     )
     return open_arguments(kept, sealed, key)

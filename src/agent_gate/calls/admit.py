@@ -16,6 +16,7 @@ from agent_gate.observe.metrics import Metrics
 from agent_gate.policy import Subject
 
 DENIED = "Denied by policy"
+NONE: frozenset[str] = frozenset()
 
 
 class Draft:
@@ -71,7 +72,9 @@ def validate(draft: Draft) -> None:
     """Fill in declared defaults, then check the arguments against the tool's schema."""
     tool, call = draft.tool, draft.call
     if tool.defaults and not tool.defaults.keys() <= call.arguments.keys():
-        draft.call = call = structs.replace(call, arguments={**tool.defaults, **call.arguments})
+        filled = NONE if tool.definition.strict else frozenset(tool.defaults.keys() - call.arguments.keys())
+        arguments = {**tool.defaults, **call.arguments}
+        draft.call = call = structs.replace(call, arguments=arguments, filled=filled)
     tool.validate(call.arguments)
 
 

@@ -148,6 +148,7 @@ class Asking:
             timeout=call.timeout,
             meta=call.meta,
             trace=call.trace,
+            filled=call.filled,
         )
 
     def case(self, approval: Approval) -> Case | None:
@@ -244,6 +245,7 @@ def call_of(approval: Approval) -> Call:
         timeout=approval.timeout,
         meta=approval.meta,
         trace=approval.trace,
+        filled=approval.filled,
     )
 
 

@@ -43,6 +43,7 @@ class Approval:
     timeout: float | None = None
     meta: Mapping[str, Json] = field(default_factory=dict)
     trace: str | None = None
+    filled: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

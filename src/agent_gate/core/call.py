@@ -102,7 +102,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     `continues` marks a further round of a call that was admitted before, proved by a state that only we can seal.
     `reads` marks a call of a read, which no tool's name can reach. `sender` is the request that waits for the answer,
-    where a lost connection means that nobody does any more.
+    where a lost connection means that nobody does any more. `filled` names the arguments that the sender left out and
+    that stand at the default of the tool's own schema: they count, and a server that fills them in itself is not sent them.
     """
 
     tool: str
@@ -118,9 +119,17 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     trace: str | None = None
     continues: bool = False
     reads: bool = False
+    filled: frozenset[str] = frozenset()
     meta: Mapping[str, Json] = msgspec.field(default_factory=dict)
     conversation: "Conversation | None" = None
     sender: "Sender | None" = None
+
+
+def sent_arguments(call: Call) -> Mapping[str, Json]:
+    """The arguments exactly as the sender gave them."""
+    if not call.filled:
+        return call.arguments
+    return {name: value for name, value in call.arguments.items() if name not in call.filled}
 
 
 def hash_arguments(arguments: Mapping[str, Json]) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from agent_gate.core.declared import declared_by
 from agent_gate.core.ids import parse_tool_id, tool_id
+from agent_gate.core.schema import compile_schema
 from agent_gate.core.signature import compile_signer
 from agent_gate.core.tool import Definition, Json, Tool
 from agent_gate.core.validate import compile_validator
@@ -155,13 +156,26 @@ def make_tool(listing: Listing, definition: Definition, wire: str) -> Tool:
 
 
 def defaults(definition: Definition) -> dict[str, Json]:
-    """What a tool declared in YAML fills in for arguments that are left out; other sources do so themselves."""
+    """What counts for arguments that are left out: of a tool declared in YAML every default, of any other those that
+    its schema also requires, since the server takes a call without them."""
     properties = definition.input_schema.get("properties") or {}
-    return (
-        {name: schema["default"] for name, schema in properties.items() if "default" in schema}
-        if definition.strict
-        else {}
-    )
+    given = {
+        name: schema["default"]
+        for name, schema in properties.items()
+        if isinstance(schema, Mapping) and "default" in schema
+    }
+    if definition.strict:
+        return given
+    required = definition.input_schema.get("required") or ()
+    return {
+        name: value for name, value in given.items() if name in required and fits(definition, name, value)
+    }
+
+
+def fits(definition: Definition, name: str, value: Json) -> bool:
+    """Whether the schema itself takes the default that it gives for an argument."""
+    alone = {key: held for key, held in definition.input_schema.items() if key != "required"}
+    return bool(compile_schema(alone).is_valid({name: value}))
 
 
 def reuse(tool: Tool | None, listing: Listing, definition: Definition, wire: str) -> Tool | None:

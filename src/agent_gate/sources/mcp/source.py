@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from agent_gate.config.servers import ServerSettings
-from agent_gate.core.call import Call, Result
+from agent_gate.core.call import Call, Result, sent_arguments
 from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job
@@ -186,14 +186,15 @@ class McpSource:
         route = self.tools.routes.get(tool.definition.name)
         if route is None:
             raise ToolNotFound(f"{self.title} no longer has the tool {tool.upstream}")
+        arguments = sent_arguments(call)
         ask = Ask(
             method="tools/call",
-            params={"name": route.upstream, "arguments": call.arguments},
+            params={"name": route.upstream, "arguments": arguments},
             deadline=job.deadline,
             caller=call.caller.name,
             conversation=call.conversation,
             meta=call.meta if call.trace is None else traced(call),
-            headers=param_headers(route.headers, call.arguments) if route.headers else None,
+            headers=param_headers(route.headers, arguments) if route.headers else None,
             idempotent=route.idempotent,
         )
         try:
