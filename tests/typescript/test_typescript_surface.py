@@ -140,7 +140,9 @@ def test_the_module_is_made_once_per_catalog_and_again_after_a_change():
 
 def test_an_unchanged_module_is_not_sent_again():
     gateway = Gateway(catalog(SERVERS))
-    etag = dict(ask(gateway, "/runtime/tools.ts").headers)[b"etag"]
+    headers = dict(ask(gateway, "/runtime/tools.ts").headers)
+    assert headers[b"x-content-type-options"] == b"nosniff"
+    etag = headers[b"etag"]
     again = ask(gateway, "/runtime/tools.ts", headers=(AUTHORIZATION, (b"if-none-match", etag)))
     assert (again.status, again.body) == (304, b"")
 

@@ -198,7 +198,8 @@ class StdioBridge:
         if answer.status in (502, 503, 504):
             return False
         self._learn(message, answer, body)
-        self._write(body if looks_like_rpc(body) else refused(message, answer.status, body))
+        if json.dumps(message.id) not in self._cancelled:
+            self._write(body if looks_like_rpc(body) else refused(message, answer.status, body))
         return True
 
     async def _deliver(self, message: HostMessage, raw: bytes) -> HttpReply:
@@ -255,9 +256,11 @@ class StdioBridge:
         with suppress(ReplyBroken):
             async for piece in answer.pieces():
                 for data in events.feed(piece):
-                    found = found or answers(data, wanted)
+                    answered = answers(data, wanted)
+                    found = found or answered
                     self._learn(message, answer, data)
-                    self._write(data)
+                    if not (answered and wanted in self._cancelled):
+                        self._write(data)
         if not found and events.last and self._session is not None:
             found = await self._resume(message, events)
         return found

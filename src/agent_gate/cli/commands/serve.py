@@ -83,7 +83,7 @@ async def serve_stdio(gateway: Gateway, caller: Caller, out: TextIO, stop: async
     Many hosts list once and never again, so at a first start the sources are waited for, as long as such hosts wait.
     """
     await gateway.supervisor.learn(LEARN_SECONDS)
-    await StdioServer(gateway.mcp, caller).run(*await standard_streams(out))
+    await StdioServer(gateway.mcp, caller).run(await standard_streams(out))
     stop.set()
 
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import sys
 from collections.abc import Callable, Mapping
-from typing import Protocol, TextIO
 
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Json
@@ -16,20 +14,13 @@ from agent_gate.surfaces.mcp.changes.subscriptions import Listen
 from agent_gate.surfaces.mcp.http.posting import check_version
 from agent_gate.surfaces.mcp.incoming.params import Params, read_message, read_object, read_params
 from agent_gate.surfaces.mcp.incoming.repeats import refuse_repeats
+from agent_gate.surfaces.mcp.lines import LONGEST_LINE, Lines, LineWriter, read_line
 from agent_gate.surfaces.mcp.methods import FAULT
 from agent_gate.surfaces.mcp.sessions.sessions import McpSession
 from agent_gate.surfaces.mcp.surface import McpSurface
-from agent_gate.surfaces.mcp.visit import Visit, named
+from agent_gate.surfaces.mcp.visit import Visit, named, reused
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
-
-LONGEST_LINE = 4 * 1024 * 1024
-
-
-class LineWriter(Protocol):
-    def write(self, data: bytes) -> None: ...
-    def is_closing(self) -> bool: ...
-    async def drain(self) -> None: ...
 
 
 class StdioVisit(Visit, kw_only=True, eq=False):
@@ -64,12 +55,14 @@ class StdioServer:
         self._listens: dict[bytes, Listen] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, reader: asyncio.StreamReader, writer: LineWriter) -> None:
-        self._writer = writer
+    async def run(self, lines: Lines) -> None:
+        self._writer = writer = lines.writer
         try:
-            while line := await read_line(reader):
+            while line := await read_line(lines.reader):
                 self._take(line)
                 await writer.drain()
+            if lines.ends and self._tasks:  # a file ends where a client that still listens does not
+                await asyncio.wait(self._tasks)
         except ConnectionError:  # a client that was killed reads no more, while lines of its may still come
             log.info("The client went away")
         finally:
@@ -106,6 +99,8 @@ class StdioServer:
         params, meta = read_params(method, message.params)
         refuse_repeats(line, message, params)
         said = meta.get(META_VERSION)
+        if number in self._visits or number in self._listens:
+            raise reused(number)
         visit = self._visit(number, meta, None if said is None else check_version(str(said).encode(), meta))
         result = self.surface.methods.quick(visit, method, params)
         if result is not None:
@@ -113,6 +108,7 @@ class StdioServer:
         elif method == LISTEN and visit.revision.listens_by_request and isinstance(params, dict):
             self._listen(visit, params.get("notifications"))
         else:
+            self._visits[number] = visit
             task = asyncio.get_running_loop().create_task(self._answer(visit, method, params))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -146,22 +142,20 @@ class StdioServer:
         self.send(response(bytes(message.id), welcome))
 
     def _listen(self, visit: Visit, wanted: Json) -> None:
-        if visit.id in self._listens:
-            raise RpcError(INVALID_REQUEST, "A subscription with this id is open already")
         self._listens[visit.id] = self.surface.listen(visit, wanted, self.send)
 
     async def _answer(self, visit: Visit, method: str, params: Params) -> None:
-        self._visits.setdefault(visit.id, visit)
         try:
-            self.send(response(visit.id, await self.surface.methods.slow(visit, method, params)))
+            answer = response(visit.id, await self.surface.methods.slow(visit, method, params))
         except RpcError as error:
-            self.send(error_response(visit.id, error))
+            answer = error_response(visit.id, error)
         except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own
             log.exception("%s failed", method[:64])
-            self.send(error_response(visit.id, FAULT))
+            answer = error_response(visit.id, FAULT)
         finally:
-            if self._visits.get(visit.id) is visit:
-                del self._visits[visit.id]
+            del self._visits[visit.id]
+        if not visit.cancelled:
+            self.send(answer)
 
     def _without_answer(self, message: Message) -> None:
         if not message.method:
@@ -185,27 +179,3 @@ class StdioServer:
             self.surface.left(visit)
         self.surface.adopt(self._tasks)
         self._writer = None
-
-
-async def read_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line; one that is too long is read to its end and comes back as more than is allowed."""
-    size, kept = 0, b""
-    while True:
-        try:
-            line = await reader.readuntil(b"\n")
-        except asyncio.IncompleteReadError as end:
-            line = end.partial
-        except asyncio.LimitOverrunError as full:
-            size += full.consumed
-            kept = (await reader.readexactly(full.consumed))[:1]
-            continue
-        return line if not size else kept + b" " * LONGEST_LINE + b"\n"
-
-
-async def standard_streams(output: TextIO) -> tuple[asyncio.StreamReader, LineWriter]:
-    """This process's stdin, and what was its stdout, as streams."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=LONGEST_LINE)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, output)
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)

@@ -36,10 +36,14 @@ from agent_gate.surfaces.mcp.context.contexts import Contexts, Sources
 from agent_gate.surfaces.mcp.context.reads import Denies, Reads, nothing_denied
 from agent_gate.surfaces.mcp.http.challenge import WELL_KNOWN, metadata, turned_away
 from agent_gate.surfaces.mcp.http.posting import (
+    EVENTS,
     STREAM_HEADERS,
     HttpVisit,
     Repeated,
+    accepts,
+    check_media,
     check_version,
+    refuse_reuse,
     visit_alone,
     visit_in_session,
 )
@@ -61,6 +65,8 @@ SESSION_FIELD, VERSION_FIELD, LAST_EVENT_FIELD = (field(name) for name in (SESSI
 
 PATHS = {b"/mcp": "", b"/mcp/full": "full", b"/mcp/proxy": "proxy", b"/mcp/gateway": "gateway"}
 ACCEPTED = Response(202)
+NO_ANSWER = Response(200, b"", (), EVENTS)
+"""An event stream without events: the end of a request that was cancelled."""
 MOST_LISTENS = 64
 
 LOST = (
@@ -131,6 +137,9 @@ class McpSurface:
         return self._get_or_delete(request, caller)
 
     def _post(self, request: Request, caller: Caller, mode: str) -> Answer | Awaitable[Answer]:
+        refused = check_media(request)
+        if refused is not None:
+            return refused
         message, version = NO_MESSAGE, request.fields.get(VERSION_FIELD)
         revision = BY_HEADER.get(version, NEWEST)
         try:
@@ -143,6 +152,9 @@ class McpSurface:
         except RpcError as error:
             status = (STATUSES if revision.errors_have_statuses else NO_MESSAGE_STATUSES).get(error.code, 200)
             return Response(status, error_response(bytes(message.id), error))
+        except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own
+            log.exception("%s failed", message.method[:64])
+            return Response(200, error_response(bytes(message.id), FAULT))
 
     def _alone(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes
@@ -228,6 +240,8 @@ class McpSurface:
         if version is None and session is None and META_VERSION in meta:
             raise mismatch("MCP-Protocol-Version", "is missing")
         visit = visit_in_session(request, caller, revision, mode, session, bytes(message.id), meta)
+        if session is not None and session.visits:
+            refuse_reuse(session, visit.id)
         result = self.methods.quick(visit, message.method, params)
         if result is not None:
             return Response(200, response(visit.id, result))
@@ -262,7 +276,8 @@ class McpSurface:
                 self.cancel(visit)
 
     def cancel(self, visit: Visit) -> None:
-        """The client no longer wants the answer."""
+        """The client no longer wants the answer, and gets none."""
+        visit.cancelled = True
         self._spawn(self.calling.cancelled(visit))
 
     def _returned(self, key: str) -> None:
@@ -273,7 +288,7 @@ class McpSurface:
         session, code, body = visit.session, 0, b""
         self._under_way.add(visit)
         if session is not None:
-            session.visits.setdefault(visit.id, visit)
+            session.visits[visit.id] = visit
         try:
             body = response(visit.id, await self.methods.slow(visit, method, params))
         except RpcError as error:
@@ -285,13 +300,21 @@ class McpSurface:
             if session is not None and session.visits.get(visit.id) is visit:
                 del session.visits[visit.id]
             if visit.stream is not None:
-                visit.finish(body)
-                if session is not None:
-                    self.sessions.keep(session, visit.stream, visit.id, visit.call_id)
+                self._end_stream(visit, visit.stream, body)
             self._under_way.discard(visit)
+        if visit.cancelled:
+            return NO_ANSWER
         return Response(
             STATUSES.get(code, 200) if code and visit.revision.errors_have_statuses else 200, body
         )
+
+    def _end_stream(self, visit: HttpVisit, stream: Stream, body: bytes) -> None:
+        """The answer is the stream's last event, for which its client can come back; a cancelled request has none."""
+        visit.finish(b"" if visit.cancelled else body)
+        if visit.session is not None and visit.cancelled:
+            visit.session.streams.pop(stream.name.decode(), None)
+        elif visit.session is not None:
+            self.sessions.keep(visit.session, stream, visit.id, visit.call_id)
 
     def _get_or_delete(self, request: Request, caller: Caller) -> Answer:
         version = request.header(VERSION_FIELD)
@@ -311,6 +334,8 @@ class McpSurface:
         if request.method == "DELETE":
             self.sessions.end(session)
             return Response(204)
+        if not accepts(request.header(b"accept") or EVENTS, EVENTS):
+            return refusal(406, "INVALID_ARGS", "This answer is an event stream; accept text/event-stream")
         return self._events(request, session)
 
     def _events(self, request: Request, session: McpSession) -> Answer:

@@ -12,6 +12,7 @@ from agent_gate.core.call import Caller
 from agent_gate.core.ports import Sender
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, InvalidArgs
+from agent_gate.mcp.errors import INVALID_REQUEST, RpcError
 from agent_gate.mcp.messages import decode, encode, notification, request
 from agent_gate.mcp.names import ELICIT, ELICITED, LOG, META_LOG_LEVEL, PROGRESS
 from agent_gate.mcp.revisions import Revision
@@ -33,6 +34,14 @@ def named(by_id: Mapping[bytes, Named], wanted: Json) -> Named | None:
     return found
 
 
+def reused(number: bytes) -> RpcError:
+    """The refusal of a request whose id belongs to another that is still open."""
+    return RpcError(
+        INVALID_REQUEST,
+        f"Invalid request: the id {number.decode()[:80]} belongs to a request that is still open",
+    )
+
+
 def means(number: bytes, wanted: Json) -> bool:
     try:
         return bool(decode(number) == wanted)
@@ -48,7 +57,7 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     """The `Conversation` of a call. Each transport says how a message gets out.
 
     A client that hangs up takes its call back where its revision cancels by closing; any other is the call's `sender`. `rounds` is
-    how often the client was sent back with this request before.
+    how often the client was sent back with this request before. Once it is `cancelled`, nothing more is sent for it.
     """
 
     caller: Caller
@@ -63,6 +72,7 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     call_id: str = ""
     sender: Sender | None = None
     rounds: int = 0
+    cancelled: bool = False
 
     @abstractmethod
     def emit(self, message: bytes) -> bool:

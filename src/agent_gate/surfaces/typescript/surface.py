@@ -47,6 +47,7 @@ class TypeScriptSurface:
             (b"etag", module.etag),
             (b"cache-control", b"private, no-cache"),
             (b"vary", b"authorization"),
+            (b"x-content-type-options", b"nosniff"),
         )
         if request.header(b"if-none-match") == module.etag:
             return Response(304, headers=headers)

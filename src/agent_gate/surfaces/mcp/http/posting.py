@@ -6,20 +6,41 @@ from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import INVALID_PARAMS, UNSUPPORTED_VERSION, RpcError
-from agent_gate.mcp.headers import EVENT_STREAM
+from agent_gate.mcp.headers import EVENT_STREAM, JSON
 from agent_gate.mcp.names import META_CAPABILITIES, META_VERSION, NAMED_BY
 from agent_gate.mcp.revisions import WITHOUT_SESSIONS, Revision
-from agent_gate.net.http import Header, Request, StreamResponse
+from agent_gate.net.http import Header, Request, Response, StreamResponse, refusal
 from agent_gate.surfaces.mcp.incoming.headers import ParamHeaders, check_routing, mismatch
 from agent_gate.surfaces.mcp.incoming.params import CallParams, Params
 from agent_gate.surfaces.mcp.sessions.sessions import McpSession
 from agent_gate.surfaces.mcp.sessions.streams import Stream
-from agent_gate.surfaces.mcp.visit import Visit
+from agent_gate.surfaces.mcp.visit import Visit, reused
 
-EVENTS = EVENT_STREAM.encode()
+EVENTS, PLAIN_JSON = EVENT_STREAM.encode(), JSON.encode()
 REVISIONS = {one.header: one for one in WITHOUT_SESSIONS.values()}
 NOTHING_DECLARED: Mapping[str, Json] = {}
 STREAM_HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
+
+
+def check_media(request: Request) -> Response | None:
+    """The refusal of a request whose body is no JSON, or whose client takes no JSON back."""
+    fields = request.fields
+    kind, accept = fields.get(b"content-type"), fields.get(b"accept")
+    if kind is not None and kind != PLAIN_JSON and media_type(kind) != PLAIN_JSON:
+        return refusal(415, "INVALID_ARGS", f"The body must be {JSON}; say so in Content-Type")
+    if accept is not None and PLAIN_JSON not in accept and not accepts(accept, PLAIN_JSON):
+        return refusal(406, "INVALID_ARGS", f"Answers are {JSON} or {EVENT_STREAM}; accept both")
+    return None
+
+
+def media_type(value: bytes) -> bytes:
+    return value.partition(b";")[0].strip().lower()
+
+
+def accepts(header: bytes, wanted: bytes) -> bool:
+    """Whether an `Accept` header has room for a media type."""
+    group = wanted.partition(b"/")[0] + b"/*"
+    return any(media_type(one) in (wanted, group, b"*/*") for one in header.split(b","))
 
 
 class HttpVisit(Visit, kw_only=True, eq=False):
@@ -31,7 +52,7 @@ class HttpVisit(Visit, kw_only=True, eq=False):
     def emit(self, message: bytes) -> bool:
         if self.stream is None:
             accept = self.request_in.header(b"accept")
-            if accept is not None and EVENTS not in accept and b"*/*" not in accept:
+            if accept is not None and EVENTS not in accept and not accepts(accept, EVENTS):
                 return False
             if self.request_in.opener is None:
                 return False
@@ -83,6 +104,13 @@ def visit_in_session(
     )
     visit.sender = request
     return visit
+
+
+def refuse_reuse(session: McpSession, number: bytes) -> None:
+    """An id names one open request; a client whose connection broke may ask again under the same."""
+    open_already = session.visits.get(number)
+    if open_already is not None and (open_already.sender is None or open_already.sender.connected):
+        raise reused(number)
 
 
 def short(header: bytes | None) -> str | None:

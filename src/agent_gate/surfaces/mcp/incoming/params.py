@@ -15,6 +15,7 @@ MAX_DEPTH = 64
 LONGEST_ID = 256
 STARTS_ID = b'"-0123456789'
 NOT_JSON = "Parse error: the body is not one JSON value in UTF-8"
+MIXED = "Invalid request: it has neither a method nor, with an id, either a result or an error"
 NO_OBJECT = "Invalid params: they must be an object"
 
 
@@ -50,7 +51,17 @@ def read_message(body: bytes) -> Message:
     raw = bytes(message.id)
     if raw and (len(raw) > LONGEST_ID or raw[0] not in STARTS_ID):
         raise RpcError(INVALID_REQUEST, "Invalid request: the id must be a short string or a number")
+    if message.jsonrpc != "2.0":
+        raise RpcError(INVALID_REQUEST, 'Invalid request: jsonrpc must be "2.0"')
+    if not message.method or message.result or message.error:
+        check_response(message)
     return message
+
+
+def check_response(message: Message) -> None:
+    """What is no plain request or notification must be the response to one: an id, and a result or an error."""
+    if message.method or not message.id or bool(message.result) == bool(message.error):
+        raise RpcError(INVALID_REQUEST, MIXED)
 
 
 def no_message(body: bytes) -> RpcError:

@@ -18,7 +18,7 @@ BLANK = bytes.maketrans(b"\t\n\r", b"   ")
 
 def refuse_repeats(body: bytes, message: Message, params: Params) -> None:
     """Raise where an object of the request in `body`, read as `message` and `params`, gives a key twice."""
-    keys = 2 if message.jsonrpc is None else 3
+    keys = 3
     objects: tuple[dict[str, Json], ...] = ()
     if type(params) is CallParams:
         keys += 2

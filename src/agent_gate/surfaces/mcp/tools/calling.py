@@ -1,5 +1,6 @@
 """`tools/call`: from the request's parameters through `Calls` to a result, and what happens while a person is asked."""
 
+import logging
 from collections.abc import Awaitable, Coroutine, Mapping
 from functools import partial
 from hashlib import sha256
@@ -14,12 +15,13 @@ from agent_gate.core.call import Call, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
-from agent_gate.errors import GatewayError, InvalidArgs
+from agent_gate.errors import GatewayError, InvalidArgs, OutcomeUnknown
 from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
 from agent_gate.mcp.messages import decode, encode
 from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, OURS, PROGRESS
 from agent_gate.mcp.results import question_in
 from agent_gate.results.artifacts import handle_of
+from agent_gate.results.kept import NO_RESULT
 from agent_gate.surfaces.mcp.incoming.params import CallParams
 from agent_gate.surfaces.mcp.modes import ToolMode, Wait
 from agent_gate.surfaces.mcp.tools import render
@@ -27,6 +29,7 @@ from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.tools.sealing import RoundState, StateSealer, subject
 from agent_gate.surfaces.mcp.visit import Visit
 
+log = logging.getLogger("agent_gate.surfaces.mcp")
 BEAT_SECONDS = 15.0
 HOLD_SECONDS = 50.0
 LONGEST_KEY = 256
@@ -199,6 +202,16 @@ class Calling:
         return reply
 
     def _render(self, visit: Visit, wanted: CallParams, reply: bytes | Outcome | Pending) -> bytes:
+        try:
+            return self._shown(visit, wanted, reply)
+        except RpcError:
+            raise
+        except Exception:  # the boundary: whatever the tool answered, the client is answered
+            log.exception("The result of %s cannot be shown", visit.call_id)
+            body = render.error_result(OutcomeUnknown(NO_RESULT))
+            return render.completed(body) if visit.revision.types_results else body
+
+    def _shown(self, visit: Visit, wanted: CallParams, reply: bytes | Outcome | Pending) -> bytes:
         if isinstance(reply, Pending):
             return self.waiting(visit, wanted, reply)
         if isinstance(reply, Outcome):

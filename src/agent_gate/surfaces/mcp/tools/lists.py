@@ -109,8 +109,8 @@ class ToolLists:
 
 
 def make_pages(tools: Sequence[Tool], revision: Revision) -> list[bytes]:
-    entries = [*(entry(tool, revision) for tool in tools), WAITING_TOOL]
-    starts = range(0, len(entries), PAGE)
+    entries = [*(entry(tool, revision) for tool in tools), WAITING_TOOL] if tools else []
+    starts = range(0, max(1, len(entries)), PAGE)
     return [
         listed(
             b"tools",

@@ -70,6 +70,10 @@ def error_of(error: GatewayError, revision: Revision) -> bytes:
         raise RpcError(INTERNAL_ERROR, error.message)
     if isinstance(error, UpstreamError) and error.details is not None and "code" in error.details:
         raise upstream_error(error, revision)
+    return error_result(error)
+
+
+def error_result(error: GatewayError) -> bytes:
     return text_result(error.message, {META_ERROR: error.as_dict()}, is_error=True)
 
 
