@@ -124,7 +124,7 @@ def test_it_says_what_it_made_what_it_left_out_and_what_is_to_do(folder: Path) -
     assert "Wrote 2 tools to tools/notes.yaml" in result.stdout
     assert "Set NOTES_TOKEN in .env; the gateway does not start without" in result.stdout
     loaded = load(Path("config.yaml"), env={"NOTES_TOKEN": "a-token-of-the-notes"})
-    service = loaded.settings.services["notes"]
+    service = loaded.settings.sources["services"]["notes"]
     assert (service.url, service.auth.token, len(service.tools)) == (
         "https://notes.example/v1",
         "a-token-of-the-notes",

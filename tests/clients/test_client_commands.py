@@ -97,7 +97,7 @@ def test_importing_moves_secrets_out_and_the_result_can_be_loaded(home, monkeypa
         Path("config.yaml"),
         env={**env, "GITHUB_PERSONAL_ACCESS_TOKEN": variables["GITHUB_PERSONAL_ACCESS_TOKEN"].strip("'")},
     )
-    servers = loaded.settings.servers
+    servers = loaded.settings.sources["servers"]
     assert len(servers) == 25
     assert servers["postgres"].args[-1] == "postgresql://ada:s3cret@localhost:5432/app"
     assert servers["sentry"].headers == {"X-API-Key": "abc123def456"}
@@ -121,7 +121,7 @@ def test_the_variables_of_a_file_that_a_client_names_come_along(home):
     Path(".vscode/mcp.json").write_text(json.dumps({"servers": {"mail": entry}}))
     run(import_, "vscode", "--pick", "mail")
     assert "a-token" not in Path("config.yaml").read_text()
-    server = load(Path("config.yaml"), env={}).settings.servers["mail"]
+    server = load(Path("config.yaml"), env={}).settings.sources["servers"]["mail"]
     assert server.env == {"MAIL_TOKEN": "a-token-of-the-mail-server", "REGION": "eu", "MODE": "own"}
 
 
@@ -200,7 +200,7 @@ def test_a_servers_file_of_another_client_is_never_written(home):
     Path("config.yaml").write_text("servers: ./mcp.json\n")
     run(import_, "cursor", "--pick", "linear")
     assert Path("mcp.json").read_text() == theirs
-    assert set(load(Path("config.yaml"), env={}).settings.servers) == {"linear", "cursor-linear"}
+    assert set(load(Path("config.yaml"), env={}).settings.sources["servers"]) == {"linear", "cursor-linear"}
 
 
 def test_a_servers_file_in_the_home_folder_is_added_to(home):
@@ -208,7 +208,7 @@ def test_a_servers_file_in_the_home_folder_is_added_to(home):
     Path("config.yaml").write_text("servers: ~/ours.yaml\n")
     run(import_, "cursor", "--pick", "linear")
     assert "linear" in (home / "ours.yaml").read_text()
-    assert "linear" in load(Path("config.yaml"), env={}).settings.servers
+    assert "linear" in load(Path("config.yaml"), env={}).settings.sources["servers"]
 
 
 def test_imported_servers_get_keys_with_which_the_configuration_loads(home):
@@ -223,7 +223,7 @@ def test_imported_servers_get_keys_with_which_the_configuration_loads(home):
         "services: {homeassistant: {url: 'http://127.0.0.1'}}\nhosts: {notes: {socket: ./s}}\n"
     )
     run(import_, "cursor", "--all")
-    loaded = load(Path("config.yaml"), env={}).settings.servers
+    loaded = load(Path("config.yaml"), env={}).settings.sources["servers"]
     assert [server.args for server in loaded.values()] == [(name,) for name in names]
 
 
@@ -232,7 +232,7 @@ def test_secrets_of_any_text_are_the_same_after_the_import(home):
     entry = {"mcpServers": {"one": {"command": "x", "env": values}}}
     (home / ".cursor" / "mcp.json").write_text(json.dumps(entry))
     run(import_, "cursor", "--all")
-    assert load(Path("config.yaml"), env={}).settings.servers["one"].env == values
+    assert load(Path("config.yaml"), env={}).settings.sources["servers"]["one"].env == values
 
 
 def test_a_clients_file_that_is_not_text_is_named_and_left_alone(home):
@@ -293,8 +293,8 @@ def test_a_second_account_of_a_server_is_taken_over_too(home, second):
         run(connect, "cursor", "--url", "http://127.0.0.1:8443", "--replace")
         run(disconnect, "cursor")
     settings = load(Path("config.yaml"), env={}).settings
-    assert list(settings.servers) == ["mail", "mine"]
-    assert settings.servers["mail"] != settings.servers["mine"]
+    assert list(settings.sources["servers"]) == ["mail", "mine"]
+    assert settings.sources["servers"]["mail"] != settings.sources["servers"]["mine"]
     before = Path("config.yaml").read_bytes()
     run(connect, "cursor", "--url", "http://127.0.0.1:8443", "--replace")
     assert Path("config.yaml").read_bytes() == before

@@ -7,6 +7,8 @@ import pytest
 
 from agent_gate.config import permissions, servers, services, settings
 from agent_gate.config.load import load
+from agent_gate.config.serversection import SERVERS
+from agent_gate.config.servicesection import SERVICES
 from agent_gate.config.shape import also, shape
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -67,6 +69,13 @@ def test_every_key_has_its_row(page, classes):
     assert missing == []
 
 
+def test_every_key_that_a_kind_of_source_brings_has_its_row():
+    text = (DOCS / "configuration.md").read_text()
+    for section in (SERVICES, SERVERS):
+        for key, brought in section.keys.items():
+            assert re.search(rf"^\| `{key}` \|[^|]*\| {re.escape(brought.doc)}", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize("module", [settings, services, servers, permissions])
 def test_no_settings_class_is_left_out(module):
     documented = {cls for _, classes in PAGES for cls in classes}
@@ -86,7 +95,7 @@ def test_the_tool_example_loads(write):
     tools, config = blocks("tools-in-yaml.md")
     write("tools/lights.yaml", tools)
     loaded = load(write("config.yaml", config), None, {"LIGHTS_TOKEN": "0123456789abcdef"})
-    assert loaded.settings.services["lights"].tools[0].signature == "{room}"
+    assert loaded.settings.sources["services"]["lights"].tools[0].signature == "{room}"
 
 
 def test_the_permissions_examples_load(write):

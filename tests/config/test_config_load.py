@@ -35,14 +35,14 @@ def test_the_example_at_a_glance_loads_as_it_stands(env):
     assert settings.agents["pi"].namespaces == ("homeassistant", "memory")
     assert settings.agents["coder"].rate_limit.max_requests_per_minute == 0
     assert settings.agents["coder"].rate_limit.max_pending_approvals == 10
-    assert [tool.name for tool in settings.services["homeassistant"].tools] == [
+    assert [tool.name for tool in settings.sources["services"]["homeassistant"].tools] == [
         "ha_get_state",
         "ha_get_states",
         "ha_call_service",
         "ha_fire_event",
     ]
-    assert list(settings.servers) == ["notion", "time", "lab", "github"]
-    assert settings.servers["notion"].auth.needs_auth
+    assert list(settings.sources["servers"]) == ["notion", "time", "lab", "github"]
+    assert settings.sources["servers"]["notion"].auth.needs_auth
     assert [rule.action for rule in loaded.rules] == ["allow", "deny", "allow", "allow"]
     assert settings.channels == (TelegramSettings(token=env["BOT_TOKEN"], chat_id=-100, allowed_users=(1,)),)
     assert settings.hosts["notes"].socket == HERE / "example/run/notes.sock"
@@ -58,7 +58,7 @@ def test_the_example_at_a_glance_loads_as_it_stands(env):
 def test_the_commented_example_loads(env):
     loaded = load(ROOT / "config.example.yaml", ROOT / "permissions.example.yaml", env)
     assert loaded.warnings == ()
-    assert loaded.settings.services["homeassistant"].url == "https://homeassistant.local:8123"
+    assert loaded.settings.sources["services"]["homeassistant"].url == "https://homeassistant.local:8123"
     assert loaded.settings.people["ada"].uid == 1000
     assert len(loaded.policy_tests) == 4
 
@@ -315,7 +315,7 @@ def test_two_servers_whose_tools_could_have_one_name_are_refused_naming_both(ref
 
 def test_servers_without_a_prefix_and_names_that_never_meet_are_taken(load_text):
     text = "servers:\n  a: {command: sh}\n  a_b: {command: sh}\n  a__b: {command: sh, prefix: false}\n"
-    assert set(load_text(text).settings.servers) == {"a", "a_b", "a__b"}
+    assert set(load_text(text).settings.sources["servers"]) == {"a", "a_b", "a__b"}
 
 
 def test_a_failed_load_leaves_nothing_behind(load_text, refused):

@@ -59,7 +59,7 @@ def client_file(path: Path, env: dict[str, str] | None = None) -> tuple[dict[str
 
 def test_servers_yaml_is_read_as_it_stands(load_text):
     loaded = load_text("servers: servers.yaml", {"CUSTOM_API_KEY": "c-key"}, servers__yaml=SERVERS_YAML)
-    servers = loaded.settings.servers
+    servers = loaded.settings.sources["servers"]
     assert {key: (s.transport, s.enabled, s.auth.needs_auth) for key, s in servers.items()} == {
         "notion": ("auto", True, True),
         "notion-local": ("stdio", False, True),
@@ -92,7 +92,7 @@ servers:
     isolation: caller
     record: behind
 """
-    lab = load_text(text).settings.servers["lab"]
+    lab = load_text(text).settings.sources["servers"]["lab"]
     assert (lab.transport, lab.timeout, lab.prefix, lab.pin) == ("http", 30.0, False, "hold")
     assert (lab.rate_limit.max_requests_per_minute, lab.record) == (180, "behind")
     assert (lab.traits.read_only, lab.traits.destructive) == (True, None)
@@ -102,7 +102,7 @@ servers:
 def test_a_missing_api_key_is_a_warning_because_a_person_can_still_give_it(load_text):
     text = "servers: {a: {url: 'http://a', auth: {type: api-key, env: A_KEY}}}"
     loaded = load_text(text, {})
-    assert loaded.settings.servers["a"].auth.needs_auth
+    assert loaded.settings.sources["servers"]["a"].auth.needs_auth
     assert loaded.warnings == (
         "config.yaml:1:38: servers.a.auth.env: the environment variable A_KEY is not set",
     )
@@ -115,7 +115,7 @@ mcpServers:
   web: {url: "https://x.example/mcp", type: streamable-http, headers: {Authorization: "Bearer ${env:T}"}}
 """
     loaded = load_text(text, {"T": "t0ken"})
-    fs, web = loaded.settings.servers.values()
+    fs, web = loaded.settings.sources["servers"].values()
     assert (fs.enabled, fs.command, fs.env) == (False, "/usr/bin/fs", {"K": ""})
     assert (web.transport, web.headers) == ("http", {"Authorization": "Bearer t0ken"})
     assert loaded.warnings == ("config.yaml:3:47: mcpServers.fs.alwaysAllow: unknown key, ignored",)
@@ -189,14 +189,18 @@ def test_a_server_file_that_does_not_exist_is_refused(refused):
 
 
 def test_a_command_is_found_on_the_path_once(load_text):
-    servers = load_text("servers: {a: {command: sh}, b: {command: not-there-at-all}}").settings.servers
+    servers = load_text("servers: {a: {command: sh}, b: {command: not-there-at-all}}").settings.sources[
+        "servers"
+    ]
     assert Path(find_command(servers["a"])).is_absolute()
     with pytest.raises(ConfigError, match=r"config\.yaml:1:29: servers\.b\.command: .* not found on PATH"):
         find_command(servers["b"])
 
 
 def test_a_folder_to_start_in_is_relative_to_the_file(load_text, folder):
-    assert load_text("servers: {a: {command: x, cwd: sub}}").settings.servers["a"].cwd == str(folder / "sub")
+    assert load_text("servers: {a: {command: x, cwd: sub}}").settings.sources["servers"]["a"].cwd == str(
+        folder / "sub"
+    )
 
 
 def test_claude_and_cursor_files_are_read(write):
@@ -279,14 +283,14 @@ def test_what_an_editor_asks_for_is_a_variable_and_its_folders_are_known(write, 
 
 def test_a_pasted_block_may_hold_what_an_editor_asks_for(load_text, refused, folder):
     text = "mcpServers: {a: {command: x, args: ['${workspaceFolder}'], env: {T: '${input:my-key}'}}}"
-    server = load_text(text, {"MY_KEY": "tok"}).settings.servers["a"]
+    server = load_text(text, {"MY_KEY": "tok"}).settings.sources["servers"]["a"]
     assert (server.args, server.env) == ((str(folder),), {"T": "tok"})
     assert "the environment variable MY_KEY is not set" in refused(text, {})
 
 
 def test_the_tools_that_a_pasted_block_leaves_out_stay_left_out(load_text):
     text = "mcpServers: {a: {command: x, includeTools: [get], excludeTools: [wipe]}}"
-    server = load_text(text).settings.servers["a"]
+    server = load_text(text).settings.sources["servers"]["a"]
     assert (server.include, server.exclude) == (("get",), ("wipe",))
 
 
@@ -306,7 +310,7 @@ def test_the_configuration_may_name_a_client_file(load_text, folder):
     loaded = load_text(
         "servers: mcp.json", {}, mcp__json='{"mcpServers": {"a": {"command": "x"}}, "theme": 1}'
     )
-    assert list(loaded.settings.servers) == ["a"]
+    assert list(loaded.settings.sources["servers"]) == ["a"]
     assert folder / "mcp.json" in loaded.files
 
 

@@ -30,7 +30,7 @@ def one(load_text):
     """The service and the only tool of a file with `body`."""
 
     def one(body: str):
-        service = load_text(SERVICE, t__yaml=tool_file(body)).settings.services["api"]
+        service = load_text(SERVICE, t__yaml=tool_file(body)).settings.sources["services"]["api"]
         return service, service.tools[0]
 
     return one
@@ -66,7 +66,7 @@ def test_a_home_assistant_call_is_signed_as_its_template_says(load_text, env):
         "services: {ha: {url: 'http://ha', tools: t.yaml}}",
         t__yaml=(ROOT / "tools/homeassistant.yaml").read_text(),
     )
-    service = loaded.settings.services["ha"]
+    service = loaded.settings.sources["services"]["ha"]
     definition = to_definition(service, service.tools[2])
     arguments = {"domain": "light", "service": "turn_on", "entity_id": "light.bedroom"}
     assert (
@@ -356,14 +356,14 @@ def test_a_tool_name_outside_the_grammar_is_refused(refused):
 
 def test_tools_may_stand_in_the_configuration(load_text):
     text = "services: {api: {url: 'http://a', tools: {do: {request: {method: GET, path: /}}}}}"
-    assert load_text(text).settings.services["api"].tools[0].where == "config.yaml:1:43"
+    assert load_text(text).settings.sources["services"]["api"].tools[0].where == "config.yaml:1:43"
 
 
 def test_tools_may_come_from_several_files(load_text):
     file = "tools: {%s: {request: {method: GET, path: /}}}"
     text = "services: {api: {url: 'http://a', tools: [x.yaml, y.yaml]}}"
     loaded = load_text(text, x__yaml=file % "x", y__yaml=file % "y")
-    assert [tool.name for tool in loaded.settings.services["api"].tools] == ["x", "y"]
+    assert [tool.name for tool in loaded.settings.sources["services"]["api"].tools] == ["x", "y"]
 
 
 def test_a_tool_file_that_does_not_exist_is_refused_where_it_is_named(refused):
@@ -415,7 +415,7 @@ def test_a_renewed_authority_of_a_service_is_another_configuration(load_text, fo
         return load_text("services: {api: {url: 'https://x', ca: ca.pem}}")
 
     first, second = loaded("one"), loaded("two")
-    assert first.settings.services["api"] != second.settings.services["api"]
+    assert first.settings.sources["services"]["api"] != second.settings.sources["services"]["api"]
     assert folder / "ca.pem" in first.watched
 
 
@@ -430,21 +430,21 @@ services:
     tools: {publish: {args: {topic: {required: true}}}}
     options: {qos: 1}
 """
-    service = load_text(text, {"MQTT_TOKEN": "m"}).settings.services["custom_mqtt"]
+    service = load_text(text, {"MQTT_TOKEN": "m"}).settings.sources["services"]["custom_mqtt"]
     assert (service.handler_class, service.options) == ("my_plugin:MQTTService", {"qos": 1})
     assert service.tools[0].request is None
 
 
 def test_only_a_configured_health_check_says_so(load_text):
     text = "services: {a: {url: 'http://a'}, b: {url: 'http://b', health: {path: /up}}}"
-    services = load_text(text).settings.services
+    services = load_text(text).settings.sources["services"]
     assert (services["a"].health.path, services["a"].health.configured) == ("/", False)
     assert (services["b"].health.path, services["b"].health.configured) == ("/up", True)
 
 
 def test_a_tool_without_a_timeout_has_that_of_its_service(load_text):
     text = "services: {api: {url: 'http://a', timeout: 7, tools: {do: {request: {method: GET, path: /}}}}}"
-    service = load_text(text).settings.services["api"]
+    service = load_text(text).settings.sources["services"]["api"]
     assert to_definition(service, service.tools[0]).timeout == 7.0
 
 

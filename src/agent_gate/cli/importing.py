@@ -19,8 +19,9 @@ from agent_gate.config.clients.secrets import move_secrets
 from agent_gate.config.decode import Reading, beside
 from agent_gate.config.dotenv import add_variables, environment, known_variables
 from agent_gate.config.edit import Edit, add_server, current, save
-from agent_gate.config.load import YAML_SUFFIXES, names_meet, shared_namespace
+from agent_gate.config.load import shared_namespace
 from agent_gate.config.nodes import Mark
+from agent_gate.config.serversection import YAML_SUFFIXES, names_meet
 from agent_gate.config.variables import FORM, VARIABLE, Variables
 from agent_gate.errors import ConfigError
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from agent_gate.config.decode import Reading
 from agent_gate.config.dotenv import environment
 from agent_gate.config.doubts import open_keys, plain_door
+from agent_gate.config.kinds import sections
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.options import Options, with_options
 from agent_gate.config.permissions import Permissions, read_permissions
@@ -44,13 +45,10 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def plugin_files(settings: Settings) -> Iterator[Path]:
-    """The modules of plugins in the plugin folders; what is installed changes with its package."""
-    for service in settings.services.values():
-        if service.handler == "python":
-            module = service.handler_class.partition(":")[0].replace(".", "/")
-            for folder in settings.plugins.paths:
-                yield from filter(Path.is_file, (folder / f"{module}.py", folder / module / "__init__.py"))
+def code_files(settings: Settings) -> Iterator[Path]:
+    """The files of code that sources are made of, as far as the configuration names them."""
+    for section in sections():
+        yield from section.code(settings)
 
 
 def stamp(file: Path) -> int:
@@ -74,7 +72,7 @@ class Configuration:
         self._note_plugins()
 
     def _plugins(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys(plugin_files(self.settings)))
+        return tuple(dict.fromkeys(code_files(self.settings)))
 
     def _note_plugins(self) -> None:
         """A module is imported once; how its file was then tells whether other code stands there now."""
@@ -98,7 +96,7 @@ class Configuration:
         files: tuple[Path, ...] = ()
         try:
             loaded = await asyncio.to_thread(self._read)
-            files = (*loaded.watched, *plugin_files(loaded.settings))
+            files = (*loaded.watched, *code_files(loaded.settings))
             self._refuse_emptied(loaded)
             yield loaded
         except ConfigError as error:

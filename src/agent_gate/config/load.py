@@ -2,25 +2,28 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import time
 from hashlib import sha256
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from agent_gate.config.clientfiles import read_client_file
-from agent_gate.config.decode import Reading, beside, convert, decode, existing, require_address
+from agent_gate.config.decode import (
+    Reading,
+    beside,
+    convert,
+    decode,
+    existing,
+    refuse_unknown,
+    require_address,
+)
 from agent_gate.config.dotenv import environment
 from agent_gate.config.doubts import warn_of_plain_http
+from agent_gate.config.kinds import SourceEntry, sections
 from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
-from agent_gate.config.serverfiles import read_servers
-from agent_gate.config.servers import ServerSettings
-from agent_gate.config.servicefiles import read_services
-from agent_gate.config.services import ServiceConfig
 from agent_gate.config.settings import (
     AgentSettings,
     ChannelSettings,
@@ -30,9 +33,9 @@ from agent_gate.config.settings import (
     TelegramSettings,
     WebhookSettings,
 )
+from agent_gate.config.shape import keys
 from agent_gate.config.variables import Variables
 from agent_gate.config.yamlfile import read_yaml
-from agent_gate.core.catalog import wire_part
 from agent_gate.core.ids import fold_namespace
 from agent_gate.errors import ConfigError
 
@@ -45,7 +48,6 @@ QUIET: tuple[tuple[str, Callable[[str], object], str], ...] = (
     ("timezone", ZoneInfo, "a time zone such as Europe/Berlin"),
 )
 DOUBTED = (("gateway", "host"), ("gateway", "tls", "key"))
-YAML_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +89,12 @@ def read_all(config_path: Path | None, permissions_path: Path | None, reading: R
         reading.looked_for += [config_path.parent / ".env", config_path.parent / "permissions.yaml"]
     reading.variables.env, dotenv = environment(config_path, reading.variables.env, reading.warnings)
     reading.files.extend(dotenv)
-    root = open_file(config_path, reading) if config_path else empty(Mark("config.yaml"))
+    root = read_filled(config_path, reading) if config_path else empty(Mark("config.yaml"))
     if reading.blank:
         reading.warn(root.mark, "", "the file is empty, so nobody may come in and there are no tools")
     settings = read_settings(root, reading)
     permissions = permissions_path or find_permissions(root, config_path, reading)
-    policy = read_permissions(open_file(permissions, reading), reading) if permissions else Permissions()
+    policy = read_permissions(read_filled(permissions, reading), reading) if permissions else Permissions()
     return Loaded(
         settings=settings,
         rules=policy.rules,
@@ -107,7 +109,7 @@ def read_all(config_path: Path | None, permissions_path: Path | None, reading: R
     )
 
 
-def open_file(path: Path, reading: Reading) -> Node:
+def read_filled(path: Path, reading: Reading) -> Node:
     return reading.variables.fill(reading.open(path, read_yaml))
 
 
@@ -124,25 +126,30 @@ def find_permissions(root: Node, config: Path | None, reading: Reading) -> Path 
 
 def read_settings(root: Node, reading: Reading) -> Settings:
     limits = decode(root.get("rate_limit") or empty(root.mark), RateLimitSettings, "rate_limit", reading)
-    strict = root.get("strict_supply_chain") or Node(False, root.mark)
-    services = read_services(root.get("services") or empty(root.mark), reading)
-    servers = all_servers(root, reading, strict=convert(strict, bool, "strict_supply_chain", reading))
-    refuse_folded(root, services, servers)
-    refuse_nested(servers)
+    brought = sections()
+    own = without_keys(root, [key for section in brought for key in section.keys])
+    sources = {section.name: section.read(root, reading) for section in brought}
+    refuse_folded(root, sources)
     settings = decode(
-        root,
+        own,
         Settings,
         "",
         reading,
         agents=read_agents(root, limits, reading),
-        services=services,
-        servers=servers,
+        sources=sources,
         channels=read_channels(root, reading),
         people=read_people(root, reading),
     )
     check_settings(settings, root, reading)
     warn_of_unserved(root, reading)
     return with_callback(settings, reading.variables.env.get("TOOL_GATEWAY_CALLBACK_URL"))
+
+
+def without_keys(root: Node, brought: Sequence[str]) -> Node:
+    """The file without the keys that kinds of source bring; a key that nobody knows is refused here."""
+    refuse_unknown(root, (*keys(Settings), *brought), "")
+    found = {key: node for key, node in entries(root, "").items() if key not in brought}
+    return Node(found, root.mark, root.keys)
 
 
 def with_callback(settings: Settings, url: str | None) -> Settings:
@@ -323,48 +330,11 @@ def read_people(root: Node, reading: Reading) -> dict[str, Person]:
     }
 
 
-def all_servers(root: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:
-    """`servers:` (a mapping or a file) and `mcpServers:` together."""
-    found: dict[str, ServerSettings] = {}
-    own, pasted = root.get("servers"), root.get("mcpServers")
-    if own is not None and isinstance(own.value, str):
-        found.update(servers_file(own, reading, strict=strict))
-    elif own is not None:
-        found.update(read_servers(own, "servers", reading, lenient=False, strict_supply_chain=strict))
-    if pasted is not None:
-        for key, server in read_servers(
-            pasted, "mcpServers", reading, lenient=True, strict_supply_chain=strict
-        ).items():
-            if key in found:
-                fail(pasted.key_mark(key), join("mcpServers", key), f"is also given at {found[key].where}")
-            found[key] = server
-    return found
-
-
-def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:
-    file = existing(node.mark, beside(node.mark, Path(str(node.value))), "servers", reading)
-    if file.suffix not in YAML_SUFFIXES:
-        return read_client_file(file, reading, strict_supply_chain=strict)
-    root = open_file(file, reading)
-    found: dict[str, ServerSettings] = {}
-    for key in entries(root, ""):
-        if key not in ("servers", "mcpServers"):
-            fail(root.key_mark(key), key, 'unknown key, a server file has "servers" or "mcpServers"')
-        block = root.get(key)
-        if block is not None:
-            lenient = key == "mcpServers"
-            found.update(read_servers(block, key, reading, lenient=lenient, strict_supply_chain=strict))
-    return found
-
-
-def refuse_folded(
-    root: Node, services: Mapping[str, ServiceConfig], servers: Mapping[str, ServerSettings]
-) -> None:
+def refuse_folded(root: Node, sources: Mapping[str, Mapping[str, SourceEntry]]) -> None:
     """Two keys that fold to one namespace, or one prefix on the wire, would share rules and names, so they are refused."""
     seen: dict[str, tuple[str, str]] = {}
     hosts = root.get("hosts") or empty(root.mark)
-    places = [(key, service.where) for key, service in services.items()]
-    places += [(key, server.where) for key, server in servers.items()]
+    places = [(key, entry.where) for found in sources.values() for key, entry in found.items()]
     places += [(key, str(hosts.key_mark(key))) for key in entries(hosts, "hosts")]
     for key, where in places:
         other, first = seen.setdefault(shared_namespace(key), (key, where))
@@ -375,17 +345,3 @@ def refuse_folded(
 def shared_namespace(key: str) -> str:
     """What two keys must not have in common."""
     return fold_namespace(key).replace("-", "_")
-
-
-def names_meet(key: str, other: str) -> bool:
-    """Whether a tool of the server `key` could be named like one of the server `other`."""
-    return f"{wire_part(key)}__".startswith(f"{wire_part(other)}__")
-
-
-def refuse_nested(servers: Mapping[str, ServerSettings]) -> None:
-    """Where one server's prefix begins with another's, a tool of one could pass for a tool of the other."""
-    prefixes = [(key, one.where) for key, one in servers.items() if one.prefix]
-    for (key, where), (other, first) in permutations(prefixes, 2):
-        if names_meet(key, other):
-            either = f"{wire_part(key)}__… could be a tool of either; rename one of them"
-            fail(Mark(where), key, f'and "{other}" ({first}) have names that meet: {either}')

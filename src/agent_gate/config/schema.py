@@ -6,9 +6,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from agent_gate.config.kinds import sections
 from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings
-from agent_gate.config.servers import ServerAuth, ServerSettings
-from agent_gate.config.services import ArgDefinition, HealthCheckConfig, ServiceConfig, ToolDefinition
 from agent_gate.config.settings import (
     AgentSettings,
     Person,
@@ -22,21 +21,20 @@ SCALARS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool:
 VARIABLE = {"type": "string", "pattern": r"\$\{[^}]*\}"}
 NAMED: tuple[type, ...] = (
     AgentSettings,
-    ArgDefinition,
-    HealthCheckConfig,
     Person,
     PolicyTest,
     RateLimitSettings,
     RuleSettings,
-    ServerAuth,
-    ServerSettings,
-    ServiceConfig,
-    ToolDefinition,
 )
 
 
 def config_schema() -> dict[str, Any]:
-    return document("config.yaml of agent-gate", object_schema(Settings))
+    root = object_schema(Settings)
+    for section in sections():
+        root["properties"] |= {
+            key: {"description": one.doc, **one.schema} for key, one in section.keys.items()
+        }
+    return document("config.yaml of agent-gate", root)
 
 
 def permissions_schema() -> dict[str, Any]:
@@ -52,9 +50,14 @@ def tools_schema() -> dict[str, Any]:
 SCHEMAS = {"config": config_schema, "permissions": permissions_schema, "tools": tools_schema}
 
 
+def named() -> tuple[type, ...]:
+    """The classes that schemas refer to by name."""
+    return (*NAMED, *(cls for section in sections() for cls in section.classes))
+
+
 def document(title: str, root: Mapping[str, Any]) -> dict[str, Any]:
     """`root` with the definitions that it uses, however deep."""
-    definitions = {cls.__name__: object_schema(cls) for cls in NAMED}
+    definitions = {cls.__name__: object_schema(cls) for cls in named()}
     wanted: dict[str, Any] = {}
     queue = references(root)
     while queue:
@@ -117,7 +120,7 @@ def type_schema(kind: Any) -> dict[str, Any]:
     if origin is tuple:
         return {"type": ["array", "null"], "items": type_schema(parts[0])}
     if is_dataclass(kind) and isinstance(kind, type):
-        return {"$ref": f"#/$defs/{kind.__name__}"} if kind in NAMED else object_schema(kind)
+        return {"$ref": f"#/$defs/{kind.__name__}"} if kind in named() else object_schema(kind)
     return {"type": ["object", "null"], "additionalProperties": type_schema(parts[1])}
 
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from agent_gate.config.servers import ServerSettings
-from agent_gate.config.services import ServiceConfig
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, AtMost, InFile
 from agent_gate.core.call import Caller
 
@@ -252,10 +250,6 @@ class LogSettings:
     format: Annotated[Literal["auto", "text", "json"], "`auto`: text on a terminal, JSON otherwise."] = "auto"
 
 
-SERVERS = {
-    "type": "object",
-    "additionalProperties": {"$ref": "#/$defs/ServerSettings"},
-}
 CHANNEL = {"type": "object", "required": ["type"], "properties": {"type": {"enum": ["telegram", "webhook"]}}}
 
 
@@ -273,15 +267,10 @@ class Settings:
         "The agents that may come in, by name.",
         InFile({"type": "object", "additionalProperties": {"$ref": "#/$defs/AgentSettings"}}),
     ] = field(default_factory=dict)
-    services: Annotated[
-        Mapping[str, ServiceConfig],
-        "HTTP services and Python plugins; each key is a namespace.",
-        InFile({"type": "object", "additionalProperties": {"$ref": "#/$defs/ServiceConfig"}}),
-    ] = field(default_factory=dict)
-    servers: Annotated[
-        Mapping[str, ServerSettings],
-        "MCP servers: a mapping, or a file that holds one; each key is a namespace.",
-        InFile({"anyOf": [{"type": "string"}, SERVERS]}),
+    sources: Annotated[
+        Mapping[str, Mapping[str, object]],
+        "What each kind of source brings, by the name of its section.",
+        GIVEN,
     ] = field(default_factory=dict)
     hosts: Annotated[
         Mapping[str, HostSettings], "Tool hosts on this machine; each key is a namespace. Not connected yet."
@@ -317,9 +306,5 @@ class Settings:
     ] = False
     ALSO: ClassVar[Mapping[str, InFile]] = {
         "agent": InFile({"$ref": "#/$defs/AgentSettings"}, "A single agent; its name is `default`."),
-        "mcpServers": InFile(
-            {"type": "object", "additionalProperties": {"type": "object"}},
-            "MCP servers as they stand in a client's file.",
-        ),
         "messenger": InFile(CHANNEL, "A single channel."),
     }

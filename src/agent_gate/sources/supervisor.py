@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
 
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
@@ -13,36 +12,18 @@ from agent_gate.core.catalog import Catalog, Listing, Shelf, build
 from agent_gate.core.ports import Clock, ContextSource, Job, Plan, Source
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
-from agent_gate.sources.keeper import FATAL, Keeper, Redact
+from agent_gate.sources.keeper import Keeper, Redact
 from agent_gate.sources.pins import Change, Pins
 from agent_gate.sources.state import SourceState, Status
-from agent_gate.sources.toolbox import SourceKind, Toolbox
+from agent_gate.sources.toolbox import Toolbox, source_kinds
 
 log = logging.getLogger("agent_gate.sources")
-GROUP = "agent_gate.sources"
 ABOUT = "\nabout"  # a key has no newline, so this is nobody else's
-
-
-def kinds() -> list[SourceKind]:
-    """Every kind of source that is installed, the built-in ones among them."""
-    return [load_kind(point) for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)]
-
-
-def load_kind(point: EntryPoint) -> SourceKind:
-    """An installed kind. Its package is a stranger's, and must not end a running gateway at a reload."""
-    try:
-        kind: SourceKind = point.load()
-    except (Exception, *FATAL) as error:
-        raise ConfigError(
-            f"The source kind {point.name} ({point.value}) cannot be loaded: {type(error).__name__}. "
-            "Mend or remove the package that brings it"
-        ) from error
-    return kind
 
 
 def plans(settings: Settings, toolbox: Toolbox) -> list[Plan]:
     """What the configuration asks for; two keys that fold to one namespace are a fault."""
-    found = [plan for kind in kinds() for plan in kind.make(settings, toolbox)]
+    found = [plan for kind in source_kinds() for plan in kind.make(settings, toolbox)]
     taken: dict[str, str] = {}
     for plan in found:
         other = taken.setdefault(plan.source.namespace, plan.source.key)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
+from agent_gate.config.kinds import Kind, kinds
 from agent_gate.config.settings import Settings
 from agent_gate.core.credentials import Credentials, Identity
 from agent_gate.core.ports import Announce, Clock, Memory, Plan
@@ -31,11 +32,14 @@ class Toolbox:
         return Access(self.credentials(who), self.learn, masks=masks)
 
 
-class SourceKind(Protocol):
+class SourceKind(Kind, Protocol):
     """One kind of source, found through the entry points of the group `agent_gate.sources`."""
-
-    name: str
 
     def make(self, settings: Settings, toolbox: Toolbox) -> Sequence[Plan]:
         """The sources of this kind that the configuration asks for."""
         ...
+
+
+def source_kinds() -> list[SourceKind]:
+    """Every kind that is installed."""
+    return [cast("SourceKind", kind) for kind in kinds()]

@@ -19,6 +19,6 @@ from agent_gate.sources.mcp.kind import missing_credential
 def test_a_server_says_which_credential_it_lacks(tmp_path, more, says):
     config = tmp_path / "config.yaml"
     config.write_text(f'servers: {{lab: {{url: "http://127.0.0.1:9/mcp", {more}}}}}')
-    missing = missing_credential(load(config, env={}).settings.servers["lab"])
+    missing = missing_credential(load(config, env={}).settings.sources["servers"]["lab"])
     assert says in missing
     assert bool(says) == bool(missing)

@@ -364,7 +364,7 @@ def test_the_entry_point_makes_a_source_for_python_services_only() -> None:
         "p": config_of("Good"),
         "h": config_of("Good", name="h", handler="http"),
     }
-    settings = SimpleNamespace(services=services, plugins=SimpleNamespace(paths=[HERE]))
+    settings = SimpleNamespace(sources={"services": services}, plugins=SimpleNamespace(paths=[HERE]))
     [plan] = SOURCE.make(settings, toolbox(Pool()))
     assert plan.source.key == "p"
     assert plan.settings is services["p"]

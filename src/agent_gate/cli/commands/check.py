@@ -13,6 +13,8 @@ from agent_gate.cli.offline import look_at
 from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.load import Loaded
 from agent_gate.config.servers import find_command
+from agent_gate.config.serversection import SERVERS
+from agent_gate.config.servicesection import SERVICES
 from agent_gate.config.settings import Settings, TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError
@@ -89,7 +91,7 @@ def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Find
 def plugin_findings(settings: Settings) -> list[Finding]:
     """Plugins with which the gateway would not start."""
     found = []
-    for service in settings.services.values():
+    for service in SERVICES.of(settings).values():
         if service.handler != "python":
             continue
         try:
@@ -103,7 +105,7 @@ def plugin_findings(settings: Settings) -> list[Finding]:
 def missing_programs(settings: Settings) -> list[str]:
     """Servers that cannot be started on this machine. The gateway starts without them, and elsewhere they may be."""
     said = []
-    for server in settings.servers.values():
+    for server in SERVERS.of(settings).values():
         if server.enabled and server.command:
             try:
                 find_command(server)

@@ -9,6 +9,7 @@ from typing import Self
 
 from agent_gate.config.definition import to_definition
 from agent_gate.config.services import ServiceConfig, ToolDefinition
+from agent_gate.config.servicesection import SERVICES
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
 from agent_gate.core.credentials import Identity, Proof
@@ -169,10 +170,13 @@ class HttpKind:
     """Registers the services that the generic handler answers for."""
 
     name = "http"
+    section = SERVICES
 
     def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
         return [
-            self._plan(config, toolbox) for config in settings.services.values() if config.handler == "http"
+            self._plan(config, toolbox)
+            for config in SERVICES.of(settings).values()
+            if config.handler == "http"
         ]
 
     def _plan(self, config: ServiceConfig, toolbox: Toolbox) -> Plan:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agent_gate.config.servers import ServerSettings
+from agent_gate.config.serversection import SERVERS
 from agent_gate.config.settings import Settings
 from agent_gate.core.ports import Plan
 from agent_gate.sources.mcp.reads import reads
@@ -16,9 +17,10 @@ class McpKind:
     """The kind `mcp`, under which this source is registered."""
 
     name = "mcp"
+    section = SERVERS
 
     def make(self, settings: Settings, toolbox: Toolbox) -> Sequence[Plan]:
-        return [plan(server, toolbox) for server in settings.servers.values()]
+        return [plan(server, toolbox) for server in SERVERS.of(settings).values()]
 
 
 def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:

@@ -12,6 +12,7 @@ import msgspec
 
 from agent_gate.config.definition import to_definition
 from agent_gate.config.services import ServiceConfig
+from agent_gate.config.servicesection import SERVICES
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
 from agent_gate.core.credentials import Identity
@@ -229,11 +230,12 @@ class PluginKind:
     """Registers the services with `handler: python`."""
 
     name = "plugin"
+    section = SERVICES
 
     def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
         return [
             self._plan(config, settings.plugins.paths, toolbox)
-            for config in settings.services.values()
+            for config in SERVICES.of(settings).values()
             if config.handler == "python"
         ]
 

@@ -10,6 +10,8 @@ from agent_gate.config.definition import to_definition
 from agent_gate.config.load import Loaded
 from agent_gate.config.permissions import PolicyTest
 from agent_gate.config.servers import ServerSettings
+from agent_gate.config.serversection import SERVERS
+from agent_gate.config.servicesection import SERVICES
 from agent_gate.core.catalog import LONGEST_WIRE, Catalog, Listing, Shelf, build, wire_part
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.rule import TRAIT_NAMES
@@ -32,7 +34,7 @@ def declared_tools(loaded: Loaded) -> Catalog:
             title=service.name,
             definitions=[to_definition(service, tool) for tool in service.tools],
         )
-        for service in loaded.settings.services.values()
+        for service in SERVICES.of(loaded.settings).values()
     ]
     return build(listings)
 
@@ -42,7 +44,7 @@ def unlisted(loaded: Loaded, known: Mapping[str, Listing] | None = None) -> list
     settings, listed = loaded.settings, known or {}
     found = [
         Unlisted(fold_namespace(key), starts(server), spelled_starts(server))
-        for key, server in settings.servers.items()
+        for key, server in SERVERS.of(settings).items()
         if key not in listed or not listed[key].definitions
     ]
     return [*found, Unlisted()] if settings.hosts or settings.peers is not None else found
@@ -62,7 +64,7 @@ def spelled_starts(server: ServerSettings) -> tuple[str, ...]:
 
 def supposed_tool(loaded: Loaded, name: str, arguments: Iterable[str]) -> Tool | None:
     """A tool of an MCP server as far as its name tells: it takes what it is given, and claims nothing of itself."""
-    for server in loaded.settings.servers.values():
+    for server in SERVERS.of(loaded.settings).values():
         begins = (*starts(server), *spelled_starts(server))
         if rest := after_start(name, begins):
             own = as_rules_write(loaded, begins, rest)
@@ -111,7 +113,7 @@ class Expectations:
 
     def _find(self, test: PolicyTest) -> Tool | None:
         known = self.known(test.tool)
-        if known is not None and known.source not in self.loaded.settings.servers:
+        if known is not None and known.source not in SERVERS.of(self.loaded.settings):
             known = None
         return self.declared.find(test.tool) or known or supposed_tool(self.loaded, test.tool, test.args)
 
@@ -183,7 +185,7 @@ class PolicyFaults:
     def _coming(self, loaded: Loaded, catalog: Catalog) -> tuple[Tool, ...]:
         """The tools declared in YAML, while a service of theirs is not there yet."""
         listed = {key for key, listing in catalog.listings.items() if listing.definitions}
-        services = {service.name for service in loaded.settings.services.values() if service.tools}
+        services = {service.name for service in SERVICES.of(loaded.settings).values() if service.tools}
         return () if services <= listed else declared_tools(loaded).tools
 
     def _look(self, policy: Policy, catalog: Catalog) -> Iterator[str]:

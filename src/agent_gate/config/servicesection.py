@@ -1,0 +1,39 @@
+"""The services of config.yaml, which HTTP requests or Python plugins answer for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_gate.config.decode import Reading
+from agent_gate.config.kinds import Section
+from agent_gate.config.nodes import Node, empty
+from agent_gate.config.servicefiles import read_services
+from agent_gate.config.services import ArgDefinition, HealthCheckConfig, ServiceConfig, ToolDefinition
+from agent_gate.config.settings import Settings
+from agent_gate.config.shape import InFile
+
+
+def read_section(root: Node, reading: Reading) -> dict[str, ServiceConfig]:
+    return read_services(root.get("services") or empty(root.mark), reading)
+
+
+def plugin_files(settings: Settings) -> Iterator[Path]:
+    """The modules of plugins in the plugin folders; what is installed changes with its package."""
+    for service in SERVICES.of(settings).values():
+        if service.handler == "python":
+            module = service.handler_class.partition(":")[0].replace(".", "/")
+            for folder in settings.plugins.paths:
+                yield from filter(Path.is_file, (folder / f"{module}.py", folder / module / "__init__.py"))
+
+
+SERVICES = Section(
+    "services",
+    read_section,
+    {
+        "services": InFile(
+            {"type": "object", "additionalProperties": {"$ref": "#/$defs/ServiceConfig"}},
+            "HTTP services and Python plugins; each key is a namespace.",
+        )
+    },
+    (ServiceConfig, ArgDefinition, HealthCheckConfig, ToolDefinition),
+    plugin_files,
+)
