@@ -207,7 +207,7 @@ class Gateway:
             buttons=self.buttons,
             answer=self.calls.answer,
         )
-        return make_places(settings.channels, settings.people, desk, self.listeners.page_url)
+        return make_places(settings.channels, settings.people, desk, self.listeners.people_url)
 
     def _refresh_agents(self) -> None:
         self._admit_agents(self._credentials(self.settings))
@@ -291,7 +291,7 @@ class Gateway:
                 reload=self.reload,
             ),
         )
-        return AdminSurface(admin, self.buttons)
+        return AdminSurface(admin, self.buttons, self.pool)
 
     def _channel_faults(self) -> dict[str, str]:
         return {name: self.redactor.text(why) for name, why in self.dispatcher.faults.items()}

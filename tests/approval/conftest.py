@@ -28,7 +28,7 @@ tools:
 """
 CONFIG = """
 gateway: {{port: 0}}
-admin: {{port: 0, socket: ./data/admin.sock}}
+admin: {{port: 0, socket: ./data/admin.sock{admin}}}
 agents:
   pi: {{token: token-of-the-first-agent-in-tests, rate_limit: {{max_requests_per_minute: 0, max_pending_approvals: 50}}}}
 services:
@@ -69,9 +69,9 @@ def telegram(bot, more=""):
     return TELEGRAM.format(token=TOKEN, chat=CHAT, url=bot.url, more=more)
 
 
-def files(api, more="", permissions=PERMISSIONS):
+def files(api, more="", permissions=PERMISSIONS, admin=""):
     return {
-        "config.yaml": CONFIG.format(api=api.url, more=more),
+        "config.yaml": CONFIG.format(api=api.url, more=more, admin=f", {admin}" if admin else ""),
         "tools.yaml": TOOLS,
         "permissions.yaml": permissions,
     }
@@ -82,10 +82,10 @@ def start(tmp_path, api):
     """Starts gateways; every one of them ends with the test."""
     stack = []
 
-    def begin(more="", folder="gate", permissions=PERMISSIONS, env=None):
+    def begin(more="", folder="gate", permissions=PERMISSIONS, env=None, admin=""):
         place = tmp_path / folder
         place.mkdir(exist_ok=True)
-        context = running(place, files(api, more, permissions), "--insecure", env=env)
+        context = running(place, files(api, more, permissions, admin), "--insecure", env=env)
         gateway = context.__enter__()
         stack.append(context)
         return gateway

@@ -190,8 +190,8 @@ def test_a_receiver_that_asks_to_wait_for_ever_is_asked_again_all_the_same(start
 
 def test_ntfy_and_slack_get_what_they_take(start, receiver):
     channels = (
-        f'channels: [{{type: webhook, name: n, url: "{receiver.url}/my-topic", format: ntfy}},'
-        f' {{type: webhook, name: s, url: "{receiver.url}/slack", format: slack, headers: {{X-Key: abc}}}}]'
+        f'channels: [{{type: webhook, name: n, url: "{receiver.url}/my-topic", format: ntfy, answer_url: "http://phone.test"}},'
+        f' {{type: webhook, name: s, url: "{receiver.url}/slack", format: slack, answer_url: "http://phone.test", headers: {{X-Key: abc}}}}]'
     )
     gate = start(channels)
     light(gate)
@@ -208,15 +208,16 @@ def test_ntfy_and_slack_get_what_they_take(start, receiver):
         "Always for this",
         "Deny",
     ]
-    assert visit(ntfy["actions"][0]["url"], "POST")[0].status == 200
+    link = ntfy["actions"][0]["url"].replace("http://phone.test", gate.announced["admin"])
+    assert visit(link, "POST")[0].status == 200
     until(lambda: len(receiver.requests) == 4)
 
 
 @pytest.mark.parametrize("letter", ["x", "話", "\\", "🙂"])
 def test_a_long_question_is_cut_to_what_ntfy_and_slack_take_and_says_so(start, receiver, letter):
     gate = start(
-        f'channels: [{{type: webhook, name: n, url: "{receiver.url}/my-topic", format: ntfy}},'
-        f' {{type: webhook, name: s, url: "{receiver.url}/slack", format: slack}}]'
+        f'channels: [{{type: webhook, name: n, url: "{receiver.url}/my-topic", format: ntfy, answer_url: "http://phone.test"}},'
+        f' {{type: webhook, name: s, url: "{receiver.url}/slack", format: slack, answer_url: "http://phone.test"}}]'
     )
     extra = {f"more{number:02}": letter * 390 for number in range(60)}
     light(gate, "light.bedroom")

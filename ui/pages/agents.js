@@ -211,8 +211,8 @@ class Agents {
     const make = async () => this.operators(await post("/api/operators", { name: name.value.trim() }));
     const place = h("div");
     const link = async () => {
-      const { url } = await post("/api/logins");
-      show(place, secretBox("A link that works once, for 15 minutes", url, "Open it where you want to be logged in."));
+      const { url, advice } = await post("/api/logins");
+      show(place, secretBox("A link that works once, for 15 minutes", url, advice ?? "Open it where you want to be logged in."));
     };
     this.view.open(
       h("h2", "Operators"),

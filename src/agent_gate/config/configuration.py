@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent_gate.config.decode import Reading
 from agent_gate.config.dotenv import environment
-from agent_gate.config.doubts import open_keys, plain_door
+from agent_gate.config.doubts import far_links, open_keys, plain_door
 from agent_gate.config.kinds import sections
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.options import Options, with_options
@@ -151,6 +151,7 @@ class Configuration:
         """What the command line and the machine make doubtful of the settings."""
         places = self.loaded.places
         yield from open_keys(self.settings, places["gateway.tls.key"])
+        yield from far_links(self.settings, f"{places['channels']}: channels")
         if self.options.insecure:
             at = "--host" if self.options.host is not None else f"{places['gateway.host']}: gateway.host"
             yield from plain_door(self.settings, at)

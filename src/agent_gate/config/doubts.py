@@ -67,6 +67,21 @@ def others_may_read(file: Path) -> bool:
         return False
 
 
+def far_links(settings: Settings, place: str) -> Iterator[str]:
+    """The channels whose links lead to this machine only, while their messages are read on a phone."""
+    admin = settings.admin
+    for channel in settings.channels:
+        if channel.type != "webhook" or channel.format == "json" or channel.answer_url or admin.public_url:
+            continue
+        if channel.signing_secret:
+            continue
+        if is_loopback(admin.host):
+            yield (
+                f"{place}: {channel.name} sends no links, since the page is at {admin.host}, which only this machine "
+                "reaches; set admin.public_url to its address for other devices (docs/operator.md)"
+            )
+
+
 def plain_door(settings: Settings, place: str) -> Iterator[str]:
     """What `--insecure` means where others can connect. `place` is where the address is written."""
     if not is_loopback(settings.gateway.host):

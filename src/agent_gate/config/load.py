@@ -47,7 +47,7 @@ QUIET: tuple[tuple[str, Callable[[str], object], str], ...] = (
     ("end", time.fromisoformat, TIME_OF_DAY),
     ("timezone", ZoneInfo, "a time zone such as Europe/Berlin"),
 )
-DOUBTED = (("gateway", "host"), ("gateway", "tls", "key"))
+DOUBTED = (("gateway", "host"), ("gateway", "tls", "key"), ("channels",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

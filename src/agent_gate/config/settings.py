@@ -43,6 +43,11 @@ class AdminSettings:
     host: Annotated[str, "Address to listen on."] = "127.0.0.1"
     port: Annotated[int, "Port to listen on; 0 takes any free one.", AtLeast(0), PORTS] = 3100
     socket: Annotated[Path, "Unix socket of the operator commands."] = Path("data/admin.sock")
+    public_url: Annotated[
+        str | None,
+        "Address under which people reach the page from other devices, such as `https://gate.example.ts.net`; "
+        "links in messages carry it, and its host name is accepted.",
+    ] = None
     callback_url: Annotated[
         str | None,
         "Address under which a browser reaches `/auth/callback`; else `TOOL_GATEWAY_CALLBACK_URL`. Not used yet.",
@@ -160,8 +165,12 @@ class WebhookSettings:
     ] = field(default_factory=dict)
     person: Annotated[str, "Whose answer it is when somebody follows one of its links."] = "operator"
     answer_url: Annotated[
-        str | None, "Address under which people reach the admin listener; null: where it listens."
+        str | None,
+        "Address for this channel's links instead of `admin.public_url`; null: that, or where the page listens.",
     ] = None
+    signing_secret: Annotated[
+        str, "Slack's signing secret: its buttons answer without a browser, through `/slack/NAME`.", SECRET
+    ] = field(default="", repr=False)
     name: Annotated[str, "Name in records and logs."] = "webhook"
     type: Annotated[Literal["webhook"], "Kind of channel.", GIVEN] = "webhook"
 

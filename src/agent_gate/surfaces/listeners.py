@@ -3,9 +3,11 @@
 import asyncio
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
+from urllib.parse import urlsplit
 
 from agent_gate.config.settings import AdminSettings, Settings
 from agent_gate.errors import ConfigError
@@ -33,6 +35,16 @@ def opened_at(host: str, port: int, *, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
+def outside_host(url: str) -> str:
+    """The host, with its port where it has one, under which people reach the page."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            f"admin.public_url: {url!r} is no address; write one such as https://gate.example.ts.net"
+        )
+    return parts.netloc
+
+
 class Listeners:
     """They stay where the settings of the start put them; names and certificate follow a reload."""
 
@@ -40,6 +52,7 @@ class Listeners:
         self._at_start, self._folder, self._insecure = settings, folder, insecure
         self._context: SSLContext | None = None
         self._up: list[Server] = []
+        self._public_url = settings.admin.public_url
         self.certificate: CertificateFiles | None = None
 
     async def start(self, public: Handler, upgrade: Upgrade, page: Handler, socket: Handler) -> None:
@@ -80,6 +93,7 @@ class Listeners:
             renew(self._context, certificate.cert, certificate.key)
             self.certificate = certificate
         self.public.guard, self.page.guard = public, page
+        self._public_url = settings.admin.public_url
 
     def _certificate(self, settings: Settings) -> CertificateFiles | None:
         if self._insecure:
@@ -93,21 +107,31 @@ class Listeners:
         return self._guard(self.public, self._at_start.gateway.host, settings, certificate)
 
     def _page_guard(self, settings: Settings, certificate: CertificateFiles | None) -> HostGuard:
-        return self._guard(self.page, self._at_start.admin.host, settings, certificate)
+        also = [outside_host(settings.admin.public_url)] if settings.admin.public_url else []
+        return self._guard(self.page, self._at_start.admin.host, settings, certificate, also)
 
     def _guard(
-        self, server: Server, host: str, settings: Settings, certificate: CertificateFiles | None
+        self,
+        server: Server,
+        host: str,
+        settings: Settings,
+        certificate: CertificateFiles | None,
+        also: Sequence[str] = (),
     ) -> HostGuard:
         """A listener answers to loopback, its own address, the certificate's names, and those allowed."""
         gateway = settings.gateway
         names = [host, server.address, *gateway.tls.names, *(certificate.names if certificate else ())]
-        return HostGuard(names, server.port, gateway.allowed_hosts)
+        return HostGuard(names, server.port, [*gateway.allowed_hosts, *also])
 
     def url(self) -> str:
         return opened_at(self._at_start.gateway.host, self.public.port, secure=self.public.secure)
 
     def page_url(self) -> str:
         return opened_at(self._at_start.admin.host, self.page.port, secure=self.page.secure)
+
+    def people_url(self) -> str:
+        """Where people reach the page: the address that the configuration gives for it, or else where it listens."""
+        return self._public_url.rstrip("/") if self._public_url else self.page_url()
 
     @property
     def fingerprint(self) -> str | None:

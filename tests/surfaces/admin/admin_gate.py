@@ -71,13 +71,16 @@ class Browser:
         if method != "GET":
             given["Origin"] = self.origin
         given = {k: v for k, v in (given | headers).items() if v is not None}
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = self.connection()
         try:
             connection.request(method, path, None if body is None else json.dumps(body), given)
             response = connection.getresponse()
             return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
         finally:
             connection.close()
+
+    def connection(self):
+        return http.client.HTTPConnection(self.host, timeout=20)
 
     def follow(self, link):
         """Open a login link as its page does; the answer to it."""

@@ -32,6 +32,11 @@ def make(settings: Any, people: Mapping[str, Any], desk: Desk, base: Callable[[]
     return Webhook(settings, desk, lambda: (settings.answer_url or base() or "").rstrip("/") or None)
 
 
+def slack_channels(channels: Iterable[Any]) -> dict[str, Any]:
+    """The channels whose buttons Slack posts back, signed with their secret."""
+    return {s.name: s for s in channels if s.type == "webhook" and s.format == "slack" and s.signing_secret}
+
+
 def channel_people(channels: Iterable[Any]) -> set[str]:
     """The names that answers on these channels carry beside those under `people:`."""
     chats = (user for settings in channels if settings.type == "telegram" for user in settings.allowed_users)

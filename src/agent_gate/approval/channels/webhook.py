@@ -8,7 +8,7 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, Protocol
 
 import msgspec
@@ -27,9 +27,11 @@ SECONDS = 15.0
 MAX_REPLY = 1 << 20
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 OFFERED: tuple[Action, ...] = ("once", "hour", "always", "deny")
-SLACK_TEXT = 2900
-NTFY_TEXT = 3900
+SLACK_TEXT = 2700
+NTFY_TEXT = 3800
 TITLE = 200
+NO_LINKS = "\nAnswer on the gateway's own machine. For links that work here set admin.public_url"
+ON_THIS_MACHINE = re.compile(r"https?://(?:localhost|127(?:\.\d+){3}|\[::1\])(?:[:/]|$)")
 CUT = "\n… cut here. The whole question, of {} characters, is behind the link and on the operator's page"
 
 
@@ -46,6 +48,8 @@ class Settings(Protocol):
     def headers(self) -> Mapping[str, str]: ...
     @property
     def format(self) -> Literal["json", "ntfy", "slack"]: ...
+    @property
+    def signing_secret(self) -> str: ...
     @property
     def template(self) -> Mapping[str, Json]: ...
 
@@ -129,18 +133,29 @@ def ntfy(values: Values, topic: str) -> Json:
 
 
 def slack(values: Values) -> Json:
-    """Blocks with plain text only, so that nothing in an argument is read as markup."""
-    text = {"type": "plain_text", "text": values["text"], "emoji": False}
+    """Blocks with plain text only, so that nothing in an argument is read as markup.
+
+    A button is a link, or carries its seal to Slack, which posts it back signed.
+    """
+    text = {"type": "plain_text", "text": f"{values['title']}\n{values['text']}", "emoji": False}
+    pressed = values["pressed"]
     buttons = [
-        {"type": "button", "text": {"type": "plain_text", "text": LABELS[action]}, "url": link}
-        for action, link in values["answer"].items()
-        if action in LABELS
+        {"type": "button", "text": {"type": "plain_text", "text": LABELS[action]}, "action_id": action}
+        | ({"value": pressed[action]} if pressed else {"url": values["answer"][action]})
+        for action in OFFERED
+        if action in (pressed or values["answer"])
     ]
     blocks: list[Json] = [{"type": "section", "text": text}]
     return {
-        "text": values["plain_title"],
+        "text": unmarked(values["title"]),
+        "mrkdwn": False,
         "blocks": [*blocks, {"type": "actions", "elements": buttons}] if buttons else blocks,
     }
+
+
+def unmarked(text: str) -> str:
+    """A text in which Slack finds no link and nobody to call."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 class Webhook:
@@ -174,15 +189,29 @@ class Webhook:
 
     def links(self, approval: Approval) -> dict[str, str]:
         base = self._base()
-        if base is None or approval.state != "pending":
+        if base is None or approval.state != "pending" or self._only_here(base):
             return {}
-        make = self._desk.buttons.make
         actions: tuple[Action, ...] = (*OFFERED, "choose")
-        return {action: f"{base}/answer/{make(self.name, approval.id, action)}" for action in actions}
+        return {
+            action: f"{base}/answer/{sealed}" for action, sealed in self._sealed(approval, actions).items()
+        }
+
+    def _sealed(self, approval: Approval, actions: Iterable[Action]) -> dict[str, str]:
+        return {action: self._desk.buttons.make(self.name, approval.id, action) for action in actions}
+
+    def _only_here(self, base: str) -> bool:
+        """Whether links would lead whoever reads them on a phone to the phone itself."""
+        return self._settings.format != "json" and bool(ON_THIS_MACHINE.match(base))
+
+    def _pressed(self, approval: Approval) -> dict[str, str]:
+        """What each button of Slack carries, where Slack answers for it."""
+        settings = self._settings
+        wanted = settings.format == "slack" and settings.signing_secret and approval.state == "pending"
+        return self._sealed(approval, OFFERED) if wanted else {}
 
     def _values(self, approval: Approval) -> dict[str, Json]:
         shown: Card = self._desk.card(approval)
-        links = self.links(approval)
+        links, pressed = self.links(approval), self._pressed(approval)
         arguments = mask_arguments(approval.arguments, approval.secret)
         return {
             "event": "asked" if shown.open else "resolved",
@@ -190,7 +219,6 @@ class Webhook:
             "call": approval.call_id,
             "state": shown.state,
             "title": clipped(shown.title() if shown.open else shown.outcome()),
-            "plain_title": f"{shown.agent} asks" if shown.open else f"Question {shown.short} is closed",
             "sentence": shown.sentence,
             "signature": shown.signature,
             "arguments": self._desk.redactor.inside(arguments),
@@ -202,10 +230,15 @@ class Webhook:
             "answered_by": shown.answered_by,
             "answered_on": shown.answered_on,
             "answer_reason": shown.answer_reason,
-            "text": self._text(shown),
+            "text": self._text(shown)
+            + ("" if links or pressed or not self._unanswerable(shown) else NO_LINKS),
             "answer": links,
+            "pressed": pressed,
             "answer_url": links.get("choose", ""),
         }
+
+    def _unanswerable(self, shown: Card) -> bool:
+        return shown.open and self._settings.format != "json"
 
     def _text(self, shown: Card) -> str:
         now, limit = self._desk.clock.now(), MOST.get(self._settings.format)
@@ -221,7 +254,7 @@ class Webhook:
         if self._settings.format == "slack":
             return msgspec.json.encode(slack(values))
         return msgspec.json.encode(
-            {name: value for name, value in values.items() if name not in ("plain_title", "answer_url")}
+            {name: value for name, value in values.items() if name not in ("pressed", "answer_url")}
         )
 
     async def _post(self, message_id: str, approval: Approval) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -10,6 +11,7 @@ from agent_gate.access.login import LINK_SECONDS
 from agent_gate.access.people import OPERATOR
 from agent_gate.config.clients.model import Gateway
 from agent_gate.config.clients.registry import CLIENTS
+from agent_gate.config.doubts import is_loopback
 from agent_gate.core.call import Caller, Mode
 from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.net.http import json_response
@@ -17,6 +19,10 @@ from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routes import NUMBER, TEXT, TEXTS, Ask, Reply, Route
 
+ONLY_HERE = (
+    "This address works on this machine only. For other devices set admin.public_url in the configuration to an "
+    "address that reaches the page from there, such as Tailscale's or a reverse proxy's"
+)
 log = logging.getLogger("agent_gate.admin")
 MODES = get_args(Mode)
 AGENT = {
@@ -150,8 +156,11 @@ class Agents:
 
     async def _link(self, ask: Ask) -> Reply:
         person = self._standing_in(ask, ask.body().get("login"))
-        url = f"{self._admin.setup.listeners.page_url()}/login#{self._admin.who.logins.link(person)}"
-        return json_response(201, {"url": url, "person": person, "seconds": LINK_SECONDS})
+        base = self._admin.setup.listeners.people_url()
+        reply = {"person": person, "seconds": LINK_SECONDS}
+        if is_loopback(urlsplit(base).hostname or ""):
+            reply["advice"] = ONLY_HERE
+        return json_response(201, reply | {"url": f"{base}/login#{self._admin.who.logins.link(person)}"})
 
     async def _clients(self, _ask: Ask) -> Reply:
         listeners = self._admin.setup.listeners

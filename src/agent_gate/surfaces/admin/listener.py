@@ -15,6 +15,8 @@ from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.page import SECURE, Page
 from agent_gate.surfaces.admin.routes import Reply
+from agent_gate.surfaces.admin.slack import PREFIX as SLACK
+from agent_gate.surfaces.admin.slack import SlackButtons
 
 log = logging.getLogger("agent_gate.admin")
 API = ("/api/", "/servers")
@@ -26,13 +28,18 @@ CHALLENGE: Header = (b"www-authenticate", b'Bearer realm="agent-gate operators"'
 class AdminListener:
     """Decides who a request comes from, then hands it to the API or the page."""
 
-    def __init__(self, api: AdminApi, logins: Logins, page: Page, answers: Answers | None = None) -> None:
-        self._api, self._logins, self._page, self._answers = api, logins, page, answers
+    def __init__(
+        self, api: AdminApi, logins: Logins, page: Page, answers: Answers, slack: SlackButtons
+    ) -> None:
+        self._api, self._logins, self._page = api, logins, page
+        self._answers, self._slack = answers, slack
 
     async def handle(self, request: Request) -> Reply:
         path = request.path
-        if path.startswith(ANSWERS) and self._answers is not None:
+        if path.startswith(ANSWERS):
             return await self._answers.handle(request)
+        if path.startswith(SLACK):
+            return await self._slack.handle(request)
         try:
             if path == "/api/session" and request.method == "POST":
                 return await self._open(request)
@@ -80,7 +87,9 @@ class AdminListener:
         return json_response(200, {"key": opened.key, "person": opened.person}, (*PRIVATE, cookie))
 
     def _cookie(self, request: Request, value: str, seconds: float) -> Header:
-        secure = "; Secure" if request.secure else ""
+        # Behind a proxy the browser alone knows; its Origin was compared with our own before.
+        encrypted = request.secure or (request.header(b"origin") or b"").startswith(b"https:")
+        secure = "; Secure" if encrypted else ""
         text = (
             f"{self._logins.cookie}={value}; Path=/; Max-Age={seconds:.0f}; HttpOnly; SameSite=Strict{secure}"
         )

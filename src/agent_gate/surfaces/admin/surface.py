@@ -1,19 +1,21 @@
 """The admin surface: one API, reached by people's browsers, by programs, and by operator commands on the socket."""
 
 from agent_gate.approval.channels.buttons import Buttons
-from agent_gate.approval.channels.make import link_people
+from agent_gate.approval.channels.make import link_people, slack_channels
+from agent_gate.net.pool import Pool
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.listener import AdminListener
 from agent_gate.surfaces.admin.page import Page, folder
+from agent_gate.surfaces.admin.slack import SlackButtons
 from agent_gate.surfaces.admin.socket import AdminSocket
 
 
 class AdminSurface:
     """`listener` answers on TCP, `socket` on the admin socket."""
 
-    def __init__(self, admin: Admin, buttons: Buttons) -> None:
+    def __init__(self, admin: Admin, buttons: Buttons, pool: Pool) -> None:
         api = AdminApi(admin)
         answers = Answers(
             buttons,
@@ -24,5 +26,13 @@ class AdminSurface:
             answer=admin.calls.answer,
             check_passphrase=admin.who.passphrases.check,
         )
-        self.listener = AdminListener(api, admin.who.logins, Page(folder()), answers)
+        slack = SlackButtons(
+            buttons,
+            admin.clock,
+            pool,
+            channels=lambda: slack_channels(admin.setup.configuration.settings.channels),
+            answer=admin.calls.answer,
+            check_passphrase=admin.who.passphrases.check,
+        )
+        self.listener = AdminListener(api, admin.who.logins, Page(folder()), answers, slack)
         self.socket = AdminSocket(api, admin.who.people)

@@ -1,0 +1,53 @@
+"""A real nginx: the one on this machine, or Debian's package, unpacked beside the other things that tests fetch."""
+
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / ".cache" / "nginx"
+AROUND = """
+daemon off; pid {folder}/pid; error_log stderr; worker_processes 1;
+events {{ worker_connections 64; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
+  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
+  {server}
+}}
+"""
+
+
+def program() -> str:
+    found = shutil.which("nginx") or next(map(str, FOLDER.glob("usr/sbin/nginx")), None)
+    if found is None and shutil.which("apt-get") and shutil.which("dpkg"):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", "nginx"], cwd=FOLDER, capture_output=True, timeout=90)
+        for package in FOLDER.glob("nginx_*.deb"):
+            subprocess.run(["dpkg", "-x", package.name, "."], cwd=FOLDER, check=True)
+        found = next(map(str, FOLDER.glob("usr/sbin/nginx")), None)
+    if found is None:
+        pytest.skip("there is no nginx here, and no Debian to fetch it from")
+    return found
+
+
+@contextmanager
+def nginx(folder: Path, server: str, answers):
+    """nginx with this `server` block, once `answers` is true."""
+    folder.mkdir()
+    (folder / "nginx.conf").write_text(AROUND.format(folder=folder, server=server))
+    with (folder / "stderr").open("wb") as said:
+        process = subprocess.Popen([program(), "-p", folder, "-c", folder / "nginx.conf"], stderr=said)
+        try:
+            ends = time.monotonic() + 10
+            while not answers():
+                assert process.poll() is None, (folder / "stderr").read_text()
+                assert time.monotonic() < ends, "nginx does not answer"
+                time.sleep(0.02)
+            yield process
+        finally:
+            process.terminate()
+            process.wait(10)
