@@ -52,6 +52,11 @@ class GatewayError(Exception):
         self.details = dict(details) if details else None
         self.retry_after = retry_after
 
+    def told(self) -> str:
+        """The message, and on a line of its own the reason that a rule gives for it."""
+        reason = (self.details or {}).get("reason")
+        return f"{self.message}\n{reason}" if isinstance(reason, str) and reason else self.message
+
     def as_dict(self) -> dict[str, Any]:
         """The one outward form: `code`, `message`, `retryable`, and `details` where there are any."""
         out: dict[str, Any] = {"code": self.code, "message": self.message, "retryable": self.retryable}

@@ -169,7 +169,7 @@ def test_a_message_names_the_argument_and_never_its_value():
     tool = catalog(yaml_tool("t", "{a}", {"a": arg(pattern="^x$")}, ["a"])).tools[0]
     with pytest.raises(InvalidArgs) as caught:
         tool.validate({"a": "hunter2"})
-    assert caught.value.message == "Invalid value for a"
+    assert caught.value.message == "Invalid value for a\nIt must fit the pattern ^x$"
     assert "hunter2" not in str(caught.value.as_dict())
 
 

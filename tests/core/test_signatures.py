@@ -31,7 +31,7 @@ def test_home_assistant_calls_are_signed_and_decided_as_they_always_were(row):
     if refused:
         with pytest.raises(InvalidArgs) as caught:
             tool.validate(row["args"])
-        assert caught.value.message == re.sub(r": '.*'$", "", refused)
+        assert caught.value.message.partition("\n")[0] == re.sub(r": '.*'$", "", refused)
     else:
         tool.validate(row["args"])
         assert tool.sign(row["args"]) == row["signature"]

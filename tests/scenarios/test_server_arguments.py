@@ -1,13 +1,15 @@
 """What becomes of the arguments of a server's tools: defaults that count, and names that nobody declared."""
 
 import json
+import os
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.gateway import TOKEN, running
+from tests.gateway import COMMAND, TOKEN, running
 
 CONFIG = f"""
 gateway: {{port: 0}}
@@ -25,18 +27,20 @@ rules:
 """
 
 
+@contextmanager
+def started_in(folder, files):
+    with running(folder, files, "--insecure") as gate:
+        deadline = time.monotonic() + 20
+        while gate.request("GET", "/ready").status != 200:
+            assert time.monotonic() < deadline, gate.stderr
+        yield gate
+
+
 @pytest.fixture
 def start(tmp_path):
-    @contextmanager
-    def started(permissions=PERMISSIONS):
-        files = {"config.yaml": CONFIG, "permissions.yaml": permissions}
-        with running(tmp_path, files, "--insecure") as gate:
-            deadline = time.monotonic() + 20
-            while gate.request("GET", "/ready").status != 200:
-                assert time.monotonic() < deadline, gate.stderr
-            yield gate
-
-    return started
+    return lambda permissions=PERMISSIONS: started_in(
+        tmp_path, {"config.yaml": CONFIG, "permissions.yaml": permissions}
+    )
 
 
 def echoed(body):
@@ -72,3 +76,65 @@ def test_a_person_and_the_record_see_the_default_and_the_server_gets_what_was_se
         assert echoed(ended(gate, call)) == {"tag": "v1"}
         [row, *_] = gate.admin.get(f"/api/calls/{call}")
         assert row["body"]["arguments"] == {"env": "prod", "tag": "v1"}
+
+
+def test_every_missing_argument_is_named_and_a_wrong_value_is_told_what_it_must_be(start):
+    with start() as gate:
+        missing = gate.call("box__two", {}, wait=5).json["error"]
+        assert missing["message"].splitlines() == ["Missing required argument: a", "Also missing: b"]
+        wrong = gate.call("box__two", {"a": "x", "b": 1}, wait=5).json["error"]
+        assert wrong["message"].splitlines() == ["Invalid value for b", "It must be of type string"]
+
+
+def mcp_call(gate, tool, arguments):
+    """One call over MCP, without a session."""
+    params = {"name": tool, "arguments": arguments}
+    reply = gate.request(
+        "POST",
+        "/mcp",
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
+        headers={"Content-Type": "application/json", "Accept": "application/json, text/event-stream"},
+    )
+    return reply.json["result"]
+
+
+def test_the_reason_of_a_rule_reaches_whoever_reads_the_refusal(start, tmp_path):
+    with start() as gate:
+        said = mcp_call(gate, "box__deploy", {})
+        assert said["content"][0]["text"].splitlines() == ["Denied by policy", "production is frozen"]
+        options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 30, "check": False}
+        env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        where = ["--url", gate.url.replace("http", "ws", 1) + "/ws", "--token", TOKEN]
+        asked = [COMMAND, "request", *where, "box__deploy", "env=prod"]
+        assert "production is frozen" in subprocess.run(asked, env=env, **options).stderr
+        explain = [COMMAND, "explain", "--admin-socket", gate.announced["socket"], "box__deploy", "env=prod"]
+        told = subprocess.run(explain, env=env, **options).stdout
+        assert "which says: production is frozen" in told
+
+
+GATEWAY = CONFIG.replace("agents: {a: {", "agents: {a: {mode: gateway, ")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("box:deploy", {"env": "dev", "dry_run": True}, "Did you mean dryRun? It takes dryRun, env, tag"),
+        ("box:deploy", {"env": "dev", "tags": "v"}, "Did you mean tag? It takes dryRun, env, tag"),
+        ("box:deploy", {"env": "dev", "zzz": "v"}, "It takes dryRun, env, tag"),
+        ("box:free", {"anything": 1}, ""),
+        ("box:invites", {"a": "1", "b": "2", "more": "3"}, ""),
+        ("box:deploy", {"env": "dev", "dryRun": True}, ""),
+    ],
+)
+def test_who_cannot_see_a_schema_is_told_of_a_slip_before_the_call_runs(tmp_path, tool, arguments, said):
+    files = {"config.yaml": GATEWAY, "permissions.yaml": PERMISSIONS}
+    with started_in(tmp_path, files) as gate:
+        result = mcp_call(gate, "tool_execute", {"tool_id": tool, "args": arguments})
+        text = result["content"][0]["text"]
+        if said:
+            assert result["isError"]
+            [unknown] = arguments.keys() - {"env"}
+            told = json.loads(text)["message"].splitlines()
+            assert told == [f"Unknown argument: {unknown}", said]
+        else:
+            assert json.loads(text) == arguments

@@ -11,6 +11,7 @@ from agent_gate.calls.in_force import InForce
 from agent_gate.core.call import Call, Case, Decision, hash_arguments
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.tool import Tool
+from agent_gate.core.validate import check_known
 from agent_gate.errors import Forbidden, ToolNotFound
 from agent_gate.observe.metrics import Metrics
 from agent_gate.policy import Subject
@@ -76,6 +77,8 @@ def validate(draft: Draft) -> None:
         arguments = {**tool.defaults, **call.arguments}
         draft.call = call = structs.replace(call, arguments=arguments, filled=filled)
     tool.validate(call.arguments)
+    if call.mode != "full" and not call.reads:
+        check_known(tool, call.arguments)
 
 
 class Decide:

@@ -175,7 +175,7 @@ def leave_by_interrupt(task: asyncio.Task[Any] | None) -> None:
 
 def render(error: GatewayError) -> str:
     """The error for a person: what happened on the first line, advice after it."""
-    first, _, advice = error.message.partition("\n")
+    first, _, advice = error.told().partition("\n")
     if isinstance(error, Unauthorized):
         advice = advice or WHO_ADVICE
     return cleaned("\n".join(filter(None, [f"Error: {titled(error, first)}", advice])))

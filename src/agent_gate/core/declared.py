@@ -9,18 +9,26 @@ from agent_gate.core.tool import Definition, JsonSchema
 
 BRANCHES = ("allOf", "anyOf", "oneOf")
 PARTS = ("if", "then", "else")
+OTHERS = ("additionalProperties", "unevaluatedProperties")
 BY_NAME = ("dependentSchemas", "dependencies")
 ANYBODY = ("", "\u0001", "~ 7\u00e9", "agent-gate/none")
 """No tool has arguments of these names: a pattern that fits them all fits every name, and so names none."""
 
 
 class Declared:
-    """Names, and patterns of names. `additionalProperties` names nothing, whatever it holds."""
+    """Names, and patterns of names. `additionalProperties` names nothing, whatever it holds; a schema that it gives
+    for other arguments invites them."""
 
-    __slots__ = ("fits", "names")
+    __slots__ = ("fits", "invites", "names")
 
-    def __init__(self, names: Iterable[str] = (), fits: Callable[[str], bool] | None = None) -> None:
-        self.names, self.fits = frozenset(names), fits
+    def __init__(
+        self,
+        names: Iterable[str] = (),
+        fits: Callable[[str], bool] | None = None,
+        *,
+        invites: bool = False,
+    ) -> None:
+        self.names, self.fits, self.invites = frozenset(names), fits, invites
 
     def __contains__(self, name: str) -> bool:
         return name in self.names or (self.fits is not None and self.fits(name))
@@ -38,12 +46,14 @@ def declared_by(definition: Definition) -> Declared:
     """What a tool declares: in YAML what its file lists, elsewhere what its schema names."""
     if definition.declared is not None:
         return Declared(definition.declared)
-    names, patterns = set[str](), set[str]()
+    names, patterns, invites = set[str](), set[str](), False
     for schema in whole_object(definition.input_schema):
+        invites = invites or any(isinstance(schema.get(key), Mapping) and schema[key] for key in OTHERS)
         names.update(members(schema, "properties"))
         patterns.update(members(schema, "patternProperties"))
     telling = [pattern for pattern in sorted(patterns) if not all(map(fitting([pattern]), ANYBODY))]
-    return Declared(names, fitting(telling) if telling else None)
+    invites = invites or len(telling) < len(patterns)
+    return Declared(names, fitting(telling) if telling else None, invites=bool(invites))
 
 
 def members(schema: JsonSchema, key: str) -> Iterable[str]:

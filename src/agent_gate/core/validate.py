@@ -1,7 +1,8 @@
 """The check that every call of a tool passes: a function that accepts arguments or says what is wrong with them."""
 
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import jsonschema_rs
@@ -10,12 +11,13 @@ import msgspec
 from agent_gate.core.declared import Declared
 from agent_gate.core.schema import compile_schema
 from agent_gate.core.signature import placeholders
-from agent_gate.core.tool import Definition, Json, Validator
+from agent_gate.core.tool import Definition, Json, Tool, Validator
 from agent_gate.errors import InvalidArgs
 
 MAX_DEPTH = 64
 MOST_EXAMINED = 1_000
 MOST_UNDECLARED = 256
+MOST_NAMED = 20
 FORBIDDEN = frozenset("*?[](),") | {chr(c) for c in (*range(0x20), *range(0x7F, 0xA0))}
 LONGEST_ADVICE = 300
 WANTED = {
@@ -51,12 +53,23 @@ def describe(error: Any) -> str:
     )
 
 
-def advice(error: Any) -> str:
-    """What the schema wants instead, on a line of its own; nothing where a few words cannot say it."""
+def also_missing(errors: Sequence[Any]) -> str:
+    """The further arguments that are missing, on a line of their own."""
+    missing = [dotted([*e.instance_path, e.kind.property]) for e in errors if e.kind.name == "required"]
+    return f"\nAlso missing: {', '.join(missing[1:MOST_NAMED])}" if len(missing) > 1 else ""
+
+
+def advice(error: Any, patterns: Mapping[str, str]) -> str:
+    """What the schema wants instead, on a line of its own; nothing where a few words cannot say it.
+
+    A pattern is shown as its file has it.
+    """
     wants = WANTED.get(error.kind.name)
     if wants is None:
         return ""
     value = error.kind.value
+    if error.kind.name == "pattern":
+        value = patterns.get(dotted(list(error.instance_path)), value)
     shown = value if isinstance(value, list) and error.kind.name in ("type", "enum") else [value]
     words = ", ".join(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in shown)
     return "\nIt must " + wants.format(
@@ -136,6 +149,32 @@ def check_number(undeclared: Collection[str]) -> None:
         )
 
 
+def check_known(tool: Tool, arguments: Mapping[str, Json]) -> None:
+    """Refuse an argument that the tool does not declare, for callers who cannot see its schema: it is likely a slip.
+
+    One whose schema invites more by a schema of its own, or names nothing, takes what it is given; so does one
+    declared in YAML that takes other arguments.
+    """
+    declared = tool.declared
+    if tool.definition.declared is not None or declared.invites or not declared.names:
+        return
+    if unknown := sorted(declared.others(arguments)):
+        near = folded_alike(unknown[0], declared.names)
+        near = near or get_close_matches(unknown[0][:64], sorted(declared.names), n=1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        takes = ", ".join(sorted(declared.names)[:MOST_NAMED])
+        raise InvalidArgs(f"Unknown argument: {unknown[0][:64]}\n{hint}It takes {takes}")
+
+
+def folded_alike(name: str, known: Collection[str]) -> list[str]:
+    """Names that differ in case and signs alone, as `dry_run` and `dryRun` do."""
+    return [one for one in sorted(known) if folded(one) == folded(name)]
+
+
+def folded(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).casefold()
+
+
 def compile_validator(definition: Definition, declared: Declared) -> Validator:
     """The check every call of this tool passes, in the order its messages promise: characters, then schema."""
     compiled = compile_schema(definition.input_schema)
@@ -152,7 +191,7 @@ def compile_validator(definition: Definition, declared: Declared) -> Validator:
             raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
         if not is_valid(arguments):
             errors = found_errors(compiled, arguments)
-            more = "" if strict else advice(errors[0])
+            more = also_missing(errors) or advice(errors[0], definition.patterns)
             raise InvalidArgs(
                 describe(errors[0]) + more, details={"errors": [describe(e) for e in errors[:5]]}
             )

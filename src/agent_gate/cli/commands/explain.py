@@ -61,6 +61,8 @@ def explanation(found: dict[str, Any]) -> str:
         f"{visible(found['signature'])} called by {found['caller']}: {paint(found['effect'])}",
         f"  because of {found['rule'] or found['reason']} ({found['where'] or 'built in'})",
     ]
+    if found["rule"] and not found["reason"].endswith(found["rule"]):
+        lines.append(f"  which says: {visible(found['reason'])}")
     if found["considered"]:
         lines.append("  considered, in this order:")
     for rule in found["considered"]:

@@ -74,7 +74,7 @@ def error_of(error: GatewayError, revision: Revision) -> bytes:
 
 
 def error_result(error: GatewayError) -> bytes:
-    return text_result(error.message, {META_ERROR: error.as_dict()}, is_error=True)
+    return text_result(error.told(), {META_ERROR: error.as_dict()}, is_error=True)
 
 
 def upstream_error(error: GatewayError, revision: Revision) -> RpcError:
