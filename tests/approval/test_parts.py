@@ -24,8 +24,8 @@ from agent_gate.approval.channels.webhook import filled, slack
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.render import INVISIBLE, card, clock, lines, visible, whole
 from agent_gate.config.load import load
-from agent_gate.core.approval import Answer, Approval
-from agent_gate.core.call import Caller, Decision, State, new_id
+from agent_gate.core.approval import Answer, Approval, Hashes
+from agent_gate.core.call import Call, Caller, Decision, State, new_id
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.observe.metrics import Metrics
@@ -54,7 +54,13 @@ def approval(**more):
         "asked_at": 1000.0,
         "expires_at": 1900.0,
     }
-    return Approval(**fields | more)
+    fields |= more
+    of_call = {
+        name: fields.pop(name) for name in Call.__struct_fields__[1:] if name in fields and name != "id"
+    }
+    call = Call(id=fields.pop("call_id"), tool=fields.pop("tool_id"), **of_call)
+    hashes = Hashes(fields.pop("arguments_hash"), fields.pop("definition_hash"))
+    return Approval(call=call, hashes=hashes, **fields)
 
 
 def test_a_card_names_the_rule_that_almost_allowed_the_call():

@@ -40,7 +40,7 @@ def test_secret_arguments_are_on_disk_in_no_file_whatever_is_answered(tmp_path, 
             await gate.calls.run(gate.call(arguments=ARGUMENTS), wait=0)
             approval = await gate.asked()
             assert on_disk(tmp_path) == []
-            await gate.calls.asking.answer(approval.id, answer)
+            await gate.calls.answer(approval.id, answer)
             await gate.calls.drain(5)
             await store.flush()
             assert [job.arguments["code"] for job in gate.jobs] == ([CODE] if answer is YES else [])
@@ -60,7 +60,7 @@ def test_a_call_that_waited_over_a_restart_runs_with_its_secret(tmp_path):
             await gate.recover()
             [approval] = gate.inbox.open()
             assert approval.arguments == ARGUMENTS
-            await gate.calls.asking.answer(approval.id, YES)
+            await gate.calls.answer(approval.id, YES)
             await gate.calls.drain(5)
             assert [job.arguments for job in gate.jobs] == [ARGUMENTS]
 
@@ -77,7 +77,7 @@ def test_a_question_whose_secret_cannot_be_opened_runs_out_and_never_runs(tmp_pa
             await gate.recover()
             [approval] = gate.inbox.open()
             assert approval.expires_at <= gate.clock.now()
-            await gate.calls.asking.expire_due()
+            await gate.calls.expire_due()
             assert (await gate.story(pending.call_id))[-1] == State.EXPIRED
             assert gate.jobs == []
         assert "cannot be asked any more" in caplog.text

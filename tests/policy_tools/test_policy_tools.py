@@ -12,8 +12,8 @@ from tests.tools import arg, catalog, yaml_tool
 
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
-from agent_gate.core.approval import Approval
-from agent_gate.core.call import Caller, Decision, State
+from agent_gate.core.approval import Approval, Hashes
+from agent_gate.core.call import Call, Caller, Decision, State
 from agent_gate.core.ports import SystemClock
 from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
@@ -202,7 +202,13 @@ def approval(**more):
         "definition_hash": "",
         "decision": Decision(effect="ask"),
     }
-    return Approval(**fields | more)
+    fields |= more
+    of_call = {
+        name: fields.pop(name) for name in Call.__struct_fields__[1:] if name in fields and name != "id"
+    }
+    call = Call(id=fields.pop("call_id"), tool=fields.pop("tool_id"), **of_call)
+    hashes = Hashes(fields.pop("arguments_hash"), fields.pop("definition_hash"))
+    return Approval(call=call, hashes=hashes, **fields)
 
 
 def test_a_rule_for_the_whole_tool_covers_every_call_of_it():

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from agent_gate.approval.rows import APPROVAL_COLUMNS, approval_of, insert_approval, resolve_approval
+from agent_gate.approval.rows import SELECT_APPROVALS, approval_of, insert_approval, resolve_approval
 from agent_gate.approval.sealed import SealsValues
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import State
@@ -54,13 +54,14 @@ class Inbox:
     def same(self, caller: str, tool_id: str, arguments_hash: str) -> Approval | None:
         """The open question that asks exactly this for this caller."""
         wanted = (caller, tool_id, arguments_hash)
-        return next((a for a in self._all() if (a.caller.name, a.tool_id, a.arguments_hash) == wanted), None)
+        return next(
+            (a for a in self._all() if (a.caller.name, a.tool_id, a.hashes.arguments) == wanted), None
+        )
 
     async def take_up(self, caller: str, tool_id: str, arguments_hash: str) -> Approval | None:
         """The same question where only the store knows it: its commit was in doubt, or another gateway asked it."""
         rows = await self._store.read(
-            f"SELECT {APPROVAL_COLUMNS} FROM approvals "
-            "WHERE state = 'pending' AND caller = ? AND tool = ? AND arguments_hash = ?",
+            f"{SELECT_APPROVALS} WHERE state = 'pending' AND caller = ? AND tool = ? AND arguments_hash = ?",
             (caller, tool_id, arguments_hash),
         )
         if not rows:
@@ -77,7 +78,7 @@ class Inbox:
 
     async def load(self) -> list[Approval]:
         """Take up what was open when the process ended."""
-        rows = await self._store.read(f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE state = 'pending'")
+        rows = await self._store.read(f"{SELECT_APPROVALS} WHERE state = 'pending'")
         self._open, self._ends = {}, {}
         for approval in (approval_of(row, self._key) for row in rows):
             self._keep(approval)
@@ -95,7 +96,7 @@ class Inbox:
         if approval_id in self._open:
             return self._open[approval_id]
         rows = await self._store.read(
-            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE id = ? OR call = ?", (approval_id, approval_id)
+            f"{SELECT_APPROVALS} WHERE id = ? OR call = ?", (approval_id, approval_id)
         )
         return approval_of(rows[0], self._key) if rows else None
 
@@ -119,7 +120,7 @@ class Inbox:
         """Questions, newest first; with `ended` only those that no longer wait."""
         only = " AND state <> 'pending'" if ended else ""
         rows = await self._store.read(
-            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE asked_at < ?{only} ORDER BY asked_at DESC LIMIT ?",
+            f"{SELECT_APPROVALS} WHERE asked_at < ?{only} ORDER BY asked_at DESC LIMIT ?",
             (before if before is not None else self._clock.now() + 1, limit),
         )
         return [approval_of(row, self._key) for row in rows]

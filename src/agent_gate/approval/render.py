@@ -179,7 +179,7 @@ def card(approval: Approval, redact: Redact = keep) -> Card:
             "signature": approval.signature,
             "arguments": mask_arguments(approval.arguments, approval.secret),
             "agent": approval.caller.name,
-            "surface": approval.surface,
+            "surface": approval.call.surface,
             "rule": approval.decision.rule,
             "where": approval.decision.where,
             "near": approval.decision.near,

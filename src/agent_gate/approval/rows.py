@@ -1,19 +1,22 @@
 """Approvals and grants to SQL and back."""
 
-from dataclasses import fields, replace
-from typing import Any, get_args
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, get_args, get_type_hints
 
 import msgspec
+from msgspec import structs
 
 from agent_gate.approval.sealed import SealsValues, open_arguments, seal_arguments
-from agent_gate.core.approval import Approval, Grant, Lifetime
-from agent_gate.core.call import Caller, Decision, State
+from agent_gate.core.approval import Approval, Grant, Hashes, Lifetime
+from agent_gate.core.call import Call, Decision, State
 from agent_gate.store.statement import Record, Statement
 
 APPROVAL_COLUMNS = (
-    "id, call, caller, session, tool, signature, arguments_hash, definition_hash, state, asked_at, expires_at, "
-    "answered_at, answered_by, channel, reason, body, verdict"
+    *("id", "call", "caller", "session", "tool", "signature", "arguments_hash", "definition_hash", "state"),
+    *("asked_at", "expires_at", "answered_at", "answered_by", "channel", "reason", "body", "verdict"),
 )
+SELECT_APPROVALS = f"SELECT {', '.join(APPROVAL_COLUMNS)} FROM approvals"
 INSERT_APPROVAL = (
     "INSERT INTO approvals (id, call, caller, session, tool, signature, arguments_hash, definition_hash, state, "
     "asked_at, expires_at, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -28,36 +31,33 @@ INSERT_GRANT = (
     "created_by, approval, used, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)"
 )
 LIFETIMES = get_args(Lifetime)
-IN_BODY = (
-    "wire",
-    "arguments",
-    "surface",
-    "mode",
-    "sentence",
-    "secret",
-    "client_id",
-    "idempotency_key",
-    "timeout",
-    "meta",
-    "trace",
-    "filled",
-)
+IN_BODY = ("wire", "sentence")
+LIVE = ("conversation", "sender")
+"""What of a call is its sender's; everything else is kept."""
+KEPT = {
+    name: hint
+    for name, hint in get_type_hints(Call, localns={"Conversation": object, "Sender": object}).items()
+    if name not in LIVE
+}
 
 
-def plain(value: Any) -> Any:
-    """A frozen dataclass as a JSON object; sets become sorted lists."""
-    out = {f.name: getattr(value, f.name) for f in fields(value)}
-    return {name: sorted(item) if isinstance(item, frozenset) else item for name, item in out.items()}
+def plain_call(call: Call) -> dict[str, Any]:
+    return {name: getattr(call, name) for name in KEPT}
+
+
+def call_of(data: Mapping[str, Any]) -> Call:
+    """A call as it was kept; what this version does not know of it is left out."""
+    return Call(**{name: msgspec.convert(data[name], KEPT[name]) for name in KEPT if name in data})
 
 
 def approval_body(approval: Approval, key: SealsValues | None) -> str:
     body = {name: getattr(approval, name) for name in IN_BODY}
-    body["arguments"], sealed = seal_arguments(approval, key)
+    arguments, sealed = seal_arguments(approval, key)
+    body["call"] = plain_call(structs.replace(approval.call, arguments=arguments))
     if sealed:
         body["sealed"] = sealed
-    body["secret"], body["filled"] = sorted(approval.secret), sorted(approval.filled)
-    body["caller"] = plain(approval.caller)
-    body["decision"] = plain(replace(approval.decision, considered=()))
+    body["secret"] = sorted(approval.secret)
+    body["decision"] = replace(approval.decision, considered=())
     return msgspec.json.encode(body).decode()
 
 
@@ -69,8 +69,8 @@ def insert_approval(a: Approval, key: SealsValues | None = None) -> Statement:
         a.session,
         a.tool_id,
         a.signature,
-        a.arguments_hash,
-        a.definition_hash,
+        a.hashes.arguments,
+        a.hashes.definition,
     )
     return Statement(INSERT_APPROVAL, (*params, a.state, a.asked_at, a.expires_at, approval_body(a, key)))
 
@@ -81,45 +81,32 @@ def resolve_approval(a: Approval) -> Statement:
     return Statement(RESOLVE_APPROVAL, params, expect=1)
 
 
-def caller_of(data: dict[str, Any]) -> Caller:
-    namespaces = data.get("namespaces")
-    known = {f.name for f in fields(Caller)}
-    return Caller(
-        **{k: v for k, v in data.items() if k in known}
-        | {"namespaces": None if namespaces is None else frozenset(namespaces)}
-    )
-
-
-def decision_of(data: dict[str, Any]) -> Decision:
-    return Decision(**data | {"approvers": tuple(data.get("approvers") or ()), "considered": ()})
-
-
-def approval_of(row: Record, key: SealsValues | None = None) -> Approval:
-    body = msgspec.json.decode(row[15])
-    sealed = body.pop("sealed", "")
+def approval_of(record: Record, key: SealsValues | None = None) -> Approval:
+    row = dict(zip(APPROVAL_COLUMNS, record, strict=True))
+    body = msgspec.json.decode(row["body"])
     kept = Approval(
-        id=row[0],
-        call_id=row[1],
-        session=row[3],
-        tool_id=row[4],
-        signature=row[5],
-        arguments_hash=row[6],
-        definition_hash=row[7],
-        state=State(row[8]),
-        asked_at=row[9],
-        expires_at=row[10],
-        answered_at=row[11],
-        answered_by=row[12] or "",
-        channel=row[13] or "",
-        reason=row[14] or "",
-        lifetime=row[16] if row[16] in LIFETIMES else "once",
-        caller=caller_of(body.pop("caller")),
-        decision=decision_of(body.pop("decision")),
-        secret=frozenset(body.pop("secret")),
-        filled=frozenset(body.pop("filled", ())),
-        **body,
+        id=row["id"],
+        call=call_of(body.get("call") or earlier_call(row, body)),
+        signature=row["signature"],
+        hashes=Hashes(row["arguments_hash"], row["definition_hash"]),
+        decision=msgspec.convert(body["decision"], Decision),
+        secret=frozenset(body["secret"]),
+        state=State(row["state"]),
+        asked_at=row["asked_at"],
+        expires_at=row["expires_at"],
+        answered_at=row["answered_at"],
+        answered_by=row["answered_by"] or "",
+        channel=row["channel"] or "",
+        reason=row["reason"] or "",
+        lifetime=row["verdict"] if row["verdict"] in LIFETIMES else "once",
+        **{name: body[name] for name in IN_BODY},
     )
-    return open_arguments(kept, sealed, key)
+    return open_arguments(kept, body.get("sealed", ""), key)
+
+
+def earlier_call(row: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """The call of a row of version 0.1.0, whose body had the call's fields beside the question's."""
+    return {**body, "id": row["call"], "session": row["session"], "tool": row["tool"]}
 
 
 def insert_grant(g: Grant) -> Statement:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import structs
 
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import State
@@ -48,7 +49,8 @@ def open_arguments(approval: Approval, sealed: str, key: SealsValues | None) -> 
         if key is None:
             raise Internal("There is no key to open the secret arguments of this call with")
         opened = key.open(base64.b64decode(sealed), "approvals", approval.id)
-        return replace(approval, arguments={**approval.arguments, **msgspec.json.decode(opened)})
+        arguments = {**approval.arguments, **msgspec.json.decode(opened)}
+        return replace(approval, call=structs.replace(approval.call, arguments=arguments))
     except (GatewayError, ValueError) as error:
         log.error("A question cannot be asked any more: %s", error, extra={"approval": approval.id})
         return replace(approval, expires_at=approval.asked_at)

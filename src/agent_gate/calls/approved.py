@@ -95,8 +95,8 @@ class ApprovedCalls:
         """Why what was approved may not run now."""
         if case is None:
             return DependencyUnavailable(AWAY)
-        same = hash_arguments(case.call.arguments) == approval.arguments_hash
-        if not same or case.tool.pin != approval.definition_hash:
+        same = hash_arguments(case.call.arguments) == approval.hashes.arguments
+        if not same or case.tool.pin != approval.hashes.definition:
             return Forbidden(CHANGED)
         return None if self._still_allowed(case) else Forbidden(DENIED)
 

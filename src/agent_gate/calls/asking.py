@@ -11,8 +11,8 @@ from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import entries
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.perform import remember_key
-from agent_gate.core.approval import Answer, Approval
-from agent_gate.core.call import Call, Case, Outcome, State, new_id
+from agent_gate.core.approval import Answer, Approval, Hashes
+from agent_gate.core.call import Case, Outcome, State, new_id
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.signature import PLACEHOLDER
@@ -116,7 +116,7 @@ class Asking:
             extra={
                 "approval": approval.id,
                 "call": approval.call_id,
-                "trace_id": trace_of(approval.call_id, approval.trace).trace_id,
+                "trace_id": trace_of(approval.call_id, approval.call.trace).trace_id,
                 "signature": approval.signature,
                 "agent": case.call.caller.name,
             },
@@ -127,28 +127,15 @@ class Asking:
         now, call = self._clock.now(), case.call
         return Approval(
             id=new_id(),
-            call_id=call.id,
-            caller=call.caller,
-            tool_id=case.tool.id,
+            call=structs.replace(call, tool=case.tool.id, conversation=None, sender=None),
             wire=case.tool.wire,
             signature=case.signature,
-            arguments=call.arguments,
-            arguments_hash=case.arguments_hash,
-            definition_hash=case.definition_hash,
+            hashes=Hashes(case.arguments_hash, case.definition_hash),
             decision=case.decision,
             asked_at=now,
             expires_at=now + (case.decision.lifetime or self._in_force.terms.settings.approval_timeout),
-            session=call.session,
-            surface=call.surface,
-            mode=call.mode,
             sentence=sentence(case),
             secret=case.tool.definition.secret,
-            client_id=call.client_id,
-            idempotency_key=call.idempotency_key,
-            timeout=call.timeout,
-            meta=call.meta,
-            trace=call.trace,
-            filled=call.filled,
         )
 
     def case(self, approval: Approval) -> Case | None:
@@ -181,7 +168,7 @@ class Asking:
         )
 
     async def withdraw(self, approval: Approval) -> Ending:
-        caller = Answer(verdict="deny", person=approval.caller.name, channel=approval.surface)
+        caller = Answer(verdict="deny", person=approval.caller.name, channel=approval.call.surface)
         return await self._end(approval, State.WITHDRAWN, caller)
 
     async def _end(self, approval: Approval, state: State, answer: Answer) -> Ending:
@@ -214,7 +201,7 @@ class Asking:
             extra={
                 "approval": approval.id,
                 "call": approval.call_id,
-                "trace_id": trace_of(approval.call_id, approval.trace).trace_id,
+                "trace_id": trace_of(approval.call_id, approval.call.trace).trace_id,
                 "state": str(state),
                 "by": answer.person,
                 "channel": answer.channel,
@@ -227,35 +214,16 @@ class Asking:
 def keep_answered(approval: Approval, outcome: Outcome, now: float) -> Statement:
     """Keep how an approval ended without its call being run; its tool need not be there any more."""
     shown = entries.text(mask_arguments(approval.arguments, approval.secret))
-    return keep(call_of(approval), approval.wire, approval.signature, shown, outcome, now)
-
-
-def call_of(approval: Approval) -> Call:
-    """The call as the store remembers it."""
-    return Call(
-        tool=approval.tool_id,
-        arguments=approval.arguments,
-        caller=approval.caller,
-        id=approval.call_id,
-        surface=approval.surface,
-        mode=approval.mode,
-        session=approval.session,
-        client_id=approval.client_id,
-        idempotency_key=approval.idempotency_key,
-        timeout=approval.timeout,
-        meta=approval.meta,
-        trace=approval.trace,
-        filled=approval.filled,
-    )
+    return keep(approval.call, approval.wire, approval.signature, shown, outcome, now)
 
 
 def rebuilt(approval: Approval, tool: Tool) -> Case:
     """The case as the store remembers it."""
     return Case(
-        call=call_of(approval),
+        call=approval.call,
         tool=tool,
         signature=approval.signature,
         decision=approval.decision,
-        arguments_hash=approval.arguments_hash,
-        definition_hash=approval.definition_hash,
+        arguments_hash=approval.hashes.arguments,
+        definition_hash=approval.hashes.definition,
     )

@@ -1,49 +1,65 @@
 """`Approval`: a durable question to a person. `Answer`: what the person said. `Grant`: a remembered answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from agent_gate.core.call import Caller, Decision, Mode, State
+from agent_gate.core.call import Call, Caller, Decision, State
 from agent_gate.core.tool import Json
 
 Lifetime = Literal["once", "session", "hour", "always"]
 Verdict = Literal["approve", "deny"]
 
 
+@dataclass(frozen=True, slots=True)
+class Hashes:
+    """What an answer is bound to: the arguments and the tool's definition, as they were when the question was asked."""
+
+    arguments: str
+    definition: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """One question, as kept. `arguments` are exactly what will run; `secret` names those to mask when shown."""
+    """One question, as kept. `call` is exactly what will run, its `tool` the tool's id; `secret` names the arguments
+    to mask when shown."""
 
     id: str
-    call_id: str
-    caller: Caller
-    tool_id: str
+    call: Call
     wire: str
     signature: str
-    arguments: Mapping[str, Json]
-    arguments_hash: str
-    definition_hash: str
+    hashes: Hashes
     decision: Decision
+    sentence: str = ""
+    secret: frozenset[str] = frozenset()
     state: State = State.PENDING
     asked_at: float = 0.0
     expires_at: float = 0.0
-    session: str | None = None
-    surface: str = ""
-    mode: Mode = "full"
-    sentence: str = ""
-    secret: frozenset[str] = frozenset()
     answered_at: float | None = None
     answered_by: str = ""
     channel: str = ""
     reason: str = ""
     lifetime: Lifetime = "once"
-    client_id: Json = None
-    idempotency_key: str | None = None
-    timeout: float | None = None
-    meta: Mapping[str, Json] = field(default_factory=dict)
-    trace: str | None = None
-    filled: frozenset[str] = frozenset()
+
+    @property
+    def call_id(self) -> str:
+        return self.call.id
+
+    @property
+    def caller(self) -> Caller:
+        return self.call.caller
+
+    @property
+    def tool_id(self) -> str:
+        return self.call.tool
+
+    @property
+    def arguments(self) -> Mapping[str, Json]:
+        return self.call.arguments
+
+    @property
+    def session(self) -> str | None:
+        return self.call.session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,7 +200,7 @@ def performed(case: Case, outcome: Outcome, marks: Mapping[str, float], ended: f
 
 def answered(approval: Approval) -> Iterator[Span]:
     """How long a person was waited for; and the whole call, where it ended there."""
-    trace, ended = trace_of(approval.call_id, approval.trace), approval.answered_at or approval.asked_at
+    trace, ended = trace_of(approval.call_id, approval.call.trace), approval.answered_at or approval.asked_at
     said: dict[str, Value] = {
         "agent_gate.approval.status": str(approval.state),
         "agent_gate.approval.approver": approval.answered_by,
@@ -216,7 +216,7 @@ def answered(approval: Approval) -> Iterator[Span]:
             "gen_ai.tool.name": approval.wire,
             "gen_ai.tool.call.id": approval.call_id,
             "agent_gate.agent": approval.caller.name,
-            "agent_gate.surface": approval.surface,
+            "agent_gate.surface": approval.call.surface,
             "agent_gate.state": str(approval.state),
             **decision_attributes(approval.decision),
         }

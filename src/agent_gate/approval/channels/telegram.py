@@ -159,7 +159,7 @@ class Telegram:
         content = visible_lines(self._desk.redactor.known(shown.decode())).encode()
         fields = {
             "chat_id": str(self._chat),
-            "caption": f"#{approval.id[-8:]}: the hash that was asked about is {approval.arguments_hash}",
+            "caption": f"#{approval.id[-8:]}: the hash that was asked about is {approval.hashes.arguments}",
         }
         await self._bot.document(fields, f"arguments-{approval.id[-8:]}.json", content)
         return "Here they are."

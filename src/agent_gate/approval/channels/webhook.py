@@ -222,7 +222,7 @@ class Webhook:
             "sentence": shown.sentence,
             "signature": shown.signature,
             "arguments": self._desk.redactor.inside(arguments),
-            "arguments_hash": approval.arguments_hash,
+            "arguments_hash": approval.hashes.arguments,
             "agent": shown.agent,
             "rule": shown.rule,
             "where": shown.where,

@@ -56,13 +56,13 @@ def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
     return approval_row(a, tool) | {
         "tool_id": a.tool_id,
         "arguments": mask_arguments(a.arguments, a.secret),
-        "arguments_hash": a.arguments_hash,
+        "arguments_hash": a.hashes.arguments,
         "rule": a.decision.rule,
         "where": a.decision.where,
         "reason": a.decision.reason,
         "near": a.decision.near,
         "approvers": list(a.decision.approvers),
-        "surface": a.surface,
+        "surface": a.call.surface,
         "session": a.session,
         "choices": {life: describe(a, life) for life in offered},  # type: ignore[arg-type]
     }
