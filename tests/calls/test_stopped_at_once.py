@@ -76,7 +76,7 @@ def test_a_stream_of_the_admin_api_can_be_stopped_as_something_happens(tmp_path)
     async def story():
         async with opened(tmp_path) as store:
             gate, shelf = SmallCalls(store), Shelf()
-            live = Live(SimpleNamespace(calls=gate.calls, shelf=shelf, store=store))
+            live = Live(SimpleNamespace(calls=gate.calls, shelf=shelf, record=SimpleNamespace(store=store)))
             stream = live._stream(brief=False)
             await anext(stream)
             task = await waits(anext(stream))

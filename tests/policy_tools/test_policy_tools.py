@@ -78,10 +78,10 @@ def test_simulating_leaves_the_event_loop_to_the_others(tmp_path):
         async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
             await store.write(step("call", State.DISPATCHING, decision="ask", signature="light(hall)"))
             admin = SimpleNamespace(
-                store=store,
+                record=SimpleNamespace(store=store),
                 clock=SystemClock(),
                 shelf=SimpleNamespace(catalog=SimpleNamespace(find=find)),
-                configuration=Configuration(Options()),
+                setup=SimpleNamespace(configuration=Configuration(Options())),
             )
             ask = SimpleNamespace(body=lambda: {"text": "rules: []", "since": 0})
             reply = asyncio.create_task(PolicyTools(admin)._simulate(ask))
