@@ -67,8 +67,32 @@ def test_a_long_name_is_cut_to_what_every_client_takes():
 def test_a_server_cannot_take_the_name_of_a_meta_tool():
     made = build([listing("up", "tool_browse", prefix=True)])
     assert made.tools[0].wire == "up__tool_browse"
-    with pytest.raises(CatalogError):
-        build([listing("up", "tool_browse", prefix=False)])
+    made = build([listing("up", "tool_browse", "other", prefix=False)])
+    assert [tool.wire for tool in made.tools] == ["other"]
+    assert [(one.name, "the gateway itself" in one.reason) for one in made.excluded] == [
+        ("tool_browse", True)
+    ]
+
+
+def test_of_two_servers_without_a_prefix_only_the_tools_that_clash_are_left_out():
+    one = listing("one", "search", "list", prefix=False)
+    first = build([one])
+    both = build([one, listing("a", "search", "find", prefix=False)], first)
+    assert {tool.wire: tool.source for tool in both.tools} == {"search": "one", "list": "one", "find": "a"}
+    [left_out] = both.excluded
+    assert (left_out.source, left_out.name) == ("a", "search")
+    assert left_out.reason == "one has a tool named search too; rename it, or give a its prefix"
+
+
+def test_two_tools_of_one_server_without_a_prefix_that_become_one_name_are_left_out():
+    made = build([listing("up", "a-b", "a_b", "c", prefix=False)])
+    assert [tool.wire for tool in made.tools] == ["c"]
+    assert {one.name for one in made.excluded} == {"a-b", "a_b"}
+
+
+def test_a_server_without_a_prefix_gives_way_to_one_with():
+    made = build([listing("a", "b"), listing("up", "a__b", "c", prefix=False)])
+    assert {tool.wire: tool.source for tool in made.tools} == {"a__b": "a", "c": "up"}
 
 
 def test_two_equal_ids_in_one_upstream_are_refused():

@@ -14,7 +14,7 @@ from agent_gate.core.tool import Definition
 from agent_gate.errors import DependencyUnavailable, OutcomeUnknown
 from agent_gate.sources import keeper as keeper_module
 from agent_gate.sources.keeper import Keeper
-from agent_gate.sources.state import FAILURES_TO_OPEN, Status
+from agent_gate.sources.state import FAILURES_TO_OPEN, Circuit, ConnectionGone, Status
 
 
 class Shed:
@@ -220,6 +220,114 @@ def test_a_source_that_raises_what_nobody_expects_again_and_again_is_left_in_pea
                 await keeper.answer(job())
         with pytest.raises(DependencyUnavailable, match="failed too often"):
             keeper.check()
+        await ended(life)
+
+    asyncio.run(main())
+
+
+class Fragile(Shed):
+    """A source whose connection is lost when told, and that connects again when it is let."""
+
+    def __init__(self):
+        super().__init__()
+        self.lose, self.found_gone = asyncio.Event(), 0
+        self.may_connect.set()
+
+    async def connect(self):
+        found = await super().connect()
+        self.lose.clear()
+        return found
+
+    async def watch(self):
+        await self.lose.wait()
+        raise DependencyUnavailable("It exited with code 1")
+
+    async def answer(self, job):
+        if self.lose.is_set():
+            self.found_gone += 1
+            raise ConnectionGone("its input is closed")
+        return await super().answer(job)
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_call_waits_for_a_source_that_was_there_until_just_now(noticed):
+    async def main():
+        fragile = Fragile()
+        keeper, life = await started(fragile, connected=True)
+        fragile.may_connect.clear()
+        fragile.lose.set()
+        while noticed and keeper.state().status is Status.READY:
+            await asyncio.sleep(0)
+        keeper.check()
+        waiting = asyncio.create_task(keeper.answer(job()))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        keeper.check()
+        fragile.may_connect.set()
+        keeper.wake()
+        async with asyncio.timeout(5):
+            assert (await waiting).body == b"1"
+        assert (fragile.found_gone, len(fragile.sent)) == (0 if noticed else 1, 2)
+        await ended(life)
+
+    asyncio.run(main())
+
+
+def test_a_source_that_does_not_come_back_is_not_waited_for():
+    class Dead(Fragile):
+        async def connect(self):
+            if self.sent:
+                raise DependencyUnavailable("It does not start")
+            return await super().connect()
+
+    async def main():
+        dead = Dead()
+        keeper, life = await started(dead, connected=True)
+        dead.lose.set()
+        while "does not start" not in keeper.state().reason:
+            keeper.wake()
+            await asyncio.sleep(0)
+        with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+            keeper.check()
+        await ended(life)
+
+    asyncio.run(main())
+
+
+def test_a_source_that_fails_again_and_again_is_tried_after_a_second_then_more_and_more_seldom():
+    circuit = Circuit()
+    waits = []
+    for _ in range(FAILURES_TO_OPEN + 7):
+        circuit.failed(0.0)
+        waits.append(circuit.wait(0.0))
+    assert waits == [0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30]
+
+
+def test_a_source_that_is_connected_anew_is_tried_at_once():
+    class Sick(Fragile):
+        well = False
+
+        async def answer(self, job):
+            if not self.well:
+                raise DependencyUnavailable("no")
+            return await super().answer(job)
+
+    async def main():
+        sick = Sick()
+        keeper = Keeper(Plan(source=sick, settings=None), SystemClock(), lambda *_: None, known=False)
+        life = asyncio.create_task(keeper.run())
+        for _ in range(FAILURES_TO_OPEN):
+            with pytest.raises(DependencyUnavailable):
+                await keeper.answer(job())
+        with pytest.raises(DependencyUnavailable, match="failed too often"):
+            keeper.check()
+        sick.lose.set()
+        sick.well = True
+        while keeper.restarts == 0 or keeper.state().status is not Status.READY:
+            keeper.wake()
+            await asyncio.sleep(0)
+        keeper.check()
+        assert (await keeper.answer(job())).body == b"1"
         await ended(life)
 
     asyncio.run(main())

@@ -15,6 +15,7 @@ from agent_gate.core.tool import Definition, Traits
 from agent_gate.errors import DependencyUnavailable, Forbidden, InvalidArgs, ViewFailed
 from agent_gate.sources import pins as pins_module
 from agent_gate.sources.pins import Pins
+from agent_gate.sources.state import Status
 from agent_gate.sources.supervisor import Supervisor
 from agent_gate.store import StoreSettings
 from rows import opened
@@ -128,13 +129,28 @@ def test_a_tool_whose_schema_names_nothing_is_left_out_and_its_siblings_stay(wit
 
 def test_tools_that_were_refused_are_not_remembered_for_the_next_start(with_store):
     async def story(store):
+        one = Shop("a", Definition(name="b__c"))
+        two = Shop("a__b", Definition(name="find"))
+        async with connected(store, plan(one), plan(two)) as supervisor:
+            await supervisor.announce("a__b", [Definition(name="c")])
+            assert wires(supervisor) == ["a__b__c", "a__b__find"]
+        async with supervised(store, plan(one), plan(two)) as again:
+            assert wires(again) == ["a__b__c", "a__b__find"]
+
+    with_store(story)
+
+
+def test_of_tools_whose_names_are_taken_only_those_are_left_out_and_their_source_names_them(with_store):
+    async def story(store):
         one = Shop("one", Definition(name="search"))
-        two = Shop("two", Definition(name="find"))
+        two = Shop("two", Definition(name="search"), Definition(name="find"))
         async with connected(store, plan(one, prefix=False), plan(two, prefix=False)) as supervisor:
-            await supervisor.announce("two", [Definition(name="search")])
             assert wires(supervisor) == ["search", "find"]
-        async with supervised(store, plan(one, prefix=False), plan(two, prefix=False)) as again:
-            assert wires(again) == ["search", "find"]
+            well, clashing = supervisor.states()
+            assert (well.status, well.reason, well.tools) == (Status.READY, "", 1)
+            assert (clashing.status, clashing.tools) == (Status.DEGRADED, 1)
+            assert clashing.reason.startswith("search is left out: one has a tool named search too")
+            assert supervisor.unready() == []
 
     with_store(story)
 
@@ -151,13 +167,11 @@ def test_remembered_tools_that_no_longer_fit_do_not_stop_the_start(with_store):
 
 def test_a_source_whose_remembered_tools_do_not_fit_is_connected_even_if_only_on_demand(with_store):
     async def story(store):
-        one, two = Shop("one", Definition(name="search")), Shop("two", Definition(name="search"))
+        one, two = Shop("a", Definition(name="b__c")), Shop("a__b", Definition(name="c"))
         await remember(store, one, two)
-        mended = Shop("two", Definition(name="find"))
-        async with connected(
-            store, plan(one, prefix=False), plan(mended, prefix=False, on_demand=True)
-        ) as again:
-            assert wires(again) == ["search", "find"]
+        mended = Shop("a__b", Definition(name="find"))
+        async with connected(store, plan(one), plan(mended, on_demand=True)) as again:
+            assert wires(again) == ["a__b__c", "a__b__find"]
 
     with_store(story)
 

@@ -78,9 +78,10 @@ class ServerSettings:
     connect: Annotated[
         Literal["eager", "on-demand"], "At start and always, or at the first call and until it is idle."
     ] = "eager"
-    prefix: Annotated[bool, "Whether tool names are prefixed with the key; without, a clash is an error."] = (
-        True
-    )
+    prefix: Annotated[
+        bool,
+        "Whether tool names are prefixed with the key; without, a tool whose name another has too is left out.",
+    ] = True
     timeout: Annotated[float | None, "Seconds a call may run.", AtLeast(0.001)] = None
     rate_limit: Annotated[ServerRate, "How often it may be called."] = field(default_factory=ServerRate)
     trust_annotations: Annotated[bool, "Believe what the server says its tools do."] = False

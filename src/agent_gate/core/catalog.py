@@ -56,6 +56,7 @@ class Catalog:
     tools: tuple[Tool, ...] = ()
     listings: Mapping[str, Listing] = field(default_factory=dict)
     excluded: tuple[Excluded, ...] = ()
+    clashes: tuple[Excluded, ...] = ()
     names: Mapping[str, Tool] = field(default_factory=dict)
     reads: Mapping[str, Tool] = field(default_factory=dict)
 
@@ -87,29 +88,77 @@ def suffixed(wire: str, namespace: str, name: str) -> str:
     return f"{wire[: LONGEST_WIRE - 9]}_{wire_digest(namespace, name)}"
 
 
-def wire_names(entries: Sequence[tuple[Listing, Definition]]) -> list[str]:
+Entry = tuple["Listing", Definition]
+
+
+def wire_names(entries: Sequence[Entry], before: Mapping[str, str]) -> list[str | None]:
     """One wire name per entry. Names that are cut, or that two tools want, end in a digest of where they come from.
 
-    Only tools of one source can want one name: no source may move a tool of another from under its rules.
+    Only tools of one source can want one name: no source may move a tool of another from under its rules. Of tools
+    without a prefix that want one name only one has it, that of the source that had it `before`; the others have none.
     """
     wanted = [wanted_wire(listing, definition) for listing, definition in entries]
     counts, owners = Counter(wanted), dict[str, str]()
-    out = []
+    keepers = {
+        wire: keeper_of(
+            wire, [entry for entry, want in zip(entries, wanted, strict=True) if want == wire], before
+        )
+        for wire, count in counts.items()
+        if count > 1 or wire in META_TOOLS
+    }
+    out: list[str | None] = []
     for (listing, definition), wire in zip(entries, wanted, strict=True):
-        clash = counts[wire] > 1 or wire in META_TOOLS
-        if clash and (definition.flat or not listing.prefix):
+        clash = wire in keepers
+        if clash and gives_way(listing, definition):
+            out.append(wire if keepers[wire] == listing.key else None)
+            continue
+        if clash and definition.flat and firm_claims(wire, entries, wanted) > 1:
             raise CatalogError(f"Two tools are named {wire}; one is in {listing.key}. Rename one of them")
         owner = owners.setdefault(wire, listing.key)
-        if owner != listing.key:
+        if owner != listing.key or (clash and keepers[wire] != listing.key):
+            other = owner if owner != listing.key else keepers[wire]
             raise CatalogError(
-                f"{owner} and {listing.key} both have a tool named {wire}. Rename one of the two"
+                f"{other} and {listing.key} both have a tool named {wire}. Rename one of the two"
             )
-        cut = clash or len(wire) > LONGEST_WIRE
+        cut = (clash and firm_claims(wire, entries, wanted) > 1) or len(wire) > LONGEST_WIRE
         out.append(
             suffixed(wire, listing.namespace, definition.name) if cut and not definition.flat else wire
         )
-    check_unique(out, "name on the wire")
+    check_unique((wire for wire in out if wire is not None), "name on the wire")
     return out
+
+
+def gives_way(listing: Listing, definition: Definition) -> bool:
+    """Whether a tool is left out where another has its name: it is of a server whose entry asks for no prefix."""
+    return not listing.prefix and not definition.flat
+
+
+def firm_claims(wire: str, entries: Sequence[Entry], wanted: Sequence[str]) -> int:
+    claims = (entry for entry, want in zip(entries, wanted, strict=True) if want == wire)
+    return (wire in META_TOOLS) + sum(not gives_way(*entry) for entry in claims)
+
+
+def keeper_of(wire: str, claims: Sequence[Entry], before: Mapping[str, str]) -> str:
+    """The source that has a name which several tools want; nobody where one source wants it twice, or it is ours."""
+    if wire in META_TOOLS:
+        return ""
+    had = before.get(wire)
+    firm = [listing.key for listing, definition in claims if not gives_way(listing, definition)]
+    if firm:
+        return had if had is not None and any(listing.key == had for listing, _ in claims) else firm[0]
+    counts = Counter(listing.key for listing, _ in claims)
+    once = [key for key, count in counts.items() if count == 1]
+    return had if had in once else next(iter(once), "")
+
+
+def clash_reason(listing: Listing, definition: Definition, entries: Sequence[Entry]) -> str:
+    """Why a tool of a source without a prefix has no name."""
+    wire = wanted_wire(listing, definition)
+    others = {
+        other.key for other, one in entries if wanted_wire(other, one) == wire and one is not definition
+    }
+    owner = "the gateway itself" if wire in META_TOOLS else " and ".join(sorted(others)) or listing.key
+    return f"{owner} has a tool named {wire} too; rename it, or give {listing.key} its prefix"
 
 
 def aliases(tool: Tool) -> Iterable[str]:
@@ -218,8 +267,14 @@ def build(listings: Iterable[Listing], previous: Catalog | None = None) -> Catal
     ordered = {entry.key: entry for entry in sorted(listings, key=lambda entry: entry.key)}
     entries = [(entry, definition) for entry in ordered.values() for definition in entry.definitions]
     old = {(tool.source, tool.upstream): tool for tool in before.tools}
-    tools, excluded = [], []
-    for (listing, definition), wire in zip(entries, wire_names(entries), strict=True):
+    tools, excluded, clashes = [], [], []
+    for (listing, definition), wire in zip(
+        entries, wire_names(entries, {tool.wire: tool.source for tool in before.tools}), strict=True
+    ):
+        if wire is None:
+            reason = clash_reason(listing, definition, entries)
+            clashes.append(Excluded(listing.key, definition.name, reason))
+            continue
         kept = reuse(old.get((listing.key, definition.name)), listing, definition, wire)
         try:
             tools.append(kept or make_tool(listing, definition, wire))
@@ -232,7 +287,8 @@ def build(listings: Iterable[Listing], previous: Catalog | None = None) -> Catal
         digest=digest(tools),
         tools=tuple(tools),
         listings=ordered,
-        excluded=tuple(excluded),
+        excluded=(*excluded, *clashes),
+        clashes=tuple(clashes),
         names=lookup(tools),
         reads=lookup_reads(ordered.values(), before),
     )

@@ -6,10 +6,24 @@ import logging
 from collections.abc import Callable, Sequence
 
 from agent_gate.core.call import Result
-from agent_gate.core.ports import Clock, Job, Plan
+from agent_gate.core.ports import Clock, Job, Plan, Source
 from agent_gate.core.tool import Definition, Tool
-from agent_gate.errors import CallTimeout, DependencyUnavailable, Forbidden, GatewayError, OutcomeUnknown
-from agent_gate.sources.state import HEALTHY_AFTER, Circuit, SourceState, Status, delay, sentence
+from agent_gate.errors import (
+    CallTimeout,
+    DependencyUnavailable,
+    Forbidden,
+    GatewayError,
+    OutcomeUnknown,
+)
+from agent_gate.sources.state import (
+    HEALTHY_AFTER,
+    Circuit,
+    ConnectionGone,
+    SourceState,
+    Status,
+    delay,
+    sentence,
+)
 
 log = logging.getLogger("agent_gate.sources")
 IDLE_SECONDS = 600.0
@@ -17,6 +31,8 @@ CONNECT_SECONDS = 60.0
 Redact = Callable[[str], str]
 Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
 Serves = Callable[[Tool], bool]
+SOON_SECONDS = 5.0
+GONE_SECONDS = 1.0
 FATAL = (SystemExit, KeyboardInterrupt)
 """What would end the process, if the code of a source raised it."""
 CHANGED = "The tool changed while this call waited for its source, so nothing was sent. Call it again"
@@ -48,6 +64,8 @@ class Keeper:
         self._used = 0.0
         self._running = 0
         self._over = False
+        self._coming_back = False
+        self._left_out: tuple[str, ...] = ()
         self.restarts = 0
         self._status, self._since = self._initial(), clock.now()
         self._reason = plan.needs_auth if self._status is Status.NEEDS_AUTH else ""
@@ -68,7 +86,7 @@ class Keeper:
 
     def state(self) -> SourceState:
         source = self.plan.source
-        unwell = source.unwell if self._status is Status.READY else None
+        unwell = source.unwell or self._missing() if self._status is Status.READY else None
         status = Status.DEGRADED if unwell else self._status
         return SourceState(
             key=source.key,
@@ -82,8 +100,17 @@ class Keeper:
             tools=self._tools,
         )
 
-    def note_tools(self, count: int) -> None:
-        self._tools = count
+    def _missing(self) -> str:
+        return "; ".join(self._left_out)
+
+    @property
+    def serves_all_it_can(self) -> bool:
+        """Whether nothing is wrong with it but names that are taken, which is no reason for others to wait."""
+        return self._status is Status.READY and not self.plan.source.unwell
+
+    def note_tools(self, count: int, left_out: tuple[str, ...] = ()) -> None:
+        """How many of its tools are in the catalog, and which of them are not because their names are taken."""
+        self._tools, self._left_out = count, left_out
 
     def wake(self) -> None:
         """Try now, whatever the backoff says; one that is connected and unwell is connected anew."""
@@ -133,12 +160,13 @@ class Keeper:
         """One connection from its beginning to its end."""
         self._move(Status.CONNECTING)
         async with self.plan.source as source:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                definitions = await source.connect()
+            definitions = await self._connect(source)
             self._publish(self.plan, definitions, True)
             self.known = True
             self.tried.set()
             self._last_failure = ""
+            self._circuit.worked()
+            self._coming_back = False
             self._move(Status.READY)
             self._ready.set()
             began = self._clock.monotonic()
@@ -147,10 +175,19 @@ class Keeper:
                 await self._watch()
             finally:
                 self._ready.clear()
+                self._coming_back = True
                 if self._clock.monotonic() - began > HEALTHY_AFTER:
                     self._failures = 0
                 if not self.plan.on_demand:
                     self._publish(self.plan, None, False)
+
+    async def _connect(self, source: Source) -> Sequence[Definition]:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await source.connect()
+        except Exception:
+            self._coming_back = False
+            raise
 
     @property
     def _watched(self) -> bool:
@@ -228,6 +265,9 @@ class Keeper:
             )
 
     def _worth_waiting(self) -> bool:
+        """Whether a connection is near: a first one, one on demand, or that of a source that was there until just now."""
+        if self._coming_back and self._status in (Status.FAILED, Status.CONNECTING):
+            return self._next_try is None or self._next_try - self._clock.now() <= SOON_SECONDS
         waiting = self._status in (Status.IDLE, Status.CONNECTING)
         return waiting and (self.plan.on_demand or not self._failures)
 
@@ -239,7 +279,10 @@ class Keeper:
                 await self._connected(job.deadline)
                 if not self._serves(job.case.tool):
                     raise Forbidden(CHANGED)
-            result = await self.plan.source.answer(job)
+            try:
+                result = await self.plan.source.answer(job)
+            except ConnectionGone:
+                result = await self._answer_again(job)
         except (DependencyUnavailable, OutcomeUnknown, CallTimeout):
             if not self._hurried(job):
                 self._circuit.failed(self._clock.monotonic())
@@ -259,6 +302,17 @@ class Keeper:
             self._used = self._clock.monotonic()
         self._circuit.worked()
         return result
+
+    async def _answer_again(self, job: Job) -> Result:
+        """Once more, after a connection that ended before anything was sent; its end is heard of in a moment."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GONE_SECONDS):
+                while self._ready.is_set():
+                    await asyncio.sleep(0.005)
+        await self._connected(job.deadline)
+        if not self._serves(job.case.tool):
+            raise Forbidden(CHANGED)
+        return await self.plan.source.answer(job)
 
     def _hurried(self, job: Job) -> bool:
         """Whether a caller that gave less time than the tool has ran out of it, which proves nothing for others."""

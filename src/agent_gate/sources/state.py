@@ -4,11 +4,18 @@ import random
 from dataclasses import dataclass
 from enum import StrEnum
 
+from agent_gate.errors import DependencyUnavailable
+
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
 HEALTHY_AFTER = 60.0
 FAILURES_TO_OPEN = 5
-OPEN_SECONDS = 30.0
+FIRST_OPEN_SECONDS = 1.0
+LONGEST_OPEN_SECONDS = 30.0
+
+
+class ConnectionGone(DependencyUnavailable):
+    """The connection to a source had ended before anything was sent; it is being connected again."""
 
 
 class Status(StrEnum):
@@ -48,7 +55,8 @@ def delay(failures: int, rng: random.Random | None = None) -> float:
 
 
 class Circuit:
-    """Stops asking a source that failed again and again; lets one call through after a while."""
+    """Stops asking a source that failed again and again; lets a call through after a second, and later more and more
+    seldom."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -61,7 +69,8 @@ class Circuit:
     def failed(self, now: float) -> None:
         self.failures += 1
         if self.failures >= FAILURES_TO_OPEN:
-            self.open_until = now + OPEN_SECONDS
+            tried = min(self.failures - FAILURES_TO_OPEN, 10)
+            self.open_until = now + min(FIRST_OPEN_SECONDS * 2**tried, LONGEST_OPEN_SECONDS)
 
     def worked(self) -> None:
         self.failures = 0

@@ -179,7 +179,12 @@ class Supervisor:
     def _rebuild(self) -> None:
         catalog = build(self._listings.values(), self.shelf.catalog)
         for keeper in self._keepers.values():
-            keeper.note_tools(sum(1 for tool in catalog.tools if tool.source == keeper.key))
+            left_out = tuple(
+                f"{one.name} is left out: {one.reason}"
+                for one in catalog.excluded
+                if one.source == keeper.key
+            )
+            keeper.note_tools(sum(1 for tool in catalog.tools if tool.source == keeper.key), left_out)
         for excluded in set(catalog.excluded) - set(self.shelf.catalog.excluded):
             log.warning(
                 "A tool was left out",
@@ -275,7 +280,9 @@ class Supervisor:
             for keeper in self._keepers.values()
             if keeper.plan.counts_for_ready and not keeper.plan.on_demand
         ]
-        return [k.state() for k in waiting if k.state().status not in (Status.READY, Status.DISABLED)]
+        return [
+            k.state() for k in waiting if k.state().status is not Status.DISABLED and not k.serves_all_it_can
+        ]
 
     def _same(self, wanted: Mapping[str, Plan]) -> set[str]:
         """The sources whose settings did not change."""

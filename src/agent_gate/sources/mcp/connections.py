@@ -76,6 +76,10 @@ class Connections:
                 raise
         return await self.dialer.open("", ALL_CAPABILITIES)
 
+    @property
+    def usable(self) -> bool:
+        return self.main is not None and self.main.usable
+
     def current(self) -> Session:
         if self.main is None:
             raise Broken("it is not connected", sent=False)

@@ -16,7 +16,7 @@ from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job
 from agent_gate.core.tool import Definition, Json
-from agent_gate.errors import CatalogError, ToolNotFound, UpstreamError
+from agent_gate.errors import CatalogError, GatewayError, ToolNotFound, UpstreamError
 from agent_gate.mcp.results import NoResult, read_envelope, read_tool_result, without_reserved
 from agent_gate.observe.trace import outgoing
 from agent_gate.sources.mcp.ask import INPUTS, Ask
@@ -35,6 +35,7 @@ from agent_gate.sources.mcp.listing import MOST_PAGES, Tools, list_context, list
 from agent_gate.sources.mcp.session import Session
 from agent_gate.sources.mcp.watcher import MOST_LISTS, Watcher
 from agent_gate.sources.mcp.wire import Broken, RpcError, Throttled
+from agent_gate.sources.state import ConnectionGone
 from agent_gate.sources.toolbox import Toolbox
 
 log = logging.getLogger("agent_gate.sources.mcp")
@@ -203,8 +204,15 @@ class McpSource:
             except (Throttled, Broken) as failure:
                 body = await self.again(ask, failure)
         except FAILURES as error:
-            raise call_error(error, self.title, ask.method) from None
+            raise self.failure(error, ask) from None
         return self.received(self.access.masked(body), ask)
+
+    def failure(self, error: Exception, ask: Ask) -> GatewayError:
+        """What a failed call is told; one that found the connection gone may wait for the next."""
+        told = call_error(error, self.title, ask.method)
+        if isinstance(error, Broken) and not error.sent and not self.connections.usable:
+            return ConnectionGone(told.message)
+        return told
 
     def received(self, body: bytes, ask: Ask) -> Result:
         """What came as a result, checked: whoever reads it later can rely on its shape."""
