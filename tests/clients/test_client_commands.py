@@ -98,7 +98,7 @@ def test_importing_moves_secrets_out_and_the_result_can_be_loaded(home, monkeypa
         env={**env, "GITHUB_PERSONAL_ACCESS_TOKEN": variables["GITHUB_PERSONAL_ACCESS_TOKEN"].strip("'")},
     )
     servers = loaded.settings.sources["servers"]
-    assert len(servers) == 25
+    assert len(servers) == 26
     assert servers["postgres"].args[-1] == "postgresql://ada:s3cret@localhost:5432/app"
     assert servers["sentry"].headers == {"X-API-Key": "abc123def456"}
     assert servers["figma"].enabled is False
@@ -175,7 +175,7 @@ def test_servers_taken_into_what_init_wrote_stand_one_per_line(home):
     write(Path(), Wanted(NOTHING, "me"))
     run(import_, "--all")
     lines = Path("config.yaml").read_text().partition("mcpServers:\n")[2].splitlines()
-    assert len(lines) == 25
+    assert len(lines) == 26
     assert all(line.startswith("  ") for line in lines)
 
 
@@ -488,3 +488,20 @@ def test_a_projects_file_names_no_file_of_one_users_home(home, gateway):
     run(connect, "claude-code", "--project", "--config", str(gateway.folder / "config.yaml"))
     assert str(home) not in Path(".mcp.json").read_text()
     run(disconnect, "claude-code")
+
+
+def test_servers_that_claude_code_keeps_for_any_project_are_taken_over(home):
+    """Each with the folder in which Claude Code would have started it."""
+    there = {"mcpServers": {"notes": {"command": "./notes", "args": ["${workspaceFolder}/n"]}}}
+    own = {
+        "projects": {
+            "/srv/one": there,
+            "/srv/broken": 5,
+            str(Path.cwd()): {"mcpServers": {"here": {"url": "http://h"}}},
+        }
+    }
+    (home / ".claude.json").write_text(json.dumps(own))
+    run(import_, "claude-code", "--all")
+    servers = load(Path("config.yaml"), env={}).settings.sources["servers"]
+    assert {"notes", "here"} <= set(servers)
+    assert (str(servers["notes"].cwd), servers["notes"].args) == ("/srv/one", ("/srv/one/n",))

@@ -413,7 +413,7 @@ def test_a_source_on_demand_stays_connected_as_long_as_somebody_watches_it(monke
     asyncio.run(main())
 
 
-def test_a_failure_is_logged_as_an_error_once_and_its_repetition_as_news(caplog, monkeypatch):
+def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugging(caplog, monkeypatch):
     monkeypatch.setattr(keeper_module, "delay", lambda _failures: 0.0)
     reasons = ["refused", "refused", "no route"]
 
@@ -430,7 +430,7 @@ def test_a_failure_is_logged_as_an_error_once_and_its_repetition_as_news(caplog,
         await shed.may_connect.wait()
         await ended(life)
 
-    with caplog.at_level(logging.INFO, keeper_module.log.name):
+    with caplog.at_level(logging.DEBUG, keeper_module.log.name):
         asyncio.run(main())
     failures = [(record.levelname, record.reason) for record in caplog.records if hasattr(record, "reason")]
-    assert failures == [("ERROR", "refused"), ("INFO", "refused"), ("ERROR", "no route")]
+    assert failures == [("ERROR", "refused"), ("DEBUG", "refused"), ("ERROR", "no route")]

@@ -1,16 +1,19 @@
 """Refusals go on the record too, not awaited; a flood of them is folded into one row with a count."""
 
+import logging
 from dataclasses import dataclass
 
 from agent_gate.calls import entries
 from agent_gate.calls.admit import Draft
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.ports import Clock
-from agent_gate.errors import GatewayError, RateLimited
+from agent_gate.errors import Forbidden, GatewayError, RateLimited
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
 from agent_gate.store.statement import Store
+
+log = logging.getLogger("agent_gate.calls")
 
 
 @dataclass(slots=True)
@@ -32,6 +35,10 @@ class Refusals:
 
     def refuse(self, draft: Draft, error: GatewayError) -> Outcome:
         self._metrics.refusals.add(draft.call.surface, error.code)
+        if isinstance(error, Forbidden):
+            call = draft.call
+            said = {"agent": call.caller.name, "tool": call.tool, "call": call.id, "why": error.message}
+            log.info("A call was denied", extra=said)
         if self._tracer is not None:
             self._trace(self._tracer, draft, error)
         if isinstance(error, RateLimited):

@@ -1,6 +1,7 @@
 """What can be wrong with an installation: each finding says what, why it matters, and the command that fixes it."""
 
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 from cryptography import x509
 
+from agent_gate.approval.render import visible
 from agent_gate.cli.commands.check import check
 from agent_gate.cli.operator import AdminClient
 from agent_gate.config.load import Loaded, load
@@ -61,8 +63,8 @@ def diagnose(config: Path | None, client: AdminClient) -> Iterator[Finding]:
                 serious=False,
             )
         yield from of_disk(folder)
-        yield from of_agents(loaded)
-    yield from of_running(client, {finding.fix for finding in told})
+        yield from of_agents(loaded, config)
+    yield from of_running(client, {finding.fix for finding in told}, config)
 
 
 def readable(config: Path | None) -> Loaded | None:
@@ -111,7 +113,7 @@ def of_private_files(store: Path, config: Path | None, socket: Path) -> Iterable
             yield Finding(
                 what=f"{path} can be read by others on this machine",
                 why="It holds tokens, keys or the record of calls",
-                fix=f"chmod {mode:o} {path}",
+                fix=f"chmod {mode:o} {shlex.quote(str(path))}",
                 repair=lambda path=path, mode=mode: path.chmod(mode),  # type: ignore[misc]
             )
 
@@ -126,7 +128,7 @@ def of_certificate(folder: Path) -> Iterable[Finding]:
         yield Finding(
             what=f"{path} holds no certificate",
             why="The gateway does not start with it",
-            fix=f"rm {path}  # a new one is made at the next start",
+            fix=f"rm {shlex.quote(str(path))}  # a new one is made at the next start",
             repair=path.unlink,
         )
         return
@@ -135,7 +137,7 @@ def of_certificate(folder: Path) -> Iterable[Finding]:
         yield Finding(
             what=f"The certificate ends in {max(0, round(left / 86400))} days",
             why="Clients that check it will refuse to connect",
-            fix=f"rm {path}  # a new one is made at the next start",
+            fix=f"rm {shlex.quote(str(path))}  # a new one is made at the next start",
             repair=path.unlink,
             serious=left <= 0,
         )
@@ -152,18 +154,41 @@ def of_disk(folder: Path) -> Iterable[Finding]:
         )
 
 
-def of_agents(loaded: Loaded) -> Iterable[Finding]:
+def of_agents(loaded: Loaded, config: Path | None) -> Iterable[Finding]:
     for agent in loaded.settings.agents.values():
         if agent.token and len(agent.token) < 16:
             yield Finding(
                 what=f"The token of {agent.name} has only {len(agent.token)} characters",
                 why="It can be guessed",
-                fix=f"agent-gate agents make {agent.name}",
+                fix=f"Put a longer one into {config}, such as the output of: openssl rand -hex 32",
                 serious=False,
             )
 
 
-def of_running(client: AdminClient, told: Container[str] = ()) -> Iterable[Finding]:
+CURES = (
+    (
+        ("not found", "No such file", "cannot be started", "Permission denied"),
+        "Install its program, or correct `command`",
+    ),
+    (("401", "403", "token", "credential", "log in"), "Put the right token"),
+    (
+        ("refused", "reached", "resolve", "timed out", "too long", "certificate"),
+        "Start it there, or correct `url`",
+    ),
+)
+
+
+def cure(source: dict[str, Any], config: Path | None) -> str:
+    """What helps against the reason that a source gives; to try again is none, since that happens by itself."""
+    file = config if config is not None else "the configuration"
+    quoted = f"`{visible(source['key'])}` in {file}"
+    texts = (text for signs, text in CURES if any(sign in source["reason"] for sign in signs))
+    return f"{next(texts, 'Look at its settings')} for {quoted}; the change is taken over by itself"
+
+
+def of_running(
+    client: AdminClient, told: Container[str] = (), config: Path | None = None
+) -> Iterable[Finding]:
     try:
         status = client.get("/api/status")
         rows = client.get("/api/calls?limit=1")["rows"]
@@ -200,7 +225,7 @@ def of_running(client: AdminClient, told: Container[str] = ()) -> Iterable[Findi
                 why="Calls of its tools may fail"
                 if source["state"] == "degraded"
                 else "Its tools cannot be called",
-                fix=f"agent-gate sources reconnect {source['key']}",
+                fix=cure(source, config),
             )
     if rows and rows[0]["at"] > time.time() + SKEW:
         yield Finding(

@@ -13,9 +13,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_gate.approval.render import visible
+from agent_gate.cli.agent import OWN_CERTIFICATES, is_own
+from agent_gate.cli.operator import client_of
 from agent_gate.cli.toolhelp import mapping, plain
 from agent_gate.client.client import Client
 from agent_gate.errors import GatewayError
+from agent_gate.net.trust import made_authority
 
 KEEP_SECONDS = 60.0
 PATIENCE = 2.0
@@ -49,9 +52,10 @@ def known_tools(params: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 async def fetch(url: str, token: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
     async with asyncio.timeout(PATIENCE):
-        async with Client(
-            url, token, ca=params.get("ca"), fingerprint=params.get("fingerprint"), reconnect=False
-        ) as client:
+        ca, fingerprint = params.get("ca"), params.get("fingerprint")
+        if ca is None and fingerprint is None and is_own(url):
+            ca = made_authority(OWN_CERTIFICATES)
+        async with Client(url, token, ca=ca, fingerprint=fingerprint, reconnect=False) as client:
             return await client.tools()
 
 
@@ -71,6 +75,21 @@ def complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str) 
         CompletionItem(tool["name"], help=visible(tool["description"].partition("\n")[0][:80]))
         for tool in known_tools(ctx.params)
         if tool["name"].startswith(incomplete) and is_word(tool["name"])
+    ]
+
+
+def complete_approval(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The ends of the open questions' ids, which are enough to name them."""
+    given = ctx.parent.params if ctx.parent is not None else {}
+    try:
+        client = client_of(given.get("admin_socket"), given.get("config"))
+        found = client.get("/api/approvals", timeout=PATIENCE)
+    except GatewayError:
+        return []
+    return [
+        CompletionItem(one["id"][-8:], help=visible(one["signature"][:80]))
+        for one in found
+        if one["id"][-8:].startswith(incomplete)
     ]
 
 

@@ -2,12 +2,14 @@
 
 import json
 import logging
+import os
 import sys
 import time
 from typing import TextIO
 
 from agent_gate.observe.redact import Redactor
 
+COLOURS = {"debug": 2, "warning": 33, "error": 31, "critical": 31}
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -18,13 +20,19 @@ def harmless(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
+def painted(line: str, level: str) -> str:
+    """The line with its level, which stands behind the time, in that level's colour."""
+    colour = COLOURS.get(level)
+    return line if colour is None else line.replace(level, f"\x1b[{colour}m{level}\x1b[0m", 1)
+
+
 class Formatter(logging.Formatter):
     """Turns a record and its `extra` fields into one line; control characters cannot forge another."""
 
-    def __init__(self, redactor: Redactor, *, as_json: bool) -> None:
+    def __init__(self, redactor: Redactor, *, as_json: bool, coloured: bool = False) -> None:
         super().__init__()
         self.redactor = redactor
-        self.as_json = as_json
+        self.as_json, self.coloured = as_json, coloured
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {name: value for name, value in vars(record).items() if name not in STANDARD}
@@ -40,7 +48,8 @@ class Formatter(logging.Formatter):
         }
         if self.as_json:
             return self.redactor.text(json.dumps(event, ensure_ascii=False, default=str))
-        return harmless(self.redactor.text(self._plain(event)))
+        text = harmless(self.redactor.text(self._plain(event)))
+        return painted(text, str(event["level"])) if self.coloured else text
 
     def _plain(self, event: dict[str, object]) -> str:
         error = event.pop("error", None)
@@ -61,7 +70,8 @@ def configure(level: str, redactor: Redactor, form: str = "auto", stream: TextIO
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)
     as_json = form == "json" or (form == "auto" and not out.isatty())
-    handler.setFormatter(Formatter(redactor, as_json=as_json))
+    coloured = out.isatty() and "NO_COLOR" not in os.environ
+    handler.setFormatter(Formatter(redactor, as_json=as_json, coloured=coloured))
     root = logging.getLogger("agent_gate")
     root.handlers[:] = [handler]
     root.setLevel(level.upper() if level.upper() in logging.getLevelNamesMapping() else "INFO")

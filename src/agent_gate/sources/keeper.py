@@ -158,7 +158,7 @@ class Keeper:
 
     async def _session(self) -> None:
         """One connection from its beginning to its end."""
-        self._move(Status.CONNECTING)
+        self._move(Status.CONNECTING, level=logging.DEBUG)
         async with self.plan.source as source:
             definitions = await self._connect(source)
             self._publish(self.plan, definitions, True)
@@ -234,7 +234,7 @@ class Keeper:
         self._next_try = self._clock.now() + wait
         before, self._last_failure = self._last_failure, self._redact(reason)
         again = self._last_failure == before
-        self._move(Status.FAILED, self._last_failure, logging.INFO if again else logging.ERROR)
+        self._move(Status.FAILED, self._last_failure, logging.DEBUG if again else logging.ERROR)
         self._publish(self.plan, None, self.plan.on_demand and self.known)
         self.tried.set()
         # Calls that wait for the connection are no reason to hurry: a busy source would never be left in peace.

@@ -18,6 +18,8 @@ from agent_gate.cli.operator import (
     tell,
 )
 from agent_gate.cli.output import paint, print_json, say, span, table
+from agent_gate.cli.suggest import complete_approval
+from agent_gate.cli.watching import Desk
 from agent_gate.errors import InvalidArgs
 
 LIFETIMES = ("once", "session", "hour", "always")
@@ -93,7 +95,9 @@ def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[s
 
 @click.group(cls=OperatorGroup, invoke_without_command=True)
 @admin_options
-@click.option("--watch", is_flag=True, help="Stay and show questions as they come and go.")
+@click.option(
+    "--watch", is_flag=True, help="Stay, show questions as they come and go, and answer them by a key."
+)
 @click.option("--passphrase", is_flag=True, help="Ask for the approver's passphrase before answering.")
 @click.pass_context
 def command(
@@ -107,7 +111,10 @@ def command(
     """See and answer what waits for a person."""
     with reporting():
         ctx.obj = {"client": client_of(admin_socket, config), "json": as_json, "passphrase": passphrase}
-    if watch:
+    if watch and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        with reporting():
+            Desk(ctx.obj["client"], card, ask_passphrase=passphrase).run()
+    elif watch:
         watch_approvals(ctx.obj["client"], as_json)
     elif ctx.invoked_subcommand is None:
         ctx.invoke(list_command)
@@ -124,7 +131,7 @@ def list_command(ctx: click.Context, everything: bool = False) -> None:
 
 
 @command.command("show")
-@click.argument("approval_id")
+@click.argument("approval_id", shell_complete=complete_approval)
 @click.pass_context
 def show_command(ctx: click.Context, approval_id: str) -> None:
     """One question, whole."""
@@ -134,7 +141,7 @@ def show_command(ctx: click.Context, approval_id: str) -> None:
 
 
 @command.command("approve")
-@click.argument("approval_id", required=False)
+@click.argument("approval_id", required=False, shell_complete=complete_approval)
 @click.option("--last", is_flag=True, help="The newest open question, shown before you confirm it.")
 @click.option(
     "--for",
@@ -154,7 +161,7 @@ def approve_command(
 
 
 @command.command("deny")
-@click.argument("approval_id", required=False)
+@click.argument("approval_id", required=False, shell_complete=complete_approval)
 @click.option("--last", is_flag=True, help="The newest open question.")
 @click.option("--reason", default="", help="Why; the agent is told.")
 @click.pass_context

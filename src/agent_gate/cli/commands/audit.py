@@ -1,13 +1,21 @@
 """`agent-gate audit`: the record of every call, and the proof that nobody changed it."""
 
 import sys
+import time
 from typing import Any
 
 import click
 
-from agent_gate.approval.render import visible
-from agent_gate.cli.operator import admin_group, reporting, segment, tell
+from agent_gate.approval.render import named, visible
+from agent_gate.approval.render import whole as shown_whole
+from agent_gate.cli.commands.policy import seconds_of
+from agent_gate.cli.operator import AdminClient, admin_group, reporting, segment, tell
 from agent_gate.cli.output import clock, paint, print_json, put_bytes, say, table
+
+LATELY = 1e9
+"""A number with a fraction beyond this is a moment: seconds since 1970."""
+HEADERS = ("time", "call", "agent", "state", "tool", "what")
+MOST_AT_ONCE = 1000
 
 
 def line(row: dict[str, Any]) -> tuple[object, ...]:
@@ -26,32 +34,83 @@ def line(row: dict[str, Any]) -> tuple[object, ...]:
 def whole(row: dict[str, Any]) -> str:
     """A row and everything in it."""
     head = f"{clock(row['at'])}  {paint(row['state'])}  (row {row['seq']} of {row['chain']})"
-    return "\n".join([head, *(f"    {name}: {visible(str(value))}" for name, value in row["body"].items())])
+    return "\n".join([head, *(line for name, value in row["body"].items() for line in lines_of(name, value))])
+
+
+def lines_of(name: str, value: Any, depth: int = 1) -> list[str]:
+    """One member in our own form: what is nested is indented, what is empty is left out."""
+    indent = "    " * depth
+    if value in (None, "", [], {}):
+        return []
+    if isinstance(value, dict):
+        inner = [line for key, one in value.items() for line in lines_of(key, one, depth + 1)]
+        return [f"{indent}{named(name)}:", *inner]
+    return [f"{indent}{named(name)}: {in_words(name, value)}"]
+
+
+def in_words(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and (value > LATELY or name.endswith("_at")):
+        return clock(value)
+    if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
+        return ", ".join(in_words(name, one) for one in value)
+    return visible(value) if isinstance(value, str) else shown_whole(value)
 
 
 command = admin_group("Read, verify and export the record.", "tail")
 
 
 @command.command("tail")
-@click.option("-n", "count", default=20, show_default=True, help="How many rows.")
+@click.option("-n", "count", type=click.IntRange(1, MOST_AT_ONCE), help="How many rows; 20 by default.")
 @click.option("--agent", help="Only this agent's calls.")
 @click.option("--state", help="Only rows with this state.")
 @click.option("--text", help="Only rows that hold this text.")
+@click.option(
+    "--since", help="Only rows of that time, with all of them unless -n is given: 30m, 12h, 7d, 2w."
+)
+@click.option("-f", "--follow", is_flag=True, help="Stay and show rows as they come.")
 @click.pass_context
 def tail_command(
     ctx: click.Context,
-    count: int = 20,
+    count: int | None = None,
     agent: str | None = None,
     state: str | None = None,
     text: str | None = None,
+    since: str | None = None,
+    follow: bool = False,
 ) -> None:
     """The newest rows, oldest of them first."""
     chosen = {"caller": agent, "state": state, "text": text}
     query = "".join(f"&{name}={segment(value)}" for name, value in chosen.items() if value)
+    client: AdminClient = ctx.obj["client"]
     with reporting():
-        rows = ctx.obj["client"].get(f"/api/calls?limit={count}{query}")["rows"][::-1]
-        headers = ("time", "call", "agent", "state", "tool", "what")
-        tell(ctx, rows, table(headers, [line(row) for row in rows], "The record is empty."))
+        began = f"&since={time.time() - seconds_of(since)}" if since else ""
+        most = count or (MOST_AT_ONCE if since else 20)
+        rows = client.get(f"/api/calls?limit={most}{query}{began}")["rows"][::-1]
+        tell(ctx, rows, table(HEADERS, [line(row) for row in rows], "" if follow else "There are no rows."))
+        if follow:
+            follow_rows(ctx, client, query, rows)
+
+
+def follow_rows(ctx: click.Context, client: AdminClient, query: str, shown: list[dict[str, Any]]) -> None:
+    """Each row once, as it comes, until interrupted."""
+    sys.stdout.flush()
+    at = shown[-1]["at"] if shown else time.time()
+    seen = {(row["chain"], row["seq"]) for row in shown}
+    try:
+        for kind, _ in client.events("/api/events"):
+            if kind != "calls":
+                continue
+            found = client.get(f"/api/calls?limit={MOST_AT_ONCE}{query}&since={at}")["rows"][::-1]
+            fresh = [row for row in found if (row["chain"], row["seq"]) not in seen]
+            for row in fresh:
+                tell(ctx, row, "  ".join(map(str, line(row))))
+            sys.stdout.flush()
+            at = max([at, *(row["at"] for row in fresh)])
+            seen = {(row["chain"], row["seq"]) for row in found}
+    except KeyboardInterrupt:
+        sys.exit(0)
 
 
 @command.command("show")

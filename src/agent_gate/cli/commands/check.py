@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -114,6 +115,17 @@ def missing_programs(settings: Settings) -> list[str]:
     return said
 
 
+def driver_findings(settings: Settings, config: Path) -> list[Finding]:
+    """The store's driver, which is an extra: without it the gateway does not start."""
+    if settings.storage.type != "postgres":
+        return []
+    try:
+        import_module("psycopg")
+    except ModuleNotFoundError:
+        return [Finding(str(config), "storage type postgres needs: pip install 'agent-gate[postgres]'")]
+    return []
+
+
 def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[str]]:
     """Every fault, and the warnings."""
     try:
@@ -123,6 +135,7 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     left_out = [Finding(item.source, f"{item.name}: {item.reason}") for item in catalog.excluded]
     faults = [
         *left_out,
+        *driver_findings(loaded.settings, config),
         *plugin_findings(loaded.settings),
         *rule_findings(loaded, catalog, policy),
         *approver_findings(loaded, policy),

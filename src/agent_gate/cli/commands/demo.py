@@ -30,7 +30,7 @@ Try this in another terminal:
   agent-gate request ha_call_service domain=lock service=unlock entity_id=lock.front_door   # denied
   agent-gate request ha_call_service domain=light service=turn_on entity_id=light.bedroom   # asked
 
-The last one waits for you. Answer it in a third terminal, or on the page:
+The last one waits for you. Answer it on the page (the link is below), or in a third terminal:
   PATH=$PWD/.venv/bin:$PATH
   agent-gate approvals approve --config {folder}/config.yaml
 
@@ -59,7 +59,11 @@ async def play(folder: Path, port: int | None) -> None:
     os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
     options = Options(config=folder / "config.yaml", port=port, insecure=True)
     try:
-        await run(options, ready=lambda gateway: say(introduction(folder, gateway.listeners.url()), err=True))
+        await run(
+            options,
+            ready=lambda gateway: say(introduction(folder, gateway.listeners.url()), err=True),
+            log_format=os.environ.get("LOG_FORMAT", "text"),
+        )
     finally:
         await home.drain(1.0)
 

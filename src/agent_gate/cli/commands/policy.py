@@ -15,6 +15,7 @@ from agent_gate.config.edit import flow
 from agent_gate.config.yamlfile import read_text
 from agent_gate.errors import InvalidArgs
 
+WRITTEN = "Written, and in force."
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
@@ -71,20 +72,43 @@ def simulate_command(ctx: click.Context, file: Path, last: str) -> None:
 
 @command.command("suggest")
 @click.option("--last", default="4w", show_default=True, help="How far back: 30m, 12h, 7d, 2w.")
+@click.option("--apply", is_flag=True, help="Write them into the permissions file, each after you agreed.")
+@click.option("--yes", is_flag=True, help="With --apply: do not ask before writing.")
+@click.option("--passphrase", is_flag=True, help="With --apply: ask for the approver's passphrase.")
 @click.pass_context
-def suggest_command(ctx: click.Context, last: str) -> None:
-    """Rules for what is asked often and answered alike. Nothing is changed."""
+def suggest_command(ctx: click.Context, last: str, apply: bool, yes: bool, passphrase: bool) -> None:
+    """Rules for what is asked often and answered alike. Nothing is changed without --apply."""
     with reporting():
         found = ctx.obj["client"].get(
             f"/api/policy/suggest?since={time.time() - seconds_of(last)}", timeout=None
         )
-    if ctx.obj["json"]:
+    if ctx.obj["json"] and not apply:
         print_json(found)
         return
     for one in found["suggestions"]:
         say(f"{visible(one['text'])}\n  - {visible(flow(one['rule']))}")
+        if apply:
+            with reporting():
+                if write_rule(ctx.obj["client"], {"rule": one["rule"]}, yes, passphrase) is not None:
+                    say(WRITTEN)
     if not found["suggestions"]:
         say(f"Nothing to suggest: {found['questions']} questions were answered in that time.")
+
+
+def write_rule(
+    client: AdminClient, body: dict[str, Any], yes: bool, passphrase: bool
+) -> dict[str, Any] | None:
+    """Show the difference, and write it where that is wanted; what the gateway says then."""
+    shown = client.request("POST", "/api/policy/rules", body)
+    say(shown["diff"].rstrip(), err=True)
+    if not yes and not click.confirm(f"Write this to {shown['file']}?", err=True):
+        say("Nothing was changed.", err=True)
+        return None
+    body = body | {"apply": True, "digest": shown["digest"]}
+    if passphrase:
+        body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
+    done: dict[str, Any] = client.request("POST", "/api/policy/rules", body)
+    return done
 
 
 @command.command("add-rule")
@@ -106,15 +130,7 @@ def add_rule_command(
     """Write a rule into the permissions file, after showing the difference; comments stay."""
     client: AdminClient = ctx.obj["client"]
     with reporting():
-        body: dict[str, Any] = {"approval": approval, "action": action, "scope": scope}
-        shown = client.request("POST", "/api/policy/rules", body)
-        if not ctx.obj["json"]:
-            say("\n".join(map(visible, shown["diff"].splitlines())))
-        if not yes and not click.confirm(f"Write this to {shown['file']}?", err=True):
-            say("Nothing was changed.", err=True)
+        done = write_rule(client, {"approval": approval, "action": action, "scope": scope}, yes, passphrase)
+        if done is None:
             sys.exit(1)
-        body |= {"apply": True, "digest": shown["digest"]}
-        if passphrase:
-            body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
-        done = client.request("POST", "/api/policy/rules", body)
-        tell(ctx, done, "Written, and in force.")
+        tell(ctx, done, WRITTEN)

@@ -9,9 +9,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import urlsplit
 
 import click
 import uvloop
@@ -130,7 +131,6 @@ def announce(gateway: Gateway, out: TextIO) -> None:
         remark(f"No agent is configured; one was made, its token is in {gateway.folder / 'agent.token'}")
     if limit := limit_of_the_promise(gateway.settings, os.geteuid()):
         remark(limit)
-    remark(f"The operator's page, for the next 15 minutes and once: {gateway.login_url()}")
     try:
         out.write(json.dumps(gateway.listeners.announcement()) + "\n")
         out.flush()
@@ -138,8 +138,28 @@ def announce(gateway: Gateway, out: TextIO) -> None:
         log.warning("The line that says where the gateway is cannot be written: %s", error.strerror)
 
 
+def invite(url: str) -> None:
+    """The way to the operator's page: the last thing said, on a line of its own, and as a code for a phone that can
+    reach it."""
+    remark(f"The operator's page, for the next 15 minutes and once:\n{url}")
+    if sys.stderr.isatty() and reachable_from_elsewhere(url):
+        import segno  # it takes longer to import than to draw, for the few who see it
+
+        code = StringIO()
+        segno.make(url, error="l").terminal(code, compact=True, border=2)
+        remark(code.getvalue())
+
+
+def reachable_from_elsewhere(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host != "localhost" and not host.startswith("127.") and host != "::1"
+
+
 async def run(
-    options: Options, ready: Callable[[Gateway], None] | None = None, stdio_agent: str | None = None
+    options: Options,
+    ready: Callable[[Gateway], None] | None = None,
+    stdio_agent: str | None = None,
+    log_format: str | None = None,
 ) -> None:
     """Serve until a signal says stop; `ready` is told once the listeners are up."""
     hide_from_others()
@@ -147,7 +167,7 @@ async def run(
     gateway = Gateway(options)
     seen = stamps(gateway)
     logs = gateway.settings.log
-    configure(os.environ.get("LOG_LEVEL", logs.level), gateway.redactor, logs.format)
+    configure(os.environ.get("LOG_LEVEL", logs.level), gateway.redactor, log_format or logs.format)
     for warning in gateway.configuration.loaded.warnings:
         remark(f"Warning: {warning}")
     await gateway.start()
@@ -165,6 +185,7 @@ async def run(
     announce(gateway, out if caller is None else sys.stderr)
     if ready is not None:
         ready(gateway)
+    invite(gateway.login_url())
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [

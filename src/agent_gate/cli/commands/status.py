@@ -1,5 +1,7 @@
 """`agent-gate status`: the running gateway at a glance, and what to do next."""
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,20 +10,29 @@ import click
 from agent_gate.cli.operator import admin_options, client_of, reporting
 from agent_gate.cli.output import print_json, say, table
 
+USUAL = Path("config.yaml")
 
-def next_step(status: dict[str, Any]) -> str:
+
+def next_step(status: dict[str, Any], where: Sequence[str] = (), config: Path | None = None) -> str:
+    """The next command, with the options `where` that reach this gateway from here; `config` is its file."""
+
+    def command(*words: str) -> str:
+        return shlex.join(["agent-gate", *words])
+
     if status["store_fault"]:
         return "The record cannot be written: free some space or look at the disk, then `agent-gate doctor`"
     if status["reload_fault"]:
         return f"The changed configuration is not used: {status['reload_fault']}"
     if status["pending_approvals"]:
-        return "agent-gate approvals"
+        return command("approvals", *where)
     if any(source["state"] == "failed" for source in status["sources"]):
-        return "agent-gate sources"
-    return "agent-gate tools" if status["tools"] else "agent-gate init"
+        return command("doctor", *where)
+    if status["tools"]:
+        return command("connect", *(["--config", str(config)] if config else ["--url", status["url"]]))
+    return command("import", "--config", str(config)) if config else command("init")
 
 
-def summary(status: dict[str, Any]) -> str:
+def summary(status: dict[str, Any], where: Sequence[str] = (), config: Path | None = None) -> str:
     rows = [(s["key"], s["state"], s["tools"], s["reason"]) for s in status["sources"]]
     parts = [
         f"agent-gate {status['version']} at {status['url']} (pid {status['pid']})",
@@ -29,7 +40,7 @@ def summary(status: dict[str, Any]) -> str:
         table(("source", "state", "tools", "reason"), rows, "No sources are configured."),
         *(f"Questions do not get through to {name}: {why}" for name, why in status["channel_faults"].items()),
         *(f"Warning: {warning}" for warning in status["warnings"]),
-        f"Next: {next_step(status)}",
+        f"Next: {next_step(status, where, config)}",
     ]
     return "\n".join(parts)
 
@@ -40,4 +51,7 @@ def command(admin_socket: Path | None, config: Path | None, as_json: bool) -> No
     """The running gateway at a glance."""
     with reporting():
         status = client_of(admin_socket, config).get("/api/status")
-        print_json(status) if as_json else say(summary(status))
+        given = {"--admin-socket": admin_socket, "--config": config}
+        where = [part for name, value in given.items() if value for part in (name, str(value))]
+        own = config or (USUAL if admin_socket is None and USUAL.is_file() else None)
+        print_json(status) if as_json else say(summary(status, where, own))

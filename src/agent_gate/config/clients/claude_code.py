@@ -1,8 +1,13 @@
 """Claude Code: `mcpServers` in `~/.claude.json`, also per project inside it, and in a project's `.mcp.json`."""
 
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
 from agent_gate.config.clients.forms import standard
 from agent_gate.config.clients.jsonc import Jsonc
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import PROJECTS, Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.errors import ConfigError
 
 HEADER = "Authorization: Bearer ${AGENT_TOKEN}"
 
@@ -11,9 +16,21 @@ def files(place: Place) -> list[ClientFile]:
     own = place.home / ".claude.json"
     return [
         ClientFile("claude-code", own, "user", ("mcpServers",)),
-        ClientFile("claude-code", own, "project", ("projects", str(place.cwd), "mcpServers")),
+        *(
+            ClientFile("claude-code", own, "project", (PROJECTS, path, "mcpServers"))
+            for path in projects(own, place)
+        ),
         ClientFile("claude-code", place.cwd / ".mcp.json", "project", ("mcpServers",)),
     ]
+
+
+def projects(own: Path, place: Place) -> list[str]:
+    """The folders for which Claude Code keeps servers of their own; that of the current one first."""
+    known: object = None
+    with suppress(OSError, UnicodeDecodeError, ConfigError):
+        known = Jsonc().read(own.read_text(encoding="utf-8"), str(own)).get(PROJECTS)
+    others = [str(path) for path in known if path != str(place.cwd)] if isinstance(known, Mapping) else []
+    return [str(place.cwd), *others]
 
 
 def write(gateway: Gateway) -> Entry:

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 Entry = dict[str, Any]
 """A server as `mcpServers` has it: `command`, `args`, `env`, `envFile`, `cwd`, or `url`, `headers`, `type`."""
 
+PROJECTS = "projects"
+"""The key under which a client keeps servers for each folder."""
+
 Platform = Literal["linux", "darwin", "win32"]
 Scope = Literal["user", "project"]
 
@@ -45,6 +48,11 @@ class ClientFile:
     path: Path
     scope: Scope
     block: tuple[str, ...]
+
+    @property
+    def project(self) -> str | None:
+        """The folder for which the client keeps these servers, where its file has several."""
+        return self.block[1] if self.block[0] == PROJECTS else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,11 +66,14 @@ def enabled(raw: Mapping[str, Any]) -> bool:
 def servers(file: ClientFile, text: str, place: Place) -> list[FoundServer]:
     """The servers in a file's text; entries that are none (a client's built-ins, the gateway itself) are left out."""
     program = client(file.client)
-    folders = {"workspaceFolder": str(place.cwd), "userHome": str(place.home)}
+    folders = {"workspaceFolder": file.project or str(place.cwd), "userHome": str(place.home)}
+    home = {"cwd": file.project} if file.project else {}  # where the client starts it, too
     found = []
     for name, raw in block(program.syntax.read(text, str(file.path)), file.block).items():
         entry: Entry = program.read(raw) if isinstance(raw, Mapping) else {}
         if entry and name not in OUR_NAMES:
+            if "command" in entry:
+                entry = home | entry
             here: Entry = rewrite(entry, FOLDER, lambda match: folders[match[1]]) | chosen_tools(raw)
             found.append(FoundServer(file.client, file.path, str(name), here, enabled(raw)))
     return found

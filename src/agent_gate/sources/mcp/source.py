@@ -110,7 +110,7 @@ class McpSource:
         except (asyncio.CancelledError, CatalogError):
             await self.connections.close()
             raise
-        log.info(
+        log.debug(
             "%s: connected, revision %s, %d tools", self.key, session.welcome.era, len(self.tools.definitions)
         )
         return self.tools.definitions

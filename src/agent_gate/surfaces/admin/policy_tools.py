@@ -63,16 +63,16 @@ class PolicyTools:
                 "POST",
                 "/api/policy/rules",
                 self._make,
-                "Make a rule from a question: the difference first, then with `apply` and its digest the change",
+                "Make a rule from a question or a suggestion: the difference first, then with `apply` and its digest the change",
                 body={
                     "approval": TEXT,
+                    "rule": {"type": "object"},
                     "action": {"enum": list(ACTIONS)},
                     "scope": {"enum": list(SCOPES)},
                     "apply": FLAG,
                     "digest": TEXT,
                     "passphrase": TEXT,
                 },
-                required=("approval",),
             ),
         ]
 
@@ -126,15 +126,19 @@ class PolicyTools:
         action, scope = body.get("action", "allow"), body.get("scope", "exact")
         if action not in ACTIONS or scope not in SCOPES:
             raise InvalidArgs("action is allow, ask or deny; scope is exact or tool")
-        approval = await self._admin.calls.inbox.find(str(body.get("approval", "")))
-        tool = self._admin.shelf.catalog.find(approval.tool_id)
-        rule = rule_from(approval, tool, action, scope)
+        given = body.get("rule")
+        if isinstance(given, dict):
+            rule, origin = {key: value for key, value in given.items() if value is not None}, "suggestion"
+        else:
+            approval = await self._admin.calls.inbox.find(str(body.get("approval", "")))
+            tool = self._admin.shelf.catalog.find(approval.tool_id)
+            rule, origin = rule_from(approval, tool, action, scope), approval.id
         path = self._path()
         edit = self._edit(path, rule)
         if body.get("apply"):
             self._check(ask, body, edit)
             await self._write(path, edit)
-            log.info("A rule was made from a question", extra={"person": ask.person, "approval": approval.id})
+            log.info("A rule was made from a question", extra={"person": ask.person, "approval": origin})
         shown = {"file": str(path), "rule": rule, "diff": edit.diff, "digest": digest(edit)}
         return json_response(200, shown | {"applied": bool(body.get("apply"))})
 

@@ -1,0 +1,150 @@
+"""`Desk`: questions on a terminal, answered right there by the keys that the page has."""
+
+import os
+import queue
+import select
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import click
+
+from agent_gate.cli.operator import AdminClient, segment
+from agent_gate.cli.output import say
+from agent_gate.errors import GatewayError, Unreachable
+
+KEYS = {
+    "a": {"verdict": "approve", "lifetime": "once"},
+    "s": {"verdict": "approve", "lifetime": "session"},
+    "h": {"verdict": "approve", "lifetime": "hour"},
+    "w": {"verdict": "approve", "lifetime": "always"},
+    "d": {"verdict": "deny"},
+}
+HELP = "a approve once · s for this session · h for one hour · w always for these arguments · d deny · j next · q leave"
+
+
+class Desk:
+    """One question at a time. Another that comes meanwhile waits its turn, so that a key never answers what was not
+    on the screen when it was pressed."""
+
+    def __init__(
+        self, client: AdminClient, card: Callable[[dict[str, Any]], str], *, ask_passphrase: bool
+    ) -> None:
+        self._client, self._card, self._ask_passphrase = client, card, ask_passphrase
+        self._open: dict[str, dict[str, Any]] = {}
+        self._shown: str | None = None
+        self._came: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._bell, self._rung = os.pipe()
+
+    def run(self) -> None:
+        """Until `q`, an interrupt or the end of the gateway."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        for found in self._client.get("/api/approvals"):
+            self._open[found["id"]] = found
+        self._show_next()
+        with suppress(KeyboardInterrupt), keys_one_by_one():
+            while self._turn():
+                pass
+
+    def _listen(self) -> None:
+        try:
+            for event in self._client.events("/api/events"):
+                self._ring(event)
+        except GatewayError as error:
+            self._ring(("end", error))
+
+    def _ring(self, event: tuple[str, Any]) -> None:
+        self._came.put(event)
+        os.write(self._rung, b".")
+
+    def _turn(self) -> bool:
+        """Wait for one key or one event; whether to go on."""
+        ready, _, _ = select.select([sys.stdin, self._bell], [], [])
+        if self._bell in ready:
+            os.read(self._bell, 1)
+            self._heard(*self._came.get())
+        if sys.stdin in ready:
+            key = os.read(sys.stdin.fileno(), 1).decode("latin-1")
+            return self._pressed(key)
+        return True
+
+    def _heard(self, kind: str, found: Any) -> None:
+        if kind == "end":
+            raise found if isinstance(found, GatewayError) else Unreachable("The gateway stopped answering")
+        if kind != "approval":
+            return
+        if found["state"] == "pending":
+            self._open[found["id"]] = found
+            waiting = len(self._open) - 1
+            if self._shown is None:
+                self._show_next()
+            elif waiting:
+                say(f"{waiting} more wait{'s' if waiting == 1 else ''}")
+        elif self._open.pop(found["id"], None) is not None:
+            say(f"{found['state']}: {found['signature']}")
+            if self._shown == found["id"]:
+                self._show_next()
+
+    def _pressed(self, key: str) -> bool:
+        if key in ("q", "\x03", "\x04", ""):
+            return False
+        if key == "j" and self._shown is not None:
+            self._open[self._shown] = self._open.pop(self._shown)
+            self._show_next()
+        elif key in KEYS and self._shown is not None:
+            self._answer(self._shown, dict(KEYS[key]))
+        elif key == "?":
+            say(HELP)
+        return True
+
+    def _answer(self, ident: str, body: dict[str, str]) -> None:
+        if self._ask_passphrase:
+            with keys_as_lines():
+                body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
+        try:
+            done = self._client.request("POST", f"/api/approvals/{segment(ident)}", body)
+        except Unreachable:
+            raise
+        except GatewayError as error:
+            say(f"Error: {error.message}", err=True)
+            return
+        self._open.pop(ident, None)
+        say(f"{done['state']}: {done['signature']}")
+        self._show_next()
+
+    def _show_next(self) -> None:
+        self._shown = next(iter(self._open), None)
+        if self._shown is None:
+            say("Nothing waits for you. q leaves.")
+        else:
+            say(f"\n{self._card(self._open[self._shown])}\n{HELP}")
+
+
+@contextmanager
+def keys_one_by_one() -> Iterator[None]:
+    """The terminal hands over each key as it is pressed, unseen."""
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+    try:
+        tty.setcbreak(number)
+        yield
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def keys_as_lines() -> Iterator[None]:
+    """For one question: the terminal as it usually is."""
+    number = sys.stdin.fileno()
+    now = termios.tcgetattr(number)
+    usual = termios.tcgetattr(number)
+    usual[3] |= termios.ICANON | termios.ECHO
+    try:
+        termios.tcsetattr(number, termios.TCSADRAIN, usual)
+        yield
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, now)
