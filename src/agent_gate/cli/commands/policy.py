@@ -96,11 +96,11 @@ def suggest_command(ctx: click.Context, last: str, apply: bool, yes: bool, passp
 
 
 def write_rule(
-    client: AdminClient, body: dict[str, Any], yes: bool, passphrase: bool
+    client: AdminClient, body: dict[str, Any], yes: bool, passphrase: bool, as_json: bool = False
 ) -> dict[str, Any] | None:
     """Show the difference, and write it where that is wanted; what the gateway says then."""
     shown = client.request("POST", "/api/policy/rules", body)
-    say(shown["diff"].rstrip(), err=True)
+    say(shown["diff"].rstrip(), err=as_json)
     if not yes and not click.confirm(f"Write this to {shown['file']}?", err=True):
         say("Nothing was changed.", err=True)
         return None
@@ -130,7 +130,9 @@ def add_rule_command(
     """Write a rule into the permissions file, after showing the difference; comments stay."""
     client: AdminClient = ctx.obj["client"]
     with reporting():
-        done = write_rule(client, {"approval": approval, "action": action, "scope": scope}, yes, passphrase)
+        done = write_rule(
+            client, {"approval": approval, "action": action, "scope": scope}, yes, passphrase, ctx.obj["json"]
+        )
         if done is None:
             sys.exit(1)
         tell(ctx, done, WRITTEN)
