@@ -1,0 +1,37 @@
+"""A copy of the program to add something to, with the files named that were touched for it."""
+
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+class ProgramCopy:
+    """`env` makes the installed command run the copy."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.touched: list[str] = []
+        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "ui", folder / "ui")
+        self.env = {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def write(self, path: str, text: str) -> None:
+        assert not (self.folder / path).exists()
+        (self.folder / path).write_text(text)
+        self.touched.append(path)
+
+    def insert(self, path: str, after: str, line: str) -> None:
+        """One more line, or the beginning of one, behind the text `after`, which stands there once."""
+        text = (self.folder / path).read_text()
+        assert text.count(after) == 1, f"{path} has {after!r} {text.count(after)} times"
+        (self.folder / path).write_text(text.replace(after, f"{after}{line}"))
+        if path not in self.touched:
+            self.touched.append(path)
+
+
+def named_in_architecture(kind: str) -> list[str]:
+    """The files that the table of ARCHITECTURE.md names for an addition of this kind."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    [row] = [line for line in text.splitlines() if line.startswith(f"| {kind} |")]
+    return row.split("`")[1::2]
