@@ -138,3 +138,14 @@ def test_who_cannot_see_a_schema_is_told_of_a_slip_before_the_call_runs(tmp_path
             assert told == [f"Unknown argument: {unknown}", said]
         else:
             assert json.loads(text) == arguments
+
+
+def test_an_unknown_argument_is_named_beside_the_result_and_in_the_record(start):
+    with start() as gate:
+        result = mcp_call(gate, "box__deploy", {"env": "dev", "dry_run": True})
+        assert result["_meta"]["agent-gate/unknown-arguments"] == ["dry_run"]
+        assert result["content"] == [{"type": "text", "text": '{"env": "dev", "dry_run": true}'}]
+        [row, *_] = gate.admin.get("/api/calls?limit=1")["rows"]
+        [told] = [one for one in gate.admin.get(f"/api/calls/{row['call']}") if "signature" in one["body"]]
+        assert told["body"]["unknown_arguments"] == ["dry_run"]
+        assert "agent-gate/unknown-arguments" not in mcp_call(gate, "box__free", {"x": 1}).get("_meta", {})

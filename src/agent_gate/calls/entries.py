@@ -1,6 +1,6 @@
 """What the record says of a call at each state: the bodies of its rows, secrets masked."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -12,6 +12,7 @@ from agent_gate.calls.admit import Draft
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Case, Outcome, State, encode
 from agent_gate.core.signature import unvalued
+from agent_gate.core.validate import unknown_arguments
 from agent_gate.errors import GatewayError, OutcomeUnknown
 from agent_gate.observe.redact import Redactor, mask_arguments
 from agent_gate.store.statement import Statement
@@ -43,6 +44,7 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     source: str
     surface: str
     trace: str | None = None
+    unknown_arguments: Sequence[str] = ()
     where: str
     wire: str
 
@@ -78,6 +80,7 @@ def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
         reason=decision.reason,
         rule=decision.rule,
         session=call.session,
+        unknown_arguments=unknown_arguments(tool, call.arguments),
         signature=case.signature,
         source=tool.source,
         surface=call.surface,

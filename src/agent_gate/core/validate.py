@@ -149,26 +149,31 @@ def check_number(undeclared: Collection[str]) -> None:
         )
 
 
-def check_known(tool: Tool, arguments: Mapping[str, Json]) -> None:
-    """Refuse an argument that the tool does not declare, for callers who cannot see its schema: it is likely a slip.
+def unknown_arguments(tool: Tool, arguments: Mapping[str, Json]) -> Sequence[str]:
+    """Arguments that a server's tool does not declare, which are likely slips.
 
     One whose schema invites more by a schema of its own, or names nothing, takes what it is given; so does one
     declared in YAML that takes other arguments.
     """
     declared = tool.declared
-    if tool.definition.declared is not None or declared.invites or not declared.names:
-        return
-    if unknown := sorted(declared.others(arguments)):
-        near = folded_alike(unknown[0], declared.names)
-        near = near or get_close_matches(unknown[0][:64], sorted(declared.names), n=1)
+    if arguments.keys() <= declared.names or tool.definition.declared is not None:
+        return ()
+    return () if declared.invites or not declared.names else tuple(sorted(declared.others(arguments)))
+
+
+def check_known(tool: Tool, arguments: Mapping[str, Json]) -> None:
+    """Refuse an unknown argument, for callers who cannot see the tool's schema."""
+    if unknown := unknown_arguments(tool, arguments):
+        known = sorted(tool.declared.names)
+        near = folded_alike(unknown[0], known) or get_close_matches(unknown[0][:64], known, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""
-        takes = ", ".join(sorted(declared.names)[:MOST_NAMED])
+        takes = ", ".join(known[:MOST_NAMED])
         raise InvalidArgs(f"Unknown argument: {unknown[0][:64]}\n{hint}It takes {takes}")
 
 
 def folded_alike(name: str, known: Collection[str]) -> list[str]:
     """Names that differ in case and signs alone, as `dry_run` and `dryRun` do."""
-    return [one for one in sorted(known) if folded(one) == folded(name)]
+    return [one for one in known if folded(one) == folded(name)]
 
 
 def folded(name: str) -> str:

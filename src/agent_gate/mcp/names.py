@@ -17,6 +17,7 @@ OURS = "agent-gate/"
 META_TOOL = OURS + "tool-id"
 META_ERROR = OURS + "error"
 META_SOURCE = OURS + "source"
+META_UNKNOWN = OURS + "unknown-arguments"
 META_PENDING = OURS + "pending"
 META_KEY = OURS + "idempotency-key"
 

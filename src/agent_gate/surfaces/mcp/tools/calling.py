@@ -15,10 +15,11 @@ from agent_gate.core.call import Call, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
+from agent_gate.core.validate import unknown_arguments
 from agent_gate.errors import GatewayError, InvalidArgs, OutcomeUnknown
 from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
-from agent_gate.mcp.messages import decode, encode
-from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, OURS, PROGRESS
+from agent_gate.mcp.messages import decode, decode_members, encode
+from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, META_UNKNOWN, OURS, PROGRESS
 from agent_gate.mcp.results import question_in
 from agent_gate.results.artifacts import handle_of
 from agent_gate.results.kept import NO_RESULT
@@ -217,6 +218,8 @@ class Calling:
         if isinstance(reply, Outcome):
             tool = self._shelf.catalog.names.get(wanted.name)
             body = render.outcome_result(reply, tool.source if tool else "", visit.revision)
+            if tool is not None and (unknown := unknown_arguments(tool, wanted.arguments)):
+                body = render.with_meta(decode_members(body), {META_UNKNOWN: unknown})
         else:
             body = reply
         if not visit.revision.types_results:
