@@ -31,10 +31,18 @@ def short(page) -> list[str]:
     return [card.id.partition("#")[0] for card in page.cards]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"query": "a", "path": "/"}])
-def test_exactly_one_of_query_and_path_is_taken(browser, arguments):
+@pytest.mark.parametrize("arguments", [{}, {"top_k": 3}])
+def test_a_browse_for_nothing_is_refused(browser, arguments):
     with pytest.raises(InvalidArgs):
         browse(browser, **arguments)
+
+
+def test_a_query_with_a_path_finds_only_what_lies_below_it(browser):
+    found = short(browse(browser, query="read a file", path="/files"))
+    assert found
+    assert all(one.startswith("files:") for one in found)
+    assert short(browse(browser, query="read a file", path="/files/read_file")) == ["files:read_file"]
+    assert browse(browser, query="read a file", path="/") == browse(browser, query="read a file")
 
 
 def test_the_root_lists_namespaces_whose_card_ids_are_paths(browser):

@@ -173,6 +173,9 @@ class MetaTools:
                 self._seen(call.caller, tool, call.session)
             elif isinstance(outcome.error, InvalidArgs):
                 return replace(outcome, error=with_usage(outcome.error, tool))
+        elif isinstance(outcome, Outcome) and isinstance(outcome.error, ToolNotFound):
+            told = self._unknown(call.caller, args.tool_id[:120])
+            return replace(outcome, error=ToolNotFound(told))
         return outcome
 
     def refused(self, call: Call, error: GatewayError) -> GatewayError:

@@ -90,9 +90,13 @@ class Browser:
         self.tree = grow(shown)
         self.index: Index = Index(shown, titles, previous.index if previous else None, semantic)
 
-    def query(self, text: str, top_k: int = TOP_K) -> list[ChoiceCard]:
-        """The best cards for a request, by falling score and then by id."""
-        hits = self.index.search(text, top_k)
+    def query(self, text: str, top_k: int = TOP_K, path: str = "/") -> list[ChoiceCard]:
+        """The best cards for a request, by falling score and then by id; only what lies below `path`."""
+        if path == "/":
+            hits = self.index.search(text, top_k)
+        else:
+            below = tools_below(find(self.tree, path))
+            hits = [hit for hit in self.index.search(text, MOST) if hit.tool.id in below][:top_k]
         return [msgspec.structs.replace(self.deck.cards[hit.tool.id], score=hit.score) for hit in hits]
 
     def path(self, path: str) -> list[ChoiceCard]:
@@ -138,19 +142,24 @@ def browse(
     top_k: int = TOP_K,
     session: Session | None = None,
 ) -> Page:
-    """Exactly one of `query` and `path`. With a session, the order is stable for prompt caches."""
-    if (query is None) == (path is None):
-        raise InvalidArgs(
-            "Pass either `query` (what you want to do) or `path` (such as / or /namespace), not both."
-        )
-    cards = (
-        browser.path(path)
-        if path is not None
-        else browser.query((query or "")[:LONGEST_QUERY], min(max(top_k, 1), MOST))
-    )
+    """A query, a path, or a query for what lies below a path. With a session, the order is stable for prompt caches."""
+    if query is not None:
+        cards = browser.query(query[:LONGEST_QUERY], min(max(top_k, 1), MOST), path or "/")
+    elif path is not None:
+        cards = browser.path(path)
+    else:
+        raise InvalidArgs("Pass `query` (what you want to do) or `path` (such as / or /namespace).")
     if session is not None:
         cards = session.arrange(cards, browser.deck.cards)
     return Page(tuple(cards), prompt(cards))
+
+
+def tools_below(place: Node | Tool) -> set[str]:
+    """The ids of the tools at and below a place of the tree."""
+    if isinstance(place, Tool):
+        return {place.id}
+    leaves = {tool.id for tool in place.leaves.values()}
+    return leaves.union(*map(tools_below, place.nodes.values()))
 
 
 def prompt(cards: Sequence[ChoiceCard]) -> str:

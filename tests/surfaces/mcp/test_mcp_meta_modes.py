@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from mcp_client import Run, client_of, text_of
+from mcp_client import Run, client_of, encode, text_of
 from mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.calls.meta import MetaTools
@@ -158,3 +158,36 @@ def test_nobody_waits_for_tools_to_be_placed_by_meaning(tmp_path: Path, run: Run
         run(main())
     finally:
         slow.goes_on.set()
+
+
+@pytest.mark.parametrize(
+    "asked", [{"path": "/"}, {"path": "/lab"}, {"query": "get things"}, {"query": "get", "path": "/lab"}]
+)
+def test_what_a_browse_says_to_programs_is_no_larger_than_its_text(
+    tmp_path: Path, run: Run, asked: dict[str, str]
+) -> None:
+    async def main() -> None:
+        async with proxy_gate(tmp_path) as gate, client_of(gate, path="/mcp/gateway") as client:
+            artifacts = Artifacts(gate.store, gate.clock, 3600)
+            meta = MetaTools(gate.calls, gate.shelf, gate.view.tools, artifacts, fits)
+            gate.surface.modes["gateway"] = MetaMode("gateway", meta, gate.calls, 20.0)
+            found = (await client.call("tool_browse", **asked)).result
+            assert (
+                len(encode(found.get("structuredContent", "")))
+                <= len(found["content"][0]["text"].encode()) + 2
+            )
+
+    run(main())
+
+
+@pytest.mark.parametrize("tool", ["tool_hydrate", "tool_execute"])
+def test_a_name_without_its_server_is_answered_with_the_whole_one(
+    tmp_path: Path, run: Run, tool: str
+) -> None:
+    async def main() -> None:
+        async with proxy_gate(tmp_path) as gate, client_of(gate) as client:
+            said = (await client.call(tool, tool_id="get")).result["structuredContent"]
+            assert said["error"] == "HYDRATE_FAILED"
+            assert "lab:get" in said["message"]
+
+    run(main())

@@ -10,6 +10,7 @@ from agent_gate.calls import Calls
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Call, Caller, Outcome, Pending, Result
 from agent_gate.core.call import Mode as ModeName
+from agent_gate.discovery.browse import Page
 from agent_gate.discovery.meta import (
     ARGUMENTS,
     BrowseArgs,
@@ -25,6 +26,8 @@ from agent_gate.mcp.messages import decode, encode
 from agent_gate.results.views import View
 from agent_gate.surfaces.mcp.modes import Held, Reply
 from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
+
+CARD_MEMBERS = (("id", "description"), ("id",))
 
 
 def text_result(text: str, structured: Any = None, *, is_error: bool = False) -> bytes:
@@ -56,6 +59,16 @@ def view_result(seen: View) -> bytes:
     if seen.part is not None:
         return encode({"content": [seen.part], "structuredContent": {"text": seen.text}})
     return text_result("\n".join(filter(None, [seen.text, seen.left])), msgspec.to_builtins(seen))
+
+
+def cards_of(page: Page) -> dict[str, Any] | None:
+    """The cards beside their text, with as much of each as makes them no larger than it: a model may be given both."""
+    most = len(page.text.encode())
+    for members in CARD_MEMBERS:
+        body = {"cards": [{name: getattr(card, name) for name in members} for card in page.cards]}
+        if len(encode(body)) <= most:
+            return body
+    return None
 
 
 class MetaMode:
@@ -93,7 +106,7 @@ class MetaMode:
         caller, session = call.caller, call.session
         if isinstance(args, BrowseArgs):
             page = self._meta.browse(caller, args, session)
-            return text_result(page.text, {"cards": page.cards})
+            return text_result(page.text, cards_of(page))
         if isinstance(args, HydrateArgs):
             found = self._meta.hydrate(caller, args, session)
             return text_result(encode(found).decode(), found)
