@@ -3,11 +3,13 @@
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from statistics import fmean
 
 from agent_gate.discovery import rank
 from agent_gate.discovery.rank import Index
+from agent_gate.discovery.signals import SIGNALS, Signal
 from agent_gate.discovery.stemmer import stem
 from agent_gate.discovery.text import words
 from agent_gate.discovery.thesaurus import Thesaurus
@@ -15,10 +17,16 @@ from bench.suites import METATOOL, Suite, Task, gains, searcher
 
 DATA = files("agent_gate.discovery") / "data"
 
+
+def with_sense(weight: float) -> Sequence[Signal]:
+    """The signals, with another weight for the sense of words."""
+    return [replace(signal, weight=weight) if signal.name == "sense" else signal for signal in SIGNALS]
+
+
 WEIGHTS = [
-    {"SENSE": sense, "OTHER_VERB": verb, "COVERAGE": coverage}
+    {"SIGNALS": with_sense(sense), "OTHER_VERB": verb, "COVERAGE": coverage}
     for sense in (0.35, 0.65, 0.9)
-    for verb in (0.2, 0.4, 0.5)
+    for verb in (0.2, 0.4, 0.55)
     for coverage in (0.3, 0.45, 0.6)
 ]
 
@@ -26,7 +34,7 @@ WEIGHTS = [
 class weighed:  # noqa: N801 - reads as a verb
     """While entered, the ranking uses other weights."""
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
+    def __init__(self, weights: Mapping[str, object]) -> None:
         self.weights = weights
 
     def __enter__(self) -> None:

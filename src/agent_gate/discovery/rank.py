@@ -19,7 +19,7 @@ from typing import NamedTuple
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.document import Document, weigh
 from agent_gate.discovery.semantic import Semantic, Space
-from agent_gate.discovery.senses import MOST, Sense, lanes
+from agent_gate.discovery.signals import SIGNALS, Asked
 from agent_gate.discovery.stemmer import stem
 from agent_gate.discovery.text import ACTIONS, FAINT, grams, prose, terms, words
 from agent_gate.discovery.thesaurus import thesaurus
@@ -30,7 +30,6 @@ SYNONYM, PHRASE, SLIP, ALIKE = 0.6, 0.6, 0.8, 0.275
 FLOOR = 0.42
 COVERAGE, COVERED, NAME = 0.45, 1.3, 0.5
 OTHER_VERB = 0.4
-MEANING, SENSE = 0.65, 0.65
 PART = 0.9
 FAINT_ECHO = 0.3
 SHORTLIST, ENOUGH, CROWDED = 60, 300, 300
@@ -100,7 +99,6 @@ class Index:
         self._crowd = max(20, len(self.documents) // 50)
         self._grams: dict[str, list[str]] | None = None
         self._space = self._place(semantic)
-        self._senses: dict[int, Sense] = {}
 
     def _place(self, semantic: Semantic | None) -> Space | None:
         return semantic.place([document.sentence for document in self.documents]) if semantic else None
@@ -119,24 +117,13 @@ class Index:
 
     def _ranked(self, query: str, known: dict[str, Slot]) -> dict[int, float]:
         """Score by place in the index, the best at 1; `known` are the words of the whole request."""
-        shares = _scaled(self._lexical(query, known))
-        return self._with_meaning(query, shares) if self._space else self._with_sense(query, shares)
-
-    def _with_sense(self, query: str, shares: Mapping[int, float]) -> dict[int, float]:
-        """Tools whose words mean the like gain on those that only share words."""
-        asked_for = Sense(lanes(terms(query)[:MOST]))
-        return _scaled(
-            {
-                place: share + SENSE * max(0.0, self._sense(place).likeness(asked_for))
-                for place, share in shares.items()
-            }
-        )
-
-    def _sense(self, place: int) -> Sense:
-        sense = self._senses.get(place)
-        if sense is None:
-            sense = self._senses[place] = Sense(self.documents[place].lanes)
-        return sense
+        found = _scaled(self._lexical(query, known))
+        asked_for = Asked(query, self.documents, found, self._space)
+        totals = dict(found)
+        for signal in SIGNALS:
+            for place, rated in signal.rate(asked_for).items():
+                totals[place] = totals.get(place, 0.0) + signal.weight * rated
+        return _scaled(totals)
 
     def _lexical(self, query: str, known: dict[str, Slot]) -> dict[int, float]:
         """Sum over the words, the telling ones first; later words only rank the tools that were found by then."""
@@ -246,17 +233,6 @@ class Index:
                     found[gram].append(each)
             self._grams = found
         return self._grams
-
-    def _with_meaning(self, query: str, lexical: Mapping[int, float]) -> dict[int, float]:
-        """Both views on one scale; a tool needs only one of them to be found."""
-        assert self._space is not None
-        cosines = self._space.similarities(query)
-        top, low = max(cosines, default=1.0), min(cosines, default=0.0)
-        spread = (top - low) or 1.0
-        return {
-            place: MEANING * (cosine - low) / spread + (1 - MEANING) * lexical.get(place, 0.0)
-            for place, cosine in enumerate(cosines)
-        }
 
 
 def _alike(word: str, other: str, shared: float) -> float:

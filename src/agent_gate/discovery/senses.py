@@ -6,7 +6,7 @@ integer with a lane per number, so that adding up a text's words is integer addi
 
 from array import array
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import sqrt
 from operator import mul
@@ -62,6 +62,12 @@ class Sense:
         """The cosine of the angle; 0 where a text has no known word."""
         lengths = self.length * other.length
         return sum(map(mul, self.numbers, other.numbers)) / lengths if lengths else 0.0
+
+
+@lru_cache(maxsize=16384)
+def sense_of(lanes: int) -> Sense:
+    """The direction of a tool's words; the same tools are asked about again and again."""
+    return Sense(lanes)
 
 
 def lanes(terms: Iterable[str]) -> int:

@@ -1,0 +1,12 @@
+"""The signals that rank tools beside the words they share with a request: a file for each, and its line here."""
+
+from collections.abc import Sequence
+
+from agent_gate.discovery.signals.figures import FIGURES
+from agent_gate.discovery.signals.meaning import MEANING
+from agent_gate.discovery.signals.sense import SENSE
+from agent_gate.discovery.signals.signal import Asked, Signal
+
+SIGNALS: Sequence[Signal] = (SENSE, MEANING, FIGURES)
+
+__all__ = ["SIGNALS", "Asked", "Signal"]
