@@ -11,10 +11,10 @@ from tests.tools import catalog
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.ports import Job, Plan, SystemClock
 from agent_gate.core.tool import Definition
-from agent_gate.errors import DependencyUnavailable, OutcomeUnknown
+from agent_gate.errors import DependencyUnavailable, OutcomeUnknown, Unauthorized
 from agent_gate.sources import keeper as keeper_module
 from agent_gate.sources.keeper import Keeper
-from agent_gate.sources.state import FAILURES_TO_OPEN, Circuit, ConnectionGone, Status
+from agent_gate.sources.state import FAILURES_TO_OPEN, Circuit, ConnectionGone, SignInNeeded, Status
 
 
 class Shed:
@@ -268,6 +268,45 @@ def test_a_call_waits_for_a_source_that_was_there_until_just_now(noticed):
         async with asyncio.timeout(5):
             assert (await waiting).body == b"1"
         assert (fragile.found_gone, len(fragile.sent)) == (0 if noticed else 1, 2)
+        await ended(life)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("step", ["connect", "answer"])
+def test_a_source_that_refuses_the_credential_waits_for_a_person_and_leaves_that_state_again(step):
+    class Locked(Fragile):
+        open, tries = False, 0
+
+        async def connect(self):
+            self.tries += 1
+            if not self.open and (step == "connect" or self.tries > 1):
+                raise Unauthorized("Sign in again")
+            return await super().connect()
+
+        async def answer(self, job):
+            if not self.open:
+                raise SignInNeeded("Sign in again")
+            return await super().answer(job)
+
+    async def main():
+        locked = Locked()
+        keeper = Keeper(Plan(source=locked, settings=None), SystemClock(), lambda *_: None, known=False)
+        life = asyncio.create_task(keeper.run())
+        if step == "answer":
+            with pytest.raises(DependencyUnavailable, match="Sign in again"):
+                await keeper.answer(job())
+        while keeper.state().status is not Status.NEEDS_AUTH:
+            await asyncio.sleep(0)
+        state = keeper.state()
+        assert (state.reason, state.next_try, locked.tries) == ("Sign in again", None, 1)
+        with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+            keeper.check()
+        locked.open = True
+        keeper.wake()
+        while keeper.state().status is not Status.READY:
+            await asyncio.sleep(0)
+        assert (await keeper.answer(job())).body == b"1"
         await ended(life)
 
     asyncio.run(main())

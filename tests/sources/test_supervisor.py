@@ -12,7 +12,7 @@ from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Job, Plan, SystemClock
 from agent_gate.core.tool import Definition, Traits
-from agent_gate.errors import DependencyUnavailable, Forbidden, InvalidArgs, ViewFailed
+from agent_gate.errors import ConfigError, DependencyUnavailable, Forbidden, InvalidArgs, ViewFailed
 from agent_gate.sources import pins as pins_module
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.state import Status
@@ -588,5 +588,34 @@ def test_a_source_that_never_connects_is_waited_for_only_so_long(with_store):
         async with supervised(store, plan(Slow("slow"))) as supervisor:
             await supervisor.learn(0)
             assert wires(supervisor) == []
+
+    with_store(story)
+
+
+def test_a_source_comes_and_goes_while_the_gateway_runs_and_a_reload_leaves_it_alone(with_store):
+    async def story(store):
+        one, paired = Shop("one", Definition(name="search")), Shop("paired", Definition(name="find"))
+        async with connected(store, plan(one)) as supervisor:
+            await supervisor.add(plan(paired))
+            await supervisor.learn(5)
+            while wires(supervisor) != ["one__search", "paired__find"]:
+                await asyncio.sleep(0)
+            await supervisor.reload([plan(one)])
+            assert wires(supervisor) == ["one__search", "paired__find"]
+            await supervisor.add(plan(Shop("paired", Definition(name="look"))))
+            while wires(supervisor) != ["one__search", "paired__look"]:
+                await asyncio.sleep(0)
+            with pytest.raises(ConfigError, match="in the configuration"):
+                await supervisor.add(plan(Shop("one")))
+            alike = Shop("Paired")
+            alike.namespace = "paired"
+            with pytest.raises(ConfigError, match="one namespace"):
+                await supervisor.add(plan(alike))
+            with pytest.raises(ConfigError, match="which no file configures"):
+                supervisor.check_fit([plan(one), plan(Shop("paired"))])
+            await supervisor.remove("paired")
+            assert wires(supervisor) == ["one__search"]
+            await supervisor.remove("one")
+            assert wires(supervisor) == ["one__search"]
 
     with_store(story)

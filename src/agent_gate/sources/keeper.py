@@ -14,11 +14,13 @@ from agent_gate.errors import (
     Forbidden,
     GatewayError,
     OutcomeUnknown,
+    Unauthorized,
 )
 from agent_gate.sources.state import (
     HEALTHY_AFTER,
     Circuit,
     ConnectionGone,
+    SignInNeeded,
     SourceState,
     Status,
     delay,
@@ -65,6 +67,7 @@ class Keeper:
         self._running = 0
         self._over = False
         self._coming_back = False
+        self._refused: SignInNeeded | None = None
         self._left_out: tuple[str, ...] = ()
         self.restarts = 0
         self._status, self._since = self._initial(), clock.now()
@@ -150,6 +153,8 @@ class Keeper:
             try:
                 await self._session()
                 self._failures = 0
+            except (Unauthorized, SignInNeeded) as error:
+                await self._wait_for_sign_in(error.message)
             except (GatewayError, OSError, EOFError, TimeoutError, ValueError) as error:
                 await self._failed(error)
             except (Exception, *FATAL) as error:
@@ -196,12 +201,15 @@ class Keeper:
     async def _watch(self) -> None:
         """Return when the connection is no longer wanted, raise when it is lost."""
         self._again.clear()
+        self._refused = None
         watching = asyncio.ensure_future(self._hear())
         again = asyncio.ensure_future(self._again.wait())
         often = min(IDLE_SECONDS / 10, 30.0) if self.plan.on_demand else None
         try:
             while not watching.done():
                 await asyncio.wait({watching, again}, timeout=often, return_when=asyncio.FIRST_COMPLETED)
+                if self._refused is not None:
+                    raise self._refused
                 if again.done() or self._idle():
                     return
             watching.result()
@@ -223,6 +231,17 @@ class Keeper:
     def _idle(self) -> bool:
         unused = not self._running and not self._watched
         return self.plan.on_demand and unused and self._clock.monotonic() - self._used > IDLE_SECONDS
+
+    async def _wait_for_sign_in(self, reason: str) -> None:
+        """A credential that is refused is refused again: nothing is tried before a person, or a reload, says so."""
+        self.restarts += 1
+        self._coming_back = False
+        self._last_failure = self._redact(reason)
+        self._move(Status.NEEDS_AUTH, self._last_failure, logging.ERROR)
+        self._publish(self.plan, None, False)
+        self.tried.set()
+        self._hurry.clear()
+        await self._hurry.wait()
 
     async def _failed(self, error: BaseException) -> None:
         reason = (
@@ -283,6 +302,10 @@ class Keeper:
                 result = await self.plan.source.answer(job)
             except ConnectionGone:
                 result = await self._answer_again(job)
+        except SignInNeeded as error:
+            self._refused = error
+            self._again.set()
+            raise
         except (DependencyUnavailable, OutcomeUnknown, CallTimeout):
             if not self._hurried(job):
                 self._circuit.failed(self._clock.monotonic())

@@ -24,14 +24,18 @@ ABOUT = "\nabout"  # a key has no newline, so this is nobody else's
 def plans(settings: Settings, toolbox: Toolbox) -> list[Plan]:
     """What the configuration asks for; two keys that fold to one namespace are a fault."""
     found = [plan for kind in source_kinds() for plan in kind.make(settings, toolbox)]
+    check_namespaces(found)
+    return found
+
+
+def check_namespaces(plans: Iterable[Plan]) -> None:
     taken: dict[str, str] = {}
-    for plan in found:
+    for plan in plans:
         other = taken.setdefault(plan.source.namespace, plan.source.key)
         if other != plan.source.key:
             raise ConfigError(
                 f"{other!r} and {plan.source.key!r} are one namespace, {plan.source.namespace!r}. Rename one of them"
             )
-    return found
 
 
 class Keepers(dict[str, Keeper]):
@@ -50,6 +54,7 @@ class Supervisor:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._listings: dict[str, Listing] = {}
         self._leaving: set[str] = set()
+        self._added: set[str] = set()
 
     async def start(self, plans: Iterable[Plan]) -> None:
         """Show at once what each source had when it was last seen, then connect them all, each on its own."""
@@ -286,7 +291,7 @@ class Supervisor:
 
     def _same(self, wanted: Mapping[str, Plan]) -> set[str]:
         """The sources whose settings did not change."""
-        return {
+        return self._added | {
             key
             for key, keeper in self._keepers.items()
             if key in wanted and keeper.plan.settings == wanted[key].settings
@@ -295,15 +300,20 @@ class Supervisor:
     def check_fit(self, plans: Sequence[Plan]) -> None:
         """Raise `ConfigError` where a reload would bring tools that cannot stand beside those that stay."""
         wanted = {plan.source.key: plan for plan in plans}
+        if taken := wanted.keys() & self._added:
+            raise ConfigError(
+                f"There is already a source named {min(taken)}, which no file configures. Rename yours"
+            )
         same = self._same(wanted)
-        stay = [self._listings[key] for key in same]
-        come = [
-            self._listing(plan, self._known(plan, remembers=False))
-            for key, plan in wanted.items()
-            if key not in same
-        ]
+        check_namespaces([*plans, *(self._keepers[key].plan for key in self._added)])
+        self._check_build(
+            [self._listings[key] for key in same], [plan for key, plan in wanted.items() if key not in same]
+        )
+
+    def _check_build(self, stay: Sequence[Listing], come: Sequence[Plan]) -> None:
+        listings = [self._listing(plan, self._known(plan, remembers=False)) for plan in come]
         try:
-            build([*stay, *come], self.shelf.catalog)
+            build([*stay, *listings], self.shelf.catalog)
         except CatalogError as error:
             raise ConfigError(error.message) from None
 
@@ -311,15 +321,38 @@ class Supervisor:
         """Keep the sources whose settings did not change, start the new ones, stop those that are gone."""
         wanted = {plan.source.key: plan for plan in plans}
         same = self._same(wanted)
-        stopping = [key for key in self._keepers if key not in same]
-        await self._stop(stopping)
-        for key in stopping:
-            del self._keepers[key]
-            del self._listings[key]
+        await self._drop([key for key in self._keepers if key not in same])
         fresh = [key for key in wanted if key not in same]
         self._show([wanted[key] for key in fresh])
         for key in fresh:
             self._launch(key)
+
+    async def _drop(self, keys: Sequence[str]) -> None:
+        """Close sources and forget them; the catalog is as it was until it is built anew."""
+        await self._stop(keys)
+        for key in keys:
+            del self._keepers[key]
+            del self._listings[key]
+
+    async def add(self, plan: Plan) -> None:
+        """Keep a source that is no part of the configuration, in place of one that was added under its key."""
+        key = plan.source.key
+        if key in self._keepers and key not in self._added:
+            raise ConfigError(f"There is a source named {key} in the configuration. Rename one of the two")
+        others = [keeper.plan for other, keeper in self._keepers.items() if other != key]
+        check_namespaces([*others, plan])
+        self._check_build([self._listings[other.source.key] for other in others], [plan])
+        await self._drop([key] if key in self._keepers else [])
+        self._added.add(key)
+        self._show([plan])
+        self._launch(key)
+
+    async def remove(self, key: str) -> None:
+        """Close a source that was added, and take its tools from the catalog."""
+        if key in self._added:
+            self._added.discard(key)
+            await self._drop([key])
+            self._rebuild()
 
     async def stop(self) -> None:
         await self._stop(list(self._tasks))

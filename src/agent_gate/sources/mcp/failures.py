@@ -11,16 +11,20 @@ from agent_gate.errors import (
 )
 from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.wire import Broken, Refused, RpcError, StaleSession, Throttled, Unanswered
+from agent_gate.sources.state import SignInNeeded
 
 FAILURES = (RpcError, Throttled, Broken, StaleSession, TimeoutError)
-CREDENTIAL = (401, 403)
+UNAUTHENTICATED = 401
+CREDENTIAL = (UNAUTHENTICATED, 403)
 LONGEST_WHY = 300
 
 
 def call_error(error: Exception, title: str, method: str) -> GatewayError:
     """For the caller whose request failed."""
+    if isinstance(error, Refused) and error.status == UNAUTHENTICATED:
+        return SignInNeeded(refusal(error, title))
     if isinstance(error, Refused) and error.status in CREDENTIAL:
-        return DependencyUnavailable(f"{title} refuses the gateway: {error.message}; check its auth")
+        return DependencyUnavailable(refusal(error, title))
     if isinstance(error, Unanswered) and method == "tools/call":
         return no_result(title, method, error.message, error.came)
     if isinstance(error, RpcError):
@@ -37,6 +41,13 @@ def call_error(error: Exception, title: str, method: str) -> GatewayError:
     return CallTimeout(f"{title} did not answer {method} in time; it was told to stop")
 
 
+def refusal(error: Refused, title: str) -> str:
+    return (
+        f"{title} refuses the gateway: {error.message}; check its auth. When it is right, reload, "
+        "or reconnect it with `agent-gate sources reconnect`"
+    )
+
+
 def no_result(title: str, method: str, why: str, came: bytes) -> OutcomeUnknown:
     """For a request that was taken, and answered with something else than its result."""
     unknown = OutcomeUnknown(
@@ -49,7 +60,7 @@ def no_result(title: str, method: str, why: str, came: bytes) -> OutcomeUnknown:
 def connect_error(error: Exception, title: str) -> GatewayError:
     """For the operator, when connecting, listing or watching failed."""
     if isinstance(error, Refused) and error.status in CREDENTIAL:
-        return Unauthorized(f"{title} refuses the gateway: {error.message}; check its auth")
+        return Unauthorized(refusal(error, title))
     if isinstance(error, Throttled):
         return DependencyUnavailable(f"{title} is busy", retry_after=error.after)
     if isinstance(error, RpcError):
