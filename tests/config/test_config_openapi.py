@@ -247,6 +247,7 @@ def test_a_credential_is_the_gateways_and_never_an_argument(tmp_path: Path) -> N
         "url": "https://pets.example/v1",
         "auth": {"type": "header", "header_name": "X-Key", "token": "${PET_STORE_TOKEN}"},
         "tools": "tools/pets.yaml",
+        "health": {"path": "/pets"},
     }
 
 

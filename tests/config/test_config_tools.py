@@ -102,7 +102,7 @@ tags: [mail]
         "properties": {
             "to": {"type": "string", "description": "Who", "pattern": "^(?:[a-z]+@[a-z.]+|root)$"},
             "body": {"type": "string"},
-            "password": {"type": "string"},
+            "password": {"type": "string", "description": "(no * ? [ ] ( ) , or line breaks)"},
             "count": {"type": "integer", "default": 1},
             "kind": {"type": "string", "enum": ["plain", "html"]},
             "tags": {"type": "array", "items": {"type": "string", "pattern": "^(?:[a-z]+)$"}},

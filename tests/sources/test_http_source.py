@@ -67,3 +67,32 @@ def test_a_service_that_asks_to_slow_down_is_believed_only_a_number_of_seconds(s
         error = failure(config, reply, Redactor(()))
         assert (error.message, error.retry_after) == (message, heard)
         assert error_response(error).status == 503
+
+
+def test_a_service_that_cannot_be_reached_is_shown_so_without_a_health_check_and_is_well_when_it_is_back():
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 404 x\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        pool = Pool()
+        source = HttpSource(ServiceConfig(name="s", url=f"http://127.0.0.1:{port}"), toolbox(pool))
+        try:
+            await source.health()
+            assert source.unwell is None
+            server.close()
+            await server.wait_closed()
+            await source.health()
+            assert source.unwell.startswith("it cannot be reached: ")
+            server = await asyncio.start_server(serve, "127.0.0.1", port)
+            await source.health()
+            assert source.unwell is None
+        finally:
+            await pool.aclose()
+            server.close()
+
+    asyncio.run(main())

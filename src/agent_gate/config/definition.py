@@ -11,6 +11,8 @@ from agent_gate.config.services import ArgDefinition, ServiceConfig, ToolDefinit
 from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Definition, Traits
 
+NO_PATTERN = "(no * ? [ ] ( ) , or line breaks)"
+
 
 def to_definition(service: ServiceConfig, tool: ToolDefinition) -> Definition:
     """What agents see of `tool`, and what its calls are held to. What the operator wrote is trusted."""
@@ -55,7 +57,17 @@ def input_schema(tool: ToolDefinition) -> dict[str, Any]:
         name: replace(arg, required=True) if name in path and arg.default is None else arg
         for name, arg in tool.args.items()
     }
-    return object_schema(args, open_ended=tool.open_args)
+    schema = object_schema(args, open_ended=tool.open_args)
+    for name, arg in args.items():
+        if takes_no_pattern(arg):
+            described = schema["properties"][name]
+            described["description"] = f"{described.get('description', '')} {NO_PATTERN}".strip()
+    return schema
+
+
+def takes_no_pattern(arg: ArgDefinition) -> bool:
+    """Whether a sentence could be tried that is then refused for its characters."""
+    return arg.type == "string" and not arg.text and arg.enum is None and arg.validate is None
 
 
 def object_schema(args: Mapping[str, ArgDefinition], *, open_ended: bool) -> dict[str, Any]:

@@ -35,6 +35,10 @@ WANTED = {
     "minItems": "have at least {} items",
     "maxItems": "have at most {} items",
 }
+FREE_TEXT = (
+    "Leave it out, or have the argument declared with `text: true` in the tool's file, which takes free text"
+)
+PLAIN_TEXT = "Write the value without it"
 UNSEEN = frozenset({"Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -114,6 +118,29 @@ def holds_forbidden(value: Json, depth: int) -> bool:
     return isinstance(value, list) and any(holds_forbidden(item, depth + 1) for item in value)
 
 
+def forbidden(name: str, character: str, cure: str) -> InvalidArgs:
+    """The refusal in its exact words, and on a second line what it is about and what helps."""
+    plain = character.isprintable() and not unicodedata.combining(character or " ")
+    shown = character if plain else f"U+{ord(character):04X}"
+    about = f'\nIt has "{shown}" in it. {cure}' if character else ""
+    return InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters{about}")
+
+
+def forbidden_character(value: Json) -> str:
+    """The first that is a pattern or control character, wherever it stands; empty where only the depth is wrong."""
+    if isinstance(value, str):
+        return next((one for one in value if one in FORBIDDEN), "")
+    if isinstance(value, Mapping):
+        value = [part for pair in value.items() for part in pair]
+    return next(filter(None, map(forbidden_character, value)), "") if isinstance(value, list) else ""
+
+
+def unseen_character(value: str) -> str:
+    """The first that is invisible, or is written otherwise than it looks."""
+    unseen = (one for one in value if not one.isprintable() or unicodedata.combining(one))
+    return next(unseen, "")
+
+
 def found_errors(compiled: Any, arguments: Mapping[str, Json]) -> list[Any]:
     """What is wrong with the arguments, the missing ones first. Of very many values only the first fault is sought:
     a fault is much larger than the value it is about, and they are all made before the first can be read."""
@@ -191,9 +218,9 @@ def compile_validator(definition: Definition, declared: Declared) -> Validator:
         if len(arguments) > MOST_UNDECLARED:
             check_number(declared.others(arguments))
         if strict and (name := forbidden_argument(arguments, text)) is not None:
-            raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
+            raise forbidden(name, forbidden_character(arguments[name]), FREE_TEXT)
         if signed and (name := unseen_argument(arguments, signed)) is not None:
-            raise InvalidArgs(f"Argument '{name[:64]}' contains forbidden characters")
+            raise forbidden(name, unseen_character(str(arguments[name])), PLAIN_TEXT)
         if not is_valid(arguments):
             errors = found_errors(compiled, arguments)
             more = also_missing(errors) or advice(errors[0], definition.patterns)

@@ -1,5 +1,6 @@
 """A whole OpenAPI document into the text of a tool file, and the service that it belongs to."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,6 +13,7 @@ from agent_gate.config.requests import FIELD_NAME
 from agent_gate.config.variables import variable
 from agent_gate.core.ids import FALLBACK_NAMESPACE
 
+HEALTHY = re.compile(r"(?i)health|status|ping|ready|alive|version")
 ORDER = ("type", "required", "description", "enum", "validate", "items", "properties", "secret", "text")
 
 
@@ -50,6 +52,7 @@ def make(document: Document, service: str, file: str, only: Sequence[str] = ()) 
         found[unused(draft.name, found)] = draft
     tools = {name: draft.tool for name, draft in found.items()}
     settings, variables = service_settings(document, service, file)
+    settings |= health_of(tools)
     return ToolFile(
         text="\n".join([*head(document, left_out), "tools:", *body(tools)]) + "\n",
         service=settings,
@@ -128,6 +131,21 @@ def service_settings(document: Document, service: str, file: str) -> tuple[dict[
     settings["tools"] = file
     given = [value for value in settings.get("auth", {}).values() if value.startswith("${")]
     return settings, tuple(value[2:-1] for value in given)
+
+
+def health_of(tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A request that shows whether the service is well: one that only reads and needs nothing, best one made for it."""
+    paths = [tool["request"]["path"] for tool in tools.values() if reads_without_arguments(tool)]
+    if not paths:
+        return {}
+    best = min(paths, key=lambda path: (HEALTHY.search(path) is None, path.count("/"), len(path)))
+    return {"health": {"path": best}}
+
+
+def reads_without_arguments(tool: Mapping[str, Any]) -> bool:
+    request = tool["request"]
+    needed = any(arg.get("required") for arg in tool.get("args", {}).values())
+    return request["method"] == "GET" and "{" not in request["path"] and not needed
 
 
 def auth_of(scheme: Mapping[str, Any], prefix: str) -> dict[str, str] | None:

@@ -29,6 +29,7 @@ from agent_gate.sources.toolbox import Toolbox
 log = logging.getLogger("agent_gate.sources.http")
 HEALTH_SECONDS = 30.0
 HEALTH_TIMEOUT = 5.0
+REST_SECONDS = 60.0
 TRIES = 3
 CHANGED = "The tool changed while this call was on its way, so nothing was sent. Call it again"
 
@@ -66,13 +67,16 @@ class HttpSource:
         return [to_definition(self.config, tool) for tool in self.config.tools]
 
     async def watch(self) -> None:
-        """Look after the service's health for ever; a service without a check of its own is looked at once."""
+        """Look after the service's health for ever. Without a check of its own it is well if it can be reached;
+        it is then looked at once, and again while it is known to fail."""
+        configured = self.config.health.configured
         while True:
             problem = await self.health()
             if problem is not None:
                 log.warning("Health check failed", extra={"source": self.key, "reason": problem})
-            self.unwell = problem if self.config.health.configured else None
-            await asyncio.sleep(HEALTH_SECONDS if self.config.health.configured else 24 * 3600)
+            if configured:
+                self.unwell = problem
+            await asyncio.sleep(HEALTH_SECONDS if configured or self.unwell else REST_SECONDS)
 
     async def health(self) -> str | None:
         """What is wrong with the service, or None."""
@@ -137,7 +141,7 @@ class HttpSource:
         if failpoint.chosen("mid_upstream_write"):
             asyncio.get_running_loop().call_later(0.02, failpoint.reach, "mid_upstream_write")
         try:
-            return await self._pool.request(
+            reply = await self._pool.request(
                 request.method,
                 self._target,
                 request.target,
@@ -148,9 +152,15 @@ class HttpSource:
                 idempotent=safe,
             )
         except NotSent as error:
+            self.unwell = f"it cannot be reached: {error.message}"
             raise NotSent(
                 f"{self.key} cannot be reached: {error.message}. Nothing was sent", timed_out=error.timed_out
             ) from None
+        if reply.status == 401:
+            self.unwell = "it does not take the credential (HTTP status 401)"
+        elif self.unwell is not None and not self.config.health.configured:
+            self.unwell = None
+        return reply
 
 
 def identity(config: ServiceConfig) -> Identity:
@@ -183,7 +193,12 @@ class HttpKind:
         if config.ca:
             toolbox = replace(toolbox, pool=Pool(client_context(config.ca)))
         source = HttpSource(config, toolbox)
-        return Plan(source=source, settings=config, known=source.definitions())
+        return Plan(
+            source=source,
+            settings=config,
+            known=source.definitions(),
+            counts_for_ready=config.health.configured,
+        )
 
 
 SOURCE = HttpKind()
