@@ -164,6 +164,10 @@ class Vault:
         change = (self.key.id, sealed, self._clock.now(), owner, field, version)
         await self._store.write(Statement(SWAP, change, expect=1), *also)
 
+    async def write(self, *statements: Statement) -> list[int]:
+        """Change what is kept by statements of the caller's own."""
+        return await self._store.write(*statements)
+
     def removing(self, owner: str, field: str) -> Statement:
         return Statement("DELETE FROM vault WHERE owner = ? AND field = ?", (owner, field))
 

@@ -41,6 +41,9 @@ class ConfiguredClient:
         return f"ConfiguredClient({self.client_id})"
 
 
+NOT_CONFIGURED = ConfiguredClient()
+
+
 def chosen_method(server: AuthorizationServer, client: ConfiguredClient) -> str:
     """How a client with these credentials proves itself there."""
     if client.private_key:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from agent_gate.vault.oauth.challenge import BearerChallenge
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, check_url, origin_of
 
@@ -22,8 +24,7 @@ class ProtectedResource:
     scopes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationServer:
+class AuthorizationServer(msgspec.Struct, frozen=True, kw_only=True):
     """What counts of an authorization server's own description."""
 
     issuer: str

@@ -1,0 +1,190 @@
+"""Connected accounts: the tokens of each, sealed in the vault, renewed in time and by one process at a time.
+
+The new refresh token is durable before the new access token is used. Whoever finds that its token was refused looks
+first whether somebody else renewed it; only then is it renewed, and only a server's own no ends it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from agent_gate.core.ports import Clock
+from agent_gate.errors import DependencyUnavailable
+from agent_gate.store.leases import Leases
+from agent_gate.store.statement import Conflict, Statement
+from agent_gate.vault.oauth.clients import OAuthClient
+from agent_gate.vault.oauth.discovery import AuthorizationServer
+from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web
+from agent_gate.vault.oauth.tokens import OAuthRefusal, TokenEndpoint, Tokens
+from agent_gate.vault.vault import Vault
+
+log = logging.getLogger("agent_gate.vault")
+FIELD = "connection"
+EARLY_SECONDS = 300.0
+LEASE_SECONDS, WAIT_SECONDS = 30.0, 25.0
+ENDED = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
+Kind = Literal["key", "oauth", "machine"]
+
+
+class Connected(msgspec.Struct, frozen=True, kw_only=True):
+    """One connected account, as it is sealed. `server` and `client` are there where tokens can be renewed."""
+
+    kind: Kind
+    tokens: Tokens
+    server: AuthorizationServer | None = None
+    client: OAuthClient | None = None
+    private_key: str | None = None
+    resource: str | None = None
+    scope: str | None = None
+    account: str | None = None
+    named: tuple[str, ...] = ()
+    """The origins that the operator named, for the checks of a renewal."""
+    by: str = ""
+    since: float = 0.0
+    renewed_at: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Connected({self.kind}, {self.account})"
+
+    @property
+    def can_renew(self) -> bool:
+        return self.kind == "machine" or self.tokens.refresh_token is not None
+
+    def is_due(self, now: float, early: float = EARLY_SECONDS) -> bool:
+        """Whether the token should be renewed; a short-lived one at four fifths of its time, not always."""
+        ends = self.tokens.expires_at
+        if ends is None:
+            return False
+        began = self.renewed_at or self.since
+        return now >= ends - min(early, max(0.0, (ends - began) / 5))
+
+
+class SignInNeeded(DependencyUnavailable):
+    """Nobody is signed in there, or not any more; the message says what to do about it."""
+
+    retryable = False
+
+
+class Connections:
+    """Every connected account. Memory holds a copy; the vault is the truth, for other processes too."""
+
+    def __init__(self, vault: Vault, leases: Leases, web: Web, clock: Clock) -> None:
+        self._vault, self._leases, self._web, self._clock = vault, leases, web, clock
+        self._known: dict[str, tuple[Connected, int]] = {}
+        self._renewing: dict[str, asyncio.Task[Connected]] = {}
+        self.lost: Callable[[str, str], None] = lambda _owner, _why: None
+
+    async def load(self) -> None:
+        self._known = {
+            owner: (msgspec.json.decode(kept.value, type=Connected), kept.version)
+            for owner, kept in (await self._vault.all(FIELD)).items()
+        }
+
+    def at_hand(self, owner: str) -> Connected | None:
+        """What is known now, without I/O, whether it is still good or not."""
+        found = self._known.get(owner)
+        return found[0] if found is not None else None
+
+    def owners(self) -> list[str]:
+        return sorted(self._known)
+
+    async def keep(self, owner: str, connected: Connected, *also: Statement) -> None:
+        await self._vault.put(owner, FIELD, msgspec.json.encode(connected), *also)
+        await self._look_again(owner)
+
+    async def end(self, owner: str) -> Connected | None:
+        """Forget an account, and take its tokens back where the server lets us. A server that is away changes nothing
+        about the first."""
+        connected = self.at_hand(owner)
+        await self._vault.remove(owner, FIELD)
+        self._known.pop(owner, None)
+        if connected is not None and connected.kind == "oauth":
+            try:
+                await self._endpoint(connected).revoke(connected.tokens)
+            except AuthorizationFault as fault:
+                log.warning("The tokens of %s could not be revoked: %s", owner, fault.message)
+        return connected
+
+    async def current(self, owner: str) -> Connected:
+        """The account with a token that is good for a while; renewed where it is due."""
+        connected = self.at_hand(owner) or await self._look_again(owner)
+        if connected is None:
+            raise SignInNeeded(f"Nobody is signed in for {owner}")
+        if not connected.is_due(self._clock.now()) or not connected.can_renew:
+            return connected
+        return await self.renew(owner, connected.tokens.access_token)
+
+    async def renew(self, owner: str, refused: str) -> Connected:
+        """Another token than `refused`. Everybody who asks at the same time gets the same one."""
+        task = self._renewing.get(owner)
+        if task is None:
+            task = self._renewing[owner] = asyncio.ensure_future(self._renew(owner, refused))
+            task.add_done_callback(lambda _done: self._renewing.pop(owner, None))
+        return await asyncio.shield(task)
+
+    async def _renew(self, owner: str, refused: str) -> Connected:
+        async with self._leases.held(f"renew:{owner}", LEASE_SECONDS, WAIT_SECONDS) as ours:
+            connected = await self._look_again(owner)
+            if connected is None:
+                raise SignInNeeded(f"Nobody is signed in for {owner}")
+            if connected.tokens.access_token != refused:
+                return connected
+            if not ours:
+                raise DependencyUnavailable(f"The token of {owner} is being renewed elsewhere. Try again")
+            return await self._ask_anew(owner, connected)
+
+    async def _ask_anew(self, owner: str, connected: Connected) -> Connected:
+        try:
+            fresh = await self._fresh_tokens(connected)
+        except OAuthRefusal as refusal:
+            if refusal.error not in ENDED:
+                raise
+            return await self._find_ended(owner, connected, refusal)
+        renewed = replace(connected, tokens=fresh, renewed_at=self._clock.now())
+        version = self._known[owner][1]
+        try:
+            await self._vault.swap(owner, FIELD, msgspec.json.encode(renewed), version)
+        except Conflict:
+            log.info("The account %s was connected anew while its token was renewed", owner)
+        return await self._look_again(owner) or renewed
+
+    async def _fresh_tokens(self, connected: Connected) -> Tokens:
+        endpoint = self._endpoint(connected)
+        if connected.kind == "machine":
+            return await endpoint.with_credentials(connected.scope)
+        return await endpoint.refresh(connected.tokens)
+
+    async def _find_ended(self, owner: str, connected: Connected, refusal: OAuthRefusal) -> Connected:
+        """The server took the account back, unless somebody else renewed it in the meantime."""
+        now = await self._look_again(owner)
+        if now is not None and now.tokens.access_token != connected.tokens.access_token:
+            return now
+        await self._vault.remove(owner, FIELD)
+        self._known.pop(owner, None)
+        self.lost(owner, refusal.message)
+        raise SignInNeeded(f"The sign-in for {owner} has ended: {refusal.message}") from None
+
+    async def _look_again(self, owner: str) -> Connected | None:
+        kept = await self._vault.get(owner, FIELD)
+        if kept is None:
+            self._known.pop(owner, None)
+            return None
+        connected = msgspec.json.decode(kept.value, type=Connected)
+        self._known[owner] = (connected, kept.version)
+        return connected
+
+    def _endpoint(self, connected: Connected) -> TokenEndpoint:
+        if connected.server is None or connected.client is None:
+            raise AuthorizationFault("This account has no authorization server")
+        return TokenEndpoint(
+            self._web,
+            connected.server,
+            connected.client,
+            Reach(frozenset(connected.named)),
+            private_key=connected.private_key,
+            resource=connected.resource,
+        )

@@ -1,0 +1,368 @@
+"""Signing in, from the link that a person gets to the account that is connected.
+
+A flow is sealed in the vault until it ends: it belongs to one source, one issuer, one verifier and whoever began it,
+is good once and for ten minutes, and any process on the store can finish it.
+"""
+
+import base64
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from agent_gate.core.ports import Clock
+from agent_gate.errors import InvalidArgs
+from agent_gate.store.statement import Conflict, Statement
+from agent_gate.vault.connections import Connected, Connections
+from agent_gate.vault.oauth.authorize import (
+    Proof,
+    authorization_url,
+    check_issuer,
+    chosen_scope,
+    joined_scope,
+)
+from agent_gate.vault.oauth.challenge import BearerChallenge
+from agent_gate.vault.oauth.clients import (
+    NOT_CONFIGURED,
+    ConfiguredClient,
+    OAuthClient,
+    configured_client,
+    register_client,
+)
+from agent_gate.vault.oauth.device import DeviceCode, poll_device, start_device
+from agent_gate.vault.oauth.discovery import (
+    AuthorizationServer,
+    ProtectedResource,
+    find_resource,
+    find_server,
+    guessed_server,
+)
+from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web
+from agent_gate.vault.oauth.tokens import DEVICE, TokenEndpoint, Tokens
+from agent_gate.vault.vault import Vault
+
+log = logging.getLogger("agent_gate.vault")
+FLOW_SECONDS = 600.0
+FLOW, CLIENT = "flow", "client"
+NO_FLOW = "This sign-in is unknown, was finished, or began more than ten minutes ago. Begin anew"
+AuthKind = Literal["api-key", "bearer", "oauth2", "oauth2-pkce", "device-code", "client-credentials"]
+CODE_KINDS = frozenset({"oauth2", "oauth2-pkce"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInSettings:
+    """How a source signs in, as its file says; what is left out is discovered."""
+
+    source: str
+    title: str
+    url: str
+    kind: AuthKind
+    client: ConfiguredClient = NOT_CONFIGURED
+    scopes: tuple[str, ...] = ()
+    authorize_url: str | None = None
+    token_url: str | None = None
+    device_url: str | None = None
+    audience: str | None = None
+
+    def reach(self) -> Reach:
+        return Reach.of(self.url, self.authorize_url, self.token_url, self.device_url)
+
+
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
+    """One sign-in under way. `initiator` is who began it, and the only one from whom a pasted code is taken."""
+
+    owner: str
+    source: str
+    initiator: str
+    server: AuthorizationServer
+    client: OAuthClient
+    verifier: str
+    redirect_uri: str
+    expires_at: float
+    scope: str | None = None
+    resource: str | None = None
+    private_key: str | None = None
+    named: tuple[str, ...] = ()
+    confirm: bool = False
+
+    def __repr__(self) -> str:
+        return f"Flow({self.source})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What the person gets: a link to click, or a code to type in at one."""
+
+    state: str
+    url: str
+    expires_at: float
+    user_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An account came back. `confirm`: it counts only once the person who let the flow begin says that it is theirs."""
+
+    owner: str
+    source: str
+    initiator: str
+    connected: Connected
+    confirm: bool
+
+
+def flow_owner(state: str) -> str:
+    """A flow is found by its state, which itself is nowhere on disk."""
+    return f"flow:{sha256(state.encode()).hexdigest()}"
+
+
+class Flows:
+    """Begins and finishes sign-ins."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        connections: Connections,
+        web: Web,
+        clock: Clock,
+        redirect_uri: Callable[[], str],
+    ) -> None:
+        self._vault, self._connections, self._web, self._clock = vault, connections, web, clock
+        self._redirect_uri = redirect_uri
+
+    async def start(
+        self,
+        settings: SignInSettings,
+        owner: str,
+        initiator: str,
+        *,
+        confirm: bool = False,
+        challenge: BearerChallenge | None = None,
+        earlier_scope: str | None = None,
+    ) -> Started:
+        """A link at which a person signs in for this source."""
+        server, resource = await self._find(settings, challenge)
+        client = await self._client(settings, server)
+        challenged = challenge.scope if challenge else None
+        if earlier_scope:
+            challenged = joined_scope(earlier_scope, challenged)
+        scope = chosen_scope(settings.scopes, challenged, resource.scopes if resource else (), server)
+        proof, redirect = Proof.new(), client.redirect_uri or self._redirect_uri()
+        named = resource.resource if resource else settings.audience
+        url = authorization_url(server, client, proof, redirect, scope, named)
+        flow = Flow(
+            owner=owner,
+            source=settings.source,
+            initiator=initiator,
+            server=server,
+            client=client,
+            verifier=proof.verifier,
+            redirect_uri=redirect,
+            expires_at=self._clock.now() + FLOW_SECONDS,
+            scope=scope,
+            resource=named,
+            private_key=settings.client.private_key,
+            named=tuple(sorted(settings.reach().named)),
+            confirm=confirm,
+        )
+        await self._vault.put(flow_owner(proof.state), FLOW, msgspec.json.encode(flow))
+        return Started(state=proof.state, url=url, expires_at=flow.expires_at)
+
+    async def finish(
+        self, state: str, code: str, issuer: str | None, initiator: str | None = None
+    ) -> Finished:
+        """What a browser, or a person who pasted it, brought back. A state is good once, whatever comes with it."""
+        flow = await self._take(state)
+        if initiator is not None and not hmac.compare_digest(flow.initiator, initiator):
+            raise InvalidArgs("This sign-in was begun by somebody else, who has to finish it")
+        check_issuer(flow.server, issuer)
+        endpoint = self._endpoint(flow.server, flow.client, flow.named, flow.resource, flow.private_key)
+        tokens = await endpoint.redeem(code, flow.verifier, flow.redirect_uri)
+        connected = self._connected(
+            "oauth", tokens, flow.server, flow.client, flow.resource, flow.scope, flow.named, flow.initiator
+        )
+        return Finished(flow.owner, flow.source, flow.initiator, connected, flow.confirm)
+
+    async def finish_pasted(self, state: str, pasted: str, initiator: str) -> Finished:
+        """The code, or the whole address at which a browser ended where nothing answered."""
+        if "://" not in pasted:
+            return await self.finish(state, pasted.strip(), None, initiator)
+        came = {name: values[0] for name, values in parse_qs(urlsplit(pasted.strip()).query).items()}
+        if "code" not in came:
+            raise InvalidArgs("There is no code in this address. Copy it whole from the browser")
+        return await self.finish(came.get("state", state), came["code"], came.get("iss"), initiator)
+
+    async def _take(self, state: str) -> Flow:
+        """The flow of this state, which from now on nobody else gets."""
+        owner = flow_owner(state)
+        kept = await self._vault.get(owner, FLOW)
+        if kept is None:
+            raise InvalidArgs(NO_FLOW)
+        gone = Statement("DELETE FROM vault WHERE owner = ? AND field = ?", (owner, FLOW), expect=1)
+        try:
+            await self._vault.write(gone)
+        except Conflict:
+            raise InvalidArgs(NO_FLOW) from None
+        flow = msgspec.json.decode(kept.value, type=Flow)
+        if flow.expires_at <= self._clock.now():
+            raise InvalidArgs(NO_FLOW)
+        return flow
+
+    async def start_device(
+        self, settings: SignInSettings, owner: str, initiator: str, *, confirm: bool = False
+    ) -> tuple[Started, Callable[[], Awaitable[Finished]]]:
+        """A code to type in somewhere, and the waiting for it."""
+        server, resource = await self._find(settings, None)
+        client = await self._client(settings, server, grants=(DEVICE, "refresh_token"))
+        scope = chosen_scope(settings.scopes, None, resource.scopes if resource else (), server)
+        reach, key = settings.reach(), settings.client.private_key
+        code = await start_device(self._web, server, client, scope, reach, key)
+        named, audience = tuple(sorted(reach.named)), resource.resource if resource else settings.audience
+        endpoint = self._endpoint(server, client, named, audience, key)
+
+        async def wait() -> Finished:
+            tokens = await poll_device(endpoint, code, self._clock)
+            connected = self._connected("oauth", tokens, server, client, audience, scope, named, initiator)
+            return Finished(owner, settings.source, initiator, connected, confirm)
+
+        return self._started(code), wait
+
+    def _started(self, code: DeviceCode) -> Started:
+        return Started(
+            state="",
+            url=code.verification_uri_complete or code.verification_uri,
+            user_code=code.user_code,
+            expires_at=self._clock.now() + code.expires_in,
+        )
+
+    async def connect_machine(self, settings: SignInSettings, owner: str, initiator: str) -> Finished:
+        """By the gateway's own credentials, without a person."""
+        server, resource = await self._find(settings, None)
+        client = configured_client(server, settings.client)
+        if client is None:
+            raise InvalidArgs(
+                f"{settings.title} needs client_id, and client_secret or private_key, under its auth"
+            )
+        scope = chosen_scope(settings.scopes, None, resource.scopes if resource else (), server)
+        named, audience = (
+            tuple(sorted(settings.reach().named)),
+            resource.resource if resource else settings.audience,
+        )
+        key = settings.client.private_key
+        tokens = await self._endpoint(server, client, named, audience, key).with_credentials(scope)
+        connected = self._connected("machine", tokens, server, client, audience, scope, named, initiator)
+        return Finished(
+            owner, settings.source, initiator, msgspec.structs.replace(connected, private_key=key), False
+        )
+
+    async def _find(
+        self, settings: SignInSettings, challenge: BearerChallenge | None
+    ) -> tuple[AuthorizationServer, ProtectedResource | None]:
+        """The authorization server: as the file says, else as the source's server does."""
+        reach = settings.reach()
+        if settings.token_url:
+            return configured_server(settings), None
+        resource = await find_resource(self._web, settings.url, challenge, reach)
+        issuer = resource.issuer if resource else None
+        if issuer is None:
+            own = guessed_server(settings.url)
+            return await find_server(self._web, own.issuer, reach) or own, None
+        server = await find_server(self._web, issuer, reach)
+        if server is None:
+            raise AuthorizationFault(f"The authorization server {issuer} does not describe itself")
+        return server, resource
+
+    async def _client(
+        self,
+        settings: SignInSettings,
+        server: AuthorizationServer,
+        grants: tuple[str, ...] = ("authorization_code", "refresh_token"),
+    ) -> OAuthClient:
+        """Who we are there: as configured, as registered before at this very issuer, or registered now."""
+        configured = configured_client(server, settings.client)
+        if configured is not None:
+            return configured
+        place, redirect = f"issuer:{server.issuer}", self._redirect_uri()
+        kept = await self._vault.get(place, CLIENT)
+        if kept is not None:
+            client = msgspec.json.decode(kept.value, type=OAuthClient)
+            if client.redirect_uri == redirect:
+                return client
+        client = await register_client(self._web, server, redirect, grants, settings.reach())
+        await self._vault.put(place, CLIENT, msgspec.json.encode(client))
+        return client
+
+    def _endpoint(
+        self,
+        server: AuthorizationServer,
+        client: OAuthClient,
+        named: tuple[str, ...],
+        resource: str | None,
+        private_key: str | None,
+    ) -> TokenEndpoint:
+        reach = Reach(frozenset(named))
+        return TokenEndpoint(self._web, server, client, reach, private_key=private_key, resource=resource)
+
+    def _connected(
+        self,
+        kind: Literal["oauth", "machine"],
+        tokens: Tokens,
+        server: AuthorizationServer,
+        client: OAuthClient,
+        resource: str | None,
+        scope: str | None,
+        named: tuple[str, ...],
+        by: str,
+    ) -> Connected:
+        return Connected(
+            kind=kind,
+            tokens=tokens,
+            server=server,
+            client=client,
+            resource=resource,
+            scope=tokens.scope or scope,
+            account=account_of(tokens),
+            named=named,
+            by=by,
+            since=self._clock.now(),
+        )
+
+    async def forget_old(self) -> None:
+        """Flows that nobody finished."""
+        await self._vault.write(
+            Statement(
+                "DELETE FROM vault WHERE field = ? AND updated_at < ?",
+                (FLOW, self._clock.now() - FLOW_SECONDS),
+            )
+        )
+
+
+def configured_server(settings: SignInSettings) -> AuthorizationServer:
+    """An authorization server that the operator wrote down."""
+    return AuthorizationServer(
+        issuer=settings.token_url or "",
+        authorize_url=settings.authorize_url,
+        token_url=settings.token_url,
+        device_url=settings.device_url,
+        token_methods=("none", "client_secret_post", "client_secret_basic"),
+        challenge_methods=("S256",),
+    )
+
+
+def account_of(tokens: Tokens) -> str | None:
+    """Whose account it is, as the server's own statement says; for people's eyes only, nothing is decided by it."""
+    if tokens.id_token is None or tokens.id_token.count(".") != 2:
+        return None
+    payload = tokens.id_token.split(".")[1]
+    try:
+        claims: Any = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (ValueError, msgspec.DecodeError):
+        return None
+    for name in ("email", "preferred_username", "name", "sub"):
+        if isinstance(claims, dict) and isinstance(claims.get(name), str):
+            return str(claims[name])[:120]
+    return None
