@@ -23,15 +23,15 @@ class Note(msgspec.Struct, frozen=True):
     mac: str
 
 
-class Mark(msgspec.Struct, frozen=True):
+class BeginMark(msgspec.Struct, frozen=True):
     """When the first note of a chain was written."""
 
     at: float
     mac: str
 
 
-def mark(key: bytes, chain: str, at: float) -> Mark:
-    return Mark(at, hmac.digest(key, encode(("begun", chain, at)), "sha256").hex())
+def mark(key: bytes, chain: str, at: float) -> BeginMark:
+    return BeginMark(at, hmac.digest(key, encode(("begun", chain, at)), "sha256").hex())
 
 
 def stamp(key: bytes, chain: str, head: Head) -> str:
@@ -59,10 +59,10 @@ class Heads:
         self.marks_path = path.with_suffix(".begun")
         self._marks = self._read_marks()
 
-    def _read_marks(self) -> dict[str, Mark]:
+    def _read_marks(self) -> dict[str, BeginMark]:
         """Those that this key made. One that was tampered with says nothing, but `audit.head` still does."""
         try:
-            found = msgspec.json.decode(self.marks_path.read_bytes(), type=dict[str, Mark])
+            found = msgspec.json.decode(self.marks_path.read_bytes(), type=dict[str, BeginMark])
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}
         return {

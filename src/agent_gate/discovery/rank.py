@@ -19,7 +19,7 @@ from typing import NamedTuple
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.document import Document, weigh
 from agent_gate.discovery.semantic import Semantic, Space
-from agent_gate.discovery.signals import SIGNALS, Asked
+from agent_gate.discovery.signals import SIGNALS, RankedRequest
 from agent_gate.discovery.stemmer import stem
 from agent_gate.discovery.text import ACTIONS, FAINT, grams, prose, terms, words
 from agent_gate.discovery.thesaurus import thesaurus
@@ -118,7 +118,7 @@ class Index:
     def _ranked(self, query: str, known: dict[str, Slot]) -> dict[int, float]:
         """Score by place in the index, the best at 1; `known` are the words of the whole request."""
         found = _scaled(self._lexical(query, known))
-        asked_for = Asked(query, self.documents, found, self._space)
+        asked_for = RankedRequest(query, self.documents, found, self._space)
         totals = dict(found)
         for signal in SIGNALS:
             for place, rated in signal.rate(asked_for).items():

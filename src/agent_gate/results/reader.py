@@ -28,14 +28,14 @@ TOO_MUCH = (
 )
 
 
-class Order(msgspec.Struct, frozen=True):
+class ReaderOrder(msgspec.Struct, frozen=True):
     """A job, and the media type and size of each result that follows it."""
 
     job: Job
     results: tuple[tuple[str, int], ...]
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ReaderReply(msgspec.Struct, frozen=True):
     """What a job came to: `done`, or why not."""
 
     done: msgspec.Raw = msgspec.Raw(b"null")
@@ -70,7 +70,7 @@ def send_frame(stream: BinaryIO, body: bytes) -> None:
 def main() -> None:
     fits: Fits = getattr(import_module(sys.argv[1]), sys.argv[2])
     _restrain()
-    decode = msgspec.json.Decoder(Order).decode
+    decode = msgspec.json.Decoder(ReaderOrder).decode
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:
@@ -84,15 +84,15 @@ def main() -> None:
         _alarm(0)
 
 
-def _reply(job: Job, results: list[Stored], fits: Fits) -> Reply:
+def _reply(job: Job, results: list[Stored], fits: Fits) -> ReaderReply:
     try:
-        return Reply(done=msgspec.Raw(msgspec.json.encode(job.run(results, fits))))
+        return ReaderReply(done=msgspec.Raw(msgspec.json.encode(job.run(results, fits))))
     except ViewFailed as error:
-        return Reply(failed=error.message)
+        return ReaderReply(failed=error.message)
     except InvalidArgs as error:
-        return Reply(wrong_args=error.message)
+        return ReaderReply(wrong_args=error.message)
     except MemoryError:
-        return Reply(failed=TOO_MUCH)
+        return ReaderReply(failed=TOO_MUCH)
 
 
 def _restrain() -> None:

@@ -20,7 +20,7 @@ from agent_gate.errors import DependencyUnavailable, ViewFailed
 from agent_gate.results.budget import Fits
 from agent_gate.results.jobs import Doable
 from agent_gate.results.lanes import Lanes
-from agent_gate.results.reader import SECONDS, Order, Reply, receive_frame, send_frame
+from agent_gate.results.reader import SECONDS, ReaderOrder, ReaderReply, receive_frame, send_frame
 from agent_gate.results.reading import Stored
 
 log = logging.getLogger("agent_gate.results")
@@ -64,7 +64,9 @@ class Reader:
 
     def exchange(self, job: Doable[Any], results: Sequence[Stored]) -> bytes:
         """Blocks until the process has answered; `OSError` or `EOFError` where it ended."""
-        order = Order(cast(Any, job), tuple((stored.media_type, len(stored.body)) for stored in results))
+        order = ReaderOrder(
+            cast(Any, job), tuple((stored.media_type, len(stored.body)) for stored in results)
+        )
         to, back = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
         send_frame(cast(Any, to), msgspec.json.encode(order))
         for stored in results:
@@ -121,7 +123,7 @@ class Readers:
             reader.end()
             raise
         self._rest(reader)
-        return msgspec.json.decode(reply, type=Reply).unpack()
+        return msgspec.json.decode(reply, type=ReaderReply).unpack()
 
     def _rest(self, reader: Reader) -> None:
         self._idle.append(reader)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from agent_gate.discovery.signals.figures import FIGURES
 from agent_gate.discovery.signals.meaning import MEANING
 from agent_gate.discovery.signals.sense import SENSE
-from agent_gate.discovery.signals.signal import Asked, Signal
+from agent_gate.discovery.signals.signal import RankedRequest, Signal
 
 SIGNALS: Sequence[Signal] = (SENSE, MEANING, FIGURES)
 
-__all__ = ["SIGNALS", "Asked", "Signal"]
+__all__ = ["SIGNALS", "RankedRequest", "Signal"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from agent_gate.discovery.document import Document
-from agent_gate.discovery.signals.signal import Asked, Signal
+from agent_gate.discovery.signals.signal import RankedRequest, Signal
 from agent_gate.discovery.text import words
 
 FIGURE = re.compile(
@@ -23,7 +23,7 @@ NOT = frozenset(
 )
 
 
-def rate(asked: Asked) -> Mapping[int, float]:
+def rate(asked: RankedRequest) -> Mapping[int, float]:
     if not FIGURE.search(asked.query[:400]):
         return {}
     return {place: 1.0 for place, document in enumerate(asked.documents) if _queries(document)}

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from agent_gate.discovery.signals.signal import Asked, Signal
+from agent_gate.discovery.signals.signal import RankedRequest, Signal
 
 
-def rate(asked: Asked) -> Mapping[int, float]:
+def rate(asked: RankedRequest) -> Mapping[int, float]:
     if asked.space is None:
         return {}
     cosines = asked.space.similarities(asked.query)

@@ -8,7 +8,7 @@ from agent_gate.discovery.semantic import Space
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RankedRequest:
     """A request as signals see it: the tools by their place in the index, and what the words alone found."""
 
     query: str
@@ -28,4 +28,4 @@ class Signal:
 
     name: str
     weight: float
-    rate: Callable[[Asked], Mapping[int, float]]
+    rate: Callable[[RankedRequest], Mapping[int, float]]
