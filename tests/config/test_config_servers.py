@@ -158,7 +158,20 @@ def test_a_wrong_server_is_refused(refused, server, message):
         ("uvx", '["mcp-server-time"]', "mcp-server-time"),
         ("uvx", '["--from", "pkg", "bin"]', "pkg"),
         ("npx", '["-y", "@scope/pkg@1.2.3"]', None),
-        ("npx", '["-y", "pkg@1", "extra"]', None),
+        ("npx", '["-y", "pkg@1", "extra"]', "pkg@1"),
+        ("npx", '["-y", "pkg@latest"]', "pkg@latest"),
+        ("npx", '["-y", "@scope/pkg@^1.2.3"]', "@scope/pkg@^1.2.3"),
+        ("npx", '["-y", "pkg@~1.2.3"]', "pkg@~1.2.3"),
+        ("npm", '["exec", "-y", "pkg"]', "pkg"),
+        ("npm", '["exec", "-y", "pkg@1.2.3"]', None),
+        ("npm", '["run", "serve"]', None),
+        ("uv", '["tool", "run", "pkg"]', "pkg"),
+        ("uv", '["tool", "run", "pkg@latest"]', "pkg@latest"),
+        ("uv", '["run", "server.py"]', None),
+        ("uvx", '["pkg>=1.2"]', "pkg>=1.2"),
+        ("uvx", '["pkg@1"]', None),
+        ("docker", '["run", "-i", "--rm", "mcp/time:latest"]', "mcp/time:latest"),
+        ("docker", '["run", "-i", "--rm", "mcp/time:1.2"]', None),
         ("uvx", '["pkg==1.2"]', None),
         ("uvx", '["--from", "pkg@1.2", "bin"]', None),
         ("npx", '["./local.js"]', None),
@@ -170,7 +183,7 @@ def test_a_package_without_a_version_is_a_warning_or_by_wish_an_error(
 ):
     text = f"servers: {{s: {{command: {command}, args: {args}}}}}\n"
     warnings = load_text(text).warnings
-    assert [f"fetches {unpinned} without a version" in warning for warning in warnings] == (
+    assert [f"fetches {unpinned} without a fixed version" in warning for warning in warnings] == (
         [True] if unpinned else []
     )
     if unpinned:

@@ -619,3 +619,20 @@ def test_a_source_comes_and_goes_while_the_gateway_runs_and_a_reload_leaves_it_a
             assert wires(supervisor) == ["one__search"]
 
     with_store(story)
+
+
+def test_a_source_that_only_has_to_be_tried_keeps_nobody_waiting_once_it_failed(with_store):
+    async def story(store):
+        class Hanging(Shop):
+            async def connect(self):
+                raise DependencyUnavailable("It does not start")
+
+        required, tried = Hanging("one"), Hanging("two")
+        async with supervised(store, plan(required), plan(tried, ready_when_tried=True)) as supervisor:
+            assert [state.key for state in supervisor.unready()] == ["one", "two"]
+            while len(supervisor.unready()) > 1:
+                await asyncio.sleep(0)
+            [waited_for] = supervisor.unready()
+            assert waited_for.key == "one"
+
+    with_store(story)

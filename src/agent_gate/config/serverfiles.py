@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,25 @@ SAME = {
     "disabledTools": "exclude",
 }
 LONGEST_LIKELY = 3600.0
-LAUNCHERS = frozenset({"npx", "bunx", "uvx", "pnpx"})
+LAUNCHERS = (
+    ("npx",),
+    ("bunx",),
+    ("uvx",),
+    ("pnpx",),
+    ("npm", "exec"),
+    ("npm", "x"),
+    ("pnpm", "dlx"),
+    ("yarn", "dlx"),
+    ("bun", "x"),
+    ("uv", "tool", "run"),
+    ("pipx", "run"),
+)
+ENGINES = frozenset({"docker", "podman"})
 PACKAGE_FLAGS = frozenset({"--package", "-p", "--from"})
-VERSIONED = re.compile(r"(?:@[^@/]+/)?[^@/]+(?:@[^@]+|==[^=]+)")
+EXACT = re.compile(r"(?:@[^@/]+/)?[^@/=<>~!]+@v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
+EXACT_PYTHON = re.compile(r"[^@/=<>~!]+(?:@|==)v?\d[0-9A-Za-z.+!-]*")
+"""A package with one version, and no range or tag that moves: `pkg@1` is one version for Python, and a range for npm."""
+PYTHON = frozenset({"uv", "uvx", "pipx"})
 
 
 def read_servers(
@@ -158,9 +175,12 @@ def doubt_server(server: ServerSettings, node: Node, path: str, reading: Reading
 def check_package(server: ServerSettings, node: Node, path: str, reading: Reading, *, strict: bool) -> None:
     """Say when a launcher fetches whatever version is newest at the time."""
     package = fetched_package(server)
-    if package is None or VERSIONED.fullmatch(package):
+    exact = EXACT_PYTHON if Path(server.command).name in PYTHON else EXACT
+    if package is None or exact.fullmatch(package):
         return
-    message = f"{server.command} fetches {package} without a version; write {package}@VERSION"
+    image = Path(server.command).name in ENGINES
+    how = "NAME:VERSION or NAME@sha256:…" if image else "PACKAGE@VERSION, with one exact version"
+    message = f"{server.command} fetches {package} without a fixed version; write {how}"
     mark = (node.get("args") or node).mark
     if strict and server.enabled:
         fail(mark, join(path, "args"), f"{message} (strict_supply_chain)")
@@ -169,10 +189,18 @@ def check_package(server: ServerSettings, node: Node, path: str, reading: Readin
 
 def fetched_package(server: ServerSettings) -> str | None:
     """The package that a launcher such as npx downloads and runs; None where nothing is fetched."""
-    if Path(server.command).name not in LAUNCHERS:
-        return None
+    program, args = Path(server.command).name, server.args
+    if program in ENGINES:
+        return fetched_image(args)
+    for words in LAUNCHERS:
+        if program == words[0] and args[: len(words) - 1] == words[1:]:
+            return named_package(args[len(words) - 1 :])
+    return None
+
+
+def named_package(args: Sequence[str]) -> str | None:
     named = False
-    for arg in server.args:
+    for arg in args:
         flag, _, value = arg.partition("=")
         if named or not arg.startswith("-"):
             return None if arg.startswith((".", "/")) else arg
@@ -180,3 +208,12 @@ def fetched_package(server: ServerSettings) -> str | None:
             return value
         named = flag in PACKAGE_FLAGS
     return None
+
+
+def fetched_image(args: Sequence[str]) -> str | None:
+    """The image of `docker run`: the first word that looks like one behind the options; only a floating one is named."""
+    if "run" not in args:
+        return None
+    words = args[args.index("run") + 1 :]
+    floating = [word for word in words if not word.startswith("-") and word.endswith(":latest")]
+    return floating[0] if floating else None

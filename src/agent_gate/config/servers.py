@@ -78,6 +78,10 @@ class ServerSettings:
     connect: Annotated[
         Literal["eager", "on-demand"], "At start and always, or at the first call and until it is idle."
     ] = "eager"
+    ready: Annotated[
+        Literal["required", "tried"],
+        "What /ready waits for: that it is connected, or only that connecting was tried.",
+    ] = "required"
     prefix: Annotated[
         bool,
         "Whether tool names are prefixed with the key; without, a tool whose name another has too is left out.",

@@ -188,6 +188,7 @@ class Plan:
     enabled: bool = True
     on_demand: bool = False
     counts_for_ready: bool = True
+    ready_when_tried: bool = False
     prefix: bool = True
     hold_changes: bool = False
     pinned: bool = False

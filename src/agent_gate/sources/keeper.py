@@ -107,9 +107,12 @@ class Keeper:
         return "; ".join(self._left_out)
 
     @property
-    def serves_all_it_can(self) -> bool:
-        """Whether nothing is wrong with it but names that are taken, which is no reason for others to wait."""
-        return self._status is Status.READY and not self.plan.source.unwell
+    def counts_as_ready(self) -> bool:
+        """Whether nobody has to wait for it: it is disabled, or connected with at most names that are taken, or was
+        tried where that is enough."""
+        if self._status is Status.DISABLED or (self._status is Status.READY and not self.plan.source.unwell):
+            return True
+        return self.plan.ready_when_tried and (self._status is Status.READY or self.restarts > 0)
 
     def note_tools(self, count: int, left_out: tuple[str, ...] = ()) -> None:
         """How many of its tools are in the catalog, and which of them are not because their names are taken."""

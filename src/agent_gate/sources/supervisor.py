@@ -14,7 +14,7 @@ from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.sources.keeper import Keeper, Redact
 from agent_gate.sources.pins import Change, Pins
-from agent_gate.sources.state import SourceState, Status
+from agent_gate.sources.state import SourceState
 from agent_gate.sources.toolbox import Toolbox, source_kinds
 
 log = logging.getLogger("agent_gate.sources")
@@ -285,9 +285,7 @@ class Supervisor:
             for keeper in self._keepers.values()
             if keeper.plan.counts_for_ready and not keeper.plan.on_demand
         ]
-        return [
-            k.state() for k in waiting if k.state().status is not Status.DISABLED and not k.serves_all_it_can
-        ]
+        return [keeper.state() for keeper in waiting if not keeper.counts_as_ready]
 
     def _same(self, wanted: Mapping[str, Plan]) -> set[str]:
         """The sources whose settings did not change."""

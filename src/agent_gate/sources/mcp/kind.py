@@ -30,6 +30,7 @@ def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
         reads=reads(trusted=server.trust_annotations, timeout=server.timeout),
         enabled=server.enabled,
         on_demand=server.connect == "on-demand",
+        ready_when_tried=server.ready == "tried",
         prefix=server.prefix,
         hold_changes=server.pin == "hold",
         pinned=True,
