@@ -137,6 +137,7 @@ def test_ready_check_endpoint(gateway, troubled):
     reply = troubled.gateway.request("GET", "/ready", token=None)
     assert reply.status == 503
     assert [row["source"] for row in reply.json["waiting_for"]] == ["broken"]
+    assert reply.json["waiting_for"][0]["reason"]
 
 
 def test_server_status_endpoint(troubled):

@@ -60,7 +60,10 @@ class Health:
 
     def ready(self) -> Response:
         """200 when every enabled eager source is connected and the record can be written; else 503 naming what is not."""
-        problems = [{"source": state.key, "state": str(state.status)} for state in self._unready()]
+        problems = [
+            {"source": state.key, "state": str(state.status), "reason": state.reason.partition("\n")[0]}
+            for state in self._unready()
+        ]
         fault = self._fault()
         if fault:
             problems.append({"source": "store", "state": fault})
