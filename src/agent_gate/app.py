@@ -51,7 +51,7 @@ from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.sources.toolbox import Toolbox
 from agent_gate.store import open_store
 from agent_gate.store.statement import StoreSettings
-from agent_gate.surfaces.admin.admin import Admin, Identity, Ledger, Numbers, Setup
+from agent_gate.surfaces.admin.admin import Admin, Ledger, Numbers, Setup, WhoComesIn
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.admin.surface import AdminSurface
 from agent_gate.surfaces.listeners import Listeners
@@ -272,7 +272,7 @@ class Gateway:
             shelf=self.shelf,
             view=self.view,
             sources=self.supervisor,
-            who=Identity(
+            who=WhoComesIn(
                 keys=self.keys,
                 people=self.people,
                 logins=self.logins,

@@ -10,7 +10,7 @@ from node_tools import deno, new_node, node, quiet_environment, tsc
 from standin import TOKEN, Gateway, catalog, refuse, run, serving, tool
 
 from agent_gate.core.tool import Definition
-from agent_gate.surfaces.typescript.module import Server, generate
+from agent_gate.surfaces.typescript.module import ScriptServer, generate
 
 STRICT = {
     "compilerOptions": {
@@ -59,7 +59,9 @@ GITHUB: dict[str, list[Definition]] = {
 def written(folder: Path, name: str, servers: dict[str, list[Definition]]) -> None:
     whole = catalog(servers)
     assert not whole.excluded
-    text = generate(whole.tools, [Server(entry.namespace, entry.key) for entry in whole.listings.values()])
+    text = generate(
+        whole.tools, [ScriptServer(entry.namespace, entry.key) for entry in whole.listings.values()]
+    )
     (folder / name).write_text(text, encoding="utf-8")
 
 

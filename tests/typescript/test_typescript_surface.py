@@ -7,7 +7,7 @@ from standin import TOKEN, Gateway, catalog, tool
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import build
 from agent_gate.net.http import Request
-from agent_gate.surfaces.typescript.module import Server, generate
+from agent_gate.surfaces.typescript.module import ScriptServer, generate
 from agent_gate.surfaces.typescript.surface import TypeScriptSurface
 
 SERVERS = {
@@ -169,14 +169,14 @@ def test_a_caller_sees_only_its_own_namespaces():
 def test_the_module_is_the_same_whatever_the_order_of_the_sources():
     listings = list(catalog(SERVERS).listings.values())
     one, two = build(listings), build(listings[::-1])
-    servers = [Server(entry.namespace, entry.key) for entry in listings]
+    servers = [ScriptServer(entry.namespace, entry.key) for entry in listings]
     assert generate(one.tools, servers) == generate(two.tools, servers[::-1])
 
 
 def test_a_thousand_tools_are_made_into_a_module_in_well_under_a_second():
     many = {"big": [tool(f"tool_{n}", {"a": {"type": "string"}}, description="x" * 200) for n in range(1000)]}
     whole = catalog(many)
-    servers = [Server("big", "big")]
+    servers = [ScriptServer("big", "big")]
     loop = asyncio.new_event_loop()
     started = loop.time()
     text = generate(whole.tools, servers)

@@ -14,7 +14,7 @@ from agent_gate.errors import DependencyUnavailable, Unauthorized
 from agent_gate.net.http import StreamResponse, error_response, json_response
 from agent_gate.net.server import Server
 from agent_gate.surfaces.admin.listener import CHALLENGE
-from agent_gate.surfaces.admin.page import Page, folder
+from agent_gate.surfaces.admin.page import PageFiles, folder
 
 NOW = time.time()
 MANY = 10_000
@@ -222,7 +222,7 @@ class Fixtures:
             name: {path: encode(value) for path, value in answers(n).items()}
             for name, n in (("empty", 0), ("some", 30), ("many", MANY))
         }
-        self._page = Page(folder())
+        self._page = PageFiles(folder())
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 

@@ -23,7 +23,7 @@ from agent_gate.net.http import (
     header_lines,
     refusal,
 )
-from agent_gate.net.reading import Reading, RequestReader
+from agent_gate.net.reading import Expecting, RequestReader
 from agent_gate.net.websocket import open_websocket
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Connection(RequestReader):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.transport = None
-        self.reading = Reading.ENDED
+        self.reading = Expecting.ENDED
         self.server.connections.discard(self)
         self.resume_writing()
         for waiting in self.queue:
@@ -115,7 +115,7 @@ class Connection(RequestReader):
             drained.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        if self.reading is Reading.ENDED:
+        if self.reading is Expecting.ENDED:
             return
         if len(data) > SLICE or self.backlog:
             self.backlog += data
@@ -125,7 +125,7 @@ class Connection(RequestReader):
 
     def _work_backlog(self) -> None:
         """Feed a long read in slices, so that one read cannot queue thousands of requests."""
-        while self.backlog and self.reading is not Reading.ENDED and not self._full():
+        while self.backlog and self.reading is not Expecting.ENDED and not self._full():
             piece, self.backlog = self.backlog[:SLICE], self.backlog[SLICE:]
             self._feed(piece)
 
@@ -151,7 +151,7 @@ class Connection(RequestReader):
         if refused is not None:
             self._refuse(refused)
             return
-        self.reading = Reading.ENDED
+        self.reading = Expecting.ENDED
         self.server.connections.discard(self)
         self.transport = None
         self._stop_serving()
@@ -160,7 +160,7 @@ class Connection(RequestReader):
 
     def _refuse(self, response: Response) -> None:
         """Stop reading requests; after the answers that are still due, give this one and close."""
-        self.reading = Reading.ENDED
+        self.reading = Expecting.ENDED
         self.backlog = b""
         if self.active is None:
             self._write_last(response)
@@ -186,7 +186,7 @@ class Connection(RequestReader):
         With unread input an immediate close would reset the connection and destroy the answer.
         """
         transport = self.transport
-        self.reading = Reading.ENDED
+        self.reading = Expecting.ENDED
         if transport is None or transport.is_closing():
             return
         self.flush()
@@ -233,7 +233,7 @@ class Connection(RequestReader):
             # Whoever asked to hear of a lost client mostly holds the request too; such cycles cost the collector much.
             request.callbacks = request.opener = None
             request = self.active
-            if request is None and self.transport is not None and self.reading is not Reading.ENDED:
+            if request is None and self.transport is not None and self.reading is not Expecting.ENDED:
                 self.wanted = self.server.loop.create_future()
                 request = await self.wanted
 
@@ -293,9 +293,9 @@ class Connection(RequestReader):
         self.active = None
         if not keep_alive:
             self.queue.clear()
-            self._linger(unread=self.reading is not Reading.BETWEEN)
+            self._linger(unread=self.reading is not Expecting.BETWEEN)
             return
-        if self.reading is Reading.BETWEEN:
+        if self.reading is Expecting.BETWEEN:
             self.since = self.server.now
         if self.queue:
             self._next()
@@ -365,15 +365,17 @@ class Connection(RequestReader):
         if transport is None:
             return
         waited = now - self.since
-        if self.drained is not None or (self.reading is Reading.ENDED and transport.get_write_buffer_size()):
+        if self.drained is not None or (
+            self.reading is Expecting.ENDED and transport.get_write_buffer_size()
+        ):
             self._sweep_stalled(transport, now)
-        elif self.reading is Reading.ENDED:
+        elif self.reading is Expecting.ENDED:
             if self.active is None and waited > limits.linger_seconds:
                 transport.abort()
-        elif self.reading is Reading.HEAD:
+        elif self.reading is Expecting.HEAD:
             if waited > limits.header_seconds:
                 self._late("the request's head took too long")
-        elif self.reading is Reading.BODY:
+        elif self.reading is Expecting.BODY:
             self._sweep_body(now)
         elif self.active is None and waited > limits.keep_alive_seconds:
             self.retire()
@@ -406,7 +408,7 @@ class Connection(RequestReader):
         transport = self.transport
         if transport is None or self.active is not None:
             return
-        if self.reading is Reading.BODY or (self.reading is Reading.HEAD and self.feeding):
+        if self.reading is Expecting.BODY or (self.reading is Expecting.HEAD and self.feeding):
             return
         self._linger(unread=False)
 

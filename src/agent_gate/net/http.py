@@ -171,7 +171,7 @@ def refusal(status: int, code: str, message: str, headers: Sequence[Header] = ()
     return json_response(status, {"error": {"code": code, "message": message, "retryable": False}}, headers)
 
 
-class Heads(dict[tuple[int, bytes], bytes]):
+class ResponseHeads(dict[tuple[int, bytes], bytes]):
     """The start of a response's head per status and content type, with this second's Date in it."""
 
     def __missing__(self, key: tuple[int, bytes]) -> bytes:
@@ -194,7 +194,7 @@ def header_lines(headers: Iterable[Header]) -> bytes:
     return block
 
 
-def encode_response(heads: Heads, response: Response, *, keep_alive: bool, head_only: bool) -> bytes:
+def encode_response(heads: ResponseHeads, response: Response, *, keep_alive: bool, head_only: bool) -> bytes:
     """The whole response as bytes, ready for one write."""
     status, body = response.status, response.body
     lines = heads[status, response.content_type]

@@ -11,7 +11,7 @@ from typing import Protocol
 log = logging.getLogger("agent_gate.net")
 
 
-class Sender(Protocol):
+class Outgoing(Protocol):
     """Something with bytes to write. It knows by itself whether they are still wanted."""
 
     def flush(self) -> None: ...
@@ -20,9 +20,9 @@ class Sender(Protocol):
 class Outbox:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._senders: list[Sender] = []
+        self._senders: list[Outgoing] = []
 
-    def add(self, sender: Sender) -> None:
+    def add(self, sender: Outgoing) -> None:
         if not self._senders:
             self._loop.call_soon(self._flush)
         self._senders.append(sender)

@@ -39,7 +39,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 log = logging.getLogger("agent_gate.net")
 
 
-class Reading(IntEnum):
+class Expecting(IntEnum):
     """What the next byte belongs to."""
 
     BETWEEN = 0
@@ -85,7 +85,7 @@ class RequestReader(asyncio.Protocol):
         self.peer = ""
         self.uid: int | None = None
         self.parser = httptools.HttpRequestParser(self)
-        self.reading = Reading.HEAD
+        self.reading = Expecting.HEAD
         self.since = server.now
         self.target = self.unread = b""
         self.headers: list[Header] = []
@@ -110,10 +110,10 @@ class RequestReader(asyncio.Protocol):
     def _open_websocket(self, request: Request, rest: bytes) -> None: ...
 
     def _feed(self, data: bytes) -> None:
-        if self.reading is Reading.BETWEEN or (self.reading is Reading.HEAD and not self.feeding):
+        if self.reading is Expecting.BETWEEN or (self.reading is Expecting.HEAD and not self.feeding):
             request = self._recognised(data)
             if request is not None:
-                self.reading = Reading.BETWEEN
+                self.reading = Expecting.BETWEEN
                 self._take(request)
                 return
             self.unread = data
@@ -133,7 +133,7 @@ class RequestReader(asyncio.Protocol):
         return request
 
     def _parse(self, data: bytes) -> None:
-        while data and self.reading is not Reading.ENDED:
+        while data and self.reading is not Expecting.ENDED:
             if self.raw_left:
                 data = self._take_raw(data)
             self.feeding = len(data)
@@ -145,9 +145,9 @@ class RequestReader(asyncio.Protocol):
                 data = self._upgrade(data[stop.args[0] :])
             except httptools.HttpParserError as error:
                 self._malformed(error)
-        if self.reading is Reading.HEAD and self.received > self.server.limits.header_bytes:
+        if self.reading is Expecting.HEAD and self.received > self.server.limits.header_bytes:
             self._refuse(too_long(self.server.limits.header_bytes).response)
-        elif self.reading is Reading.BODY and self.received - self.size > self._framing():
+        elif self.reading is Expecting.BODY and self.received - self.size > self._framing():
             self._refuse(overframed().response)
 
     def _framing(self) -> int:
@@ -159,7 +159,7 @@ class RequestReader(asyncio.Protocol):
         self.chunks += 1
 
     def on_message_begin(self) -> None:
-        self.reading = Reading.HEAD
+        self.reading = Expecting.HEAD
         self.since = self.server.now
         self.target = b""
         self.headers = []
@@ -171,7 +171,7 @@ class RequestReader(asyncio.Protocol):
         self.target += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.reading is Reading.BODY:
+        if self.reading is Expecting.BODY:
             raise bad("trailers after a chunked body are not accepted")
         self.headers.append((name.lower(), value.rstrip(b" \t")))
 
@@ -198,7 +198,7 @@ class RequestReader(asyncio.Protocol):
             if refused is not None:
                 raise RefusedError(refused)
         self.request = request
-        self.reading = Reading.BODY
+        self.reading = Expecting.BODY
         if b"expect" in fields:
             self.owes_continue = True
             self._continue()
@@ -230,7 +230,7 @@ class RequestReader(asyncio.Protocol):
         self.request = None
         self.server.known.parsed += 1
         self.owes_continue = False
-        self.reading = Reading.BETWEEN
+        self.reading = Expecting.BETWEEN
         if self.unread:
             self.server.known.learn(self.unread, request, self.server.guard)
         self._take(request)
@@ -248,7 +248,7 @@ class RequestReader(asyncio.Protocol):
         Returns the bytes that are still to be read as HTTP.
         """
         request = self.request
-        if request is None or self.reading is Reading.ENDED:
+        if request is None or self.reading is Expecting.ENDED:
             return b""
         if (request.header(b"upgrade") or b"").lower() == b"websocket":
             try:
@@ -280,7 +280,7 @@ class RequestReader(asyncio.Protocol):
         cause = error.__context__
         if isinstance(cause, RefusedError):
             self._refuse(cause.response)
-        elif self.reading is not Reading.ENDED:
+        elif self.reading is not Expecting.ENDED:
             if cause is not None:
                 log.error("reading a request failed", exc_info=cause)
             self._refuse(bad(f"this is not a well-formed HTTP request: {error}").response)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.connection import Connection
-from agent_gate.net.http import Handler, Heads, Request, Response
+from agent_gate.net.http import Handler, Request, Response, ResponseHeads
 from agent_gate.net.known import KnownHeads
 from agent_gate.net.limits import Limits
 from agent_gate.net.outbox import Outbox
@@ -52,7 +52,7 @@ class Server:
         self.limits = limits or Limits()
         self.ssl = ssl
         self.secure = ssl is not None
-        self.heads = Heads()
+        self.heads = ResponseHeads()
         self.known = KnownHeads()
         self.connections: set[Connection | WebSocket] = set()
         self.draining = False

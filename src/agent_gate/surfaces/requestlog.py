@@ -14,15 +14,15 @@ TOOLS = "/api/tools/"
 LONGEST = 200
 
 
-class Params(msgspec.Struct):
+class RpcParams(msgspec.Struct):
     name: str | None = None
 
 
-class Message(msgspec.Struct):
+class RpcGlance(msgspec.Struct):
     """What a line says of a JSON-RPC message."""
 
     method: str | None = None
-    params: Params | None = None
+    params: RpcParams | None = None
 
 
 def logged(handler: Handler) -> Handler:
@@ -72,7 +72,7 @@ def asked(request: Request) -> tuple[str | None, str | None]:
     if not path.startswith("/mcp") or not request.body:
         return None, None
     try:
-        message = msgspec.json.decode(request.body, type=Message)
+        message = msgspec.json.decode(request.body, type=RpcGlance)
     except (msgspec.DecodeError, RecursionError):
         return None, None
     tool = message.params.name if message.params else None

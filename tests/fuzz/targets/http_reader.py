@@ -11,7 +11,7 @@ import h11
 from agent_gate.net.http import Request, Response
 from agent_gate.net.known import KnownHeads
 from agent_gate.net.limits import Limits
-from agent_gate.net.reading import Reading, RequestReader
+from agent_gate.net.reading import Expecting, RequestReader
 from fuzz.fuzzing import Target
 
 LIMITS = Limits(header_bytes=2048, body_bytes=4096)
@@ -35,11 +35,11 @@ class Noted(RequestReader):
     def _refuse(self, response: Response) -> None:
         assert 400 <= response.status < 600
         assert len(response.body) < 1000
-        self.reading = Reading.ENDED
+        self.reading = Expecting.ENDED
         self.refused += 1
 
     def _open_websocket(self, request: Request, rest: bytes) -> None:
-        self.reading = Reading.ENDED
+        self.reading = Expecting.ENDED
         self.read.append(("WS", request.target, tuple(sorted(request.fields.items())), rest))
 
     def flush(self) -> None: ...
@@ -48,7 +48,7 @@ class Noted(RequestReader):
 def read(pieces: list[bytes]) -> Noted:
     reader = Noted()
     for piece in pieces:
-        if piece and reader.reading is not Reading.ENDED:
+        if piece and reader.reading is not Expecting.ENDED:
             reader._feed(piece)
     return reader
 

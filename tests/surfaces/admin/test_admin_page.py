@@ -5,7 +5,7 @@ import pytest
 from admin_gate import Browser, browser, gate
 
 from agent_gate.net.http import Request
-from agent_gate.surfaces.admin.page import Page, folder
+from agent_gate.surfaces.admin.page import PageFiles, folder
 
 SOURCES = sorted(folder().rglob("*.js"))
 STYLES = [*folder().rglob("*.css"), *folder().rglob("*.html")]
@@ -19,7 +19,7 @@ def gateway(tmp_path_factory):
 
 def get(path, page=None, **headers):
     given = [(name.encode(), value.encode()) for name, value in headers.items()]
-    return (page or Page(folder())).serve(Request("GET", path.encode(), dict(given)), welcome=True)
+    return (page or PageFiles(folder())).serve(Request("GET", path.encode(), dict(given)), welcome=True)
 
 
 def test_a_stranger_is_told_how_to_log_in_and_a_person_gets_the_page(gateway):
@@ -65,7 +65,7 @@ def test_only_the_pages_own_files_are_served(path):
 
 def test_a_file_beside_a_link_out_of_the_folder_is_not_followed_at_request_time(tmp_path):
     (tmp_path / "index.html").write_text("<!doctype html>")
-    page = Page(tmp_path)
+    page = PageFiles(tmp_path)
     (tmp_path / "late.js").write_text("1")
     assert get("/late.js", page).status == 404
     assert page.paths() == ["/index.html"]
@@ -121,5 +121,5 @@ def test_everything_the_page_asks_for_is_in_the_openapi_document(gateway):
 def test_the_page_is_packaged_and_found_in_a_checkout():
     assert folder() == Path(__file__).resolve().parents[3] / "ui"
     assert {"/index.html", "/login.html", "/style.css", "/app.js", "/pages/approvals.js"} <= set(
-        Page(folder()).paths()
+        PageFiles(folder()).paths()
     )

@@ -36,7 +36,7 @@ class Operated(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class WhoComesIn:
     """Who may come in, as an agent or as a person."""
 
     keys: Keys
@@ -88,7 +88,7 @@ class Admin:
     shelf: Shelf
     view: View
     sources: Operated
-    who: Identity
+    who: WhoComesIn
     record: Ledger
     numbers: Numbers
     setup: Setup

@@ -17,7 +17,7 @@ from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import NUMBER, TEXT, TEXTS, Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
 
 ONLY_HERE = (
     "This address works on this machine only. For other devices set admin.public_url in the configuration to an "
@@ -94,15 +94,15 @@ class Agents:
             "created_at": made.created_at if made else None,
         }
 
-    async def _list(self, _ask: Ask) -> Reply:
+    async def _list(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [self._shown(caller) for caller in self._admin.who.callers()])
 
-    async def _one(self, ask: Ask) -> Reply:
+    async def _one(self, ask: OperatorRequest) -> Reply:
         caller = self._admin.caller(ask.values["name"])
         tools = [shown.tool_row(tool) for tool in self._admin.view.tools(caller)]
         return json_response(200, self._shown(caller) | {"sees": tools})
 
-    async def _make(self, ask: Ask) -> Reply:
+    async def _make(self, ask: OperatorRequest) -> Reply:
         body = ask.body()
         name = checked_name(body.get("name"))
         if any(caller.name == name for caller in self._admin.who.callers()):
@@ -118,7 +118,7 @@ class Agents:
         log.info("An agent's token was made", extra={"agent": name, "by": ask.person})
         return json_response(201, self._shown(self._admin.caller(name)) | {"token": token})
 
-    async def _revoke(self, ask: Ask) -> Reply:
+    async def _revoke(self, ask: OperatorRequest) -> Reply:
         name, grants = ask.values["name"], self._admin.grants
         if not await self._keys.revoke("agent", name, grants.ending(name)):
             raise InvalidArgs(f"{name[:64]} was not made here. Agents in the configuration are removed there")
@@ -127,34 +127,34 @@ class Agents:
         log.info("An agent's token was revoked", extra={"agent": name, "by": ask.person})
         return json_response(200, {"revoked": name})
 
-    async def _operators(self, _ask: Ask) -> Reply:
+    async def _operators(self, _ask: OperatorRequest) -> Reply:
         keys = self._keys.list("operator")
         return json_response(
             200, [{"name": k.name, "person": k.person, "created_at": k.created_at} for k in keys]
         )
 
-    async def _make_operator(self, ask: Ask) -> Reply:
+    async def _make_operator(self, ask: OperatorRequest) -> Reply:
         body = ask.body()
         name, person = checked_name(body.get("name")), self._standing_in(ask, body.get("login"))
         token = await self._keys.make("operator", name, {"person": person, "made_by": ask.person})
         log.info("An operator token was made", extra={"operator": name, "by": ask.person})
         return json_response(201, {"name": name, "person": person, "token": token})
 
-    async def _revoke_operator(self, ask: Ask) -> Reply:
+    async def _revoke_operator(self, ask: OperatorRequest) -> Reply:
         name = ask.values["name"]
         if not await self._keys.revoke("operator", name):
             raise InvalidArgs(f"There is no operator token named {name[:64]}")
         log.info("An operator token was revoked", extra={"operator": name, "by": ask.person})
         return json_response(200, {"revoked": name})
 
-    def _standing_in(self, ask: Ask, login: object) -> str:
+    def _standing_in(self, ask: OperatorRequest, login: object) -> str:
         """Whose name the new login carries: the operator may choose, everybody else has only their own."""
         person = self._admin.person_of(login) if login else ask.person
         if ask.person not in (OPERATOR, person):
             raise Forbidden(f"{ask.person} can log in only as {ask.person}")
         return person
 
-    async def _link(self, ask: Ask) -> Reply:
+    async def _link(self, ask: OperatorRequest) -> Reply:
         person = self._standing_in(ask, ask.body().get("login"))
         base = self._admin.setup.listeners.people_url()
         reply = {"person": person, "seconds": LINK_SECONDS}
@@ -162,7 +162,7 @@ class Agents:
             reply["advice"] = ONLY_HERE
         return json_response(201, reply | {"url": f"{base}/login#{self._admin.who.logins.link(person)}"})
 
-    async def _clients(self, _ask: Ask) -> Reply:
+    async def _clients(self, _ask: OperatorRequest) -> Reply:
         listeners = self._admin.setup.listeners
         gateway = Gateway(url=listeners.url(), fingerprint=listeners.fingerprint)
         config = self._admin.setup.configuration.options.config

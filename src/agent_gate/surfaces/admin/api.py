@@ -13,11 +13,11 @@ from agent_gate.surfaces.admin.overview import Overview
 from agent_gate.surfaces.admin.policy import PolicyRoutes
 from agent_gate.surfaces.admin.policy_tools import PolicyTools
 from agent_gate.surfaces.admin.record import Record
-from agent_gate.surfaces.admin.routes import Ask, Reply, Route, Routes
+from agent_gate.surfaces.admin.routes import OperatorRequest, Reply, Route, Routes
 from agent_gate.surfaces.admin.sources import Sources
-from agent_gate.surfaces.admin.tools import Tools
+from agent_gate.surfaces.admin.tools import ToolRoutes
 
-PARTS = (Overview, Approvals, Live, Record, Tools, Economics, Sources, PolicyRoutes, PolicyTools, Agents)
+PARTS = (Overview, Approvals, Live, Record, ToolRoutes, Economics, Sources, PolicyRoutes, PolicyTools, Agents)
 
 
 class AdminApi:
@@ -35,5 +35,5 @@ class AdminApi:
         except GatewayError as error:
             return error_response(error)
 
-    async def _openapi(self, _ask: Ask) -> Reply:
+    async def _openapi(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, self.routes.openapi(__version__))

@@ -8,7 +8,7 @@ from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, TEXTS, Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
 
 MOST_AT_ONCE = 1000
 ANSWER = {
@@ -61,7 +61,7 @@ class Approvals:
             Route("DELETE", "/api/grants/{id}", self._revoke, "Take a grant back"),
         ]
 
-    async def _list(self, ask: Ask) -> Reply:
+    async def _list(self, ask: OperatorRequest) -> Reply:
         state = ask.param("state") or "pending"
         render = shown.approval_row if ask.param("brief") else shown.approval
         found = self._inbox.open() if state == "pending" else await self._past(ask, state)
@@ -70,16 +70,16 @@ class Approvals:
     def _tool(self, approval: Approval) -> Tool | None:
         return self._admin.shelf.catalog.find(approval.tool_id)
 
-    async def _past(self, ask: Ask, state: str) -> list[Approval]:
+    async def _past(self, ask: OperatorRequest, state: str) -> list[Approval]:
         limit, before = int(ask.number("limit", 100, 1000)), ask.number("before", 0, 1e12) or None
         return await self._inbox.history(limit, before, ended=state == "answered")
 
-    async def _one(self, ask: Ask) -> Reply:
+    async def _one(self, ask: OperatorRequest) -> Reply:
         approval = await self._inbox.find(ask.values["id"])
         tool = self._tool(approval)
         return json_response(200, shown.approval(approval, tool) | {"details": shown.details(approval, tool)})
 
-    def _said(self, ask: Ask, body: dict[str, Any]) -> Answer:
+    def _said(self, ask: OperatorRequest, body: dict[str, Any]) -> Answer:
         """The answer in the body, from a person who may give one."""
         verdict, lifetime = body.get("verdict"), body.get("lifetime", "once")
         if verdict not in ("approve", "deny") or lifetime not in shown.LIFETIMES:
@@ -96,13 +96,13 @@ class Approvals:
             verdict=verdict, person=ask.person, channel=ask.channel, lifetime=lifetime, reason=reason
         )
 
-    async def _answer(self, ask: Ask) -> Reply:
+    async def _answer(self, ask: OperatorRequest) -> Reply:
         answer = self._said(ask, ask.body())
         approval = await self._inbox.find(ask.values["id"])
         answered = await self._admin.calls.answer(approval.id, answer)
         return json_response(200, shown.approval(answered, self._tool(answered)))
 
-    async def _answer_many(self, ask: Ask) -> Reply:
+    async def _answer_many(self, ask: OperatorRequest) -> Reply:
         """Each question is answered on its own; one that is gone already does not stop the others."""
         body = ask.body()
         ids = body.get("ids")
@@ -118,11 +118,11 @@ class Approvals:
             return {"id": approval_id, "error": error.as_dict()}
         return {"id": approval_id, "state": str(answered.state)}
 
-    async def _grants(self, _ask: Ask) -> Reply:
+    async def _grants(self, _ask: OperatorRequest) -> Reply:
         await self._admin.record.store.flush()
         return json_response(200, [shown.grant(g) for g in await self._admin.grants.list()])
 
-    async def _revoke(self, ask: Ask) -> Reply:
+    async def _revoke(self, ask: OperatorRequest) -> Reply:
         matches = [
             g.id
             for g in await self._admin.grants.list()

@@ -13,7 +13,7 @@ from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.answers import PREFIX as ANSWERS
 from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
-from agent_gate.surfaces.admin.page import SECURE, Page
+from agent_gate.surfaces.admin.page import SECURE, PageFiles
 from agent_gate.surfaces.admin.routes import Reply
 from agent_gate.surfaces.admin.slack import PREFIX as SLACK
 from agent_gate.surfaces.admin.slack import SlackButtons
@@ -29,7 +29,7 @@ class AdminListener:
     """Decides who a request comes from, then hands it to the API or the page."""
 
     def __init__(
-        self, api: AdminApi, logins: Logins, page: Page, answers: Answers, slack: SlackButtons
+        self, api: AdminApi, logins: Logins, page: PageFiles, answers: Answers, slack: SlackButtons
     ) -> None:
         self._api, self._logins, self._page = api, logins, page
         self._answers, self._slack = answers, slack

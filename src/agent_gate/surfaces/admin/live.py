@@ -12,7 +12,7 @@ from agent_gate.core.tool import Tool
 from agent_gate.net.http import StreamResponse
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import FLAG, Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import FLAG, OperatorRequest, Reply, Route
 
 TICK = 1.0
 SILENT_TICKS = 15
@@ -40,7 +40,7 @@ class Live:
             )
         ]
 
-    async def _events(self, ask: Ask) -> Reply:
+    async def _events(self, ask: OperatorRequest) -> Reply:
         return StreamResponse(200, self._stream(brief=bool(ask.param("brief"))))
 
     async def _stream(self, *, brief: bool) -> AsyncIterator[bytes]:

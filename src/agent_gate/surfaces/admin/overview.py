@@ -9,7 +9,7 @@ from agent_gate.calls.perform import Performance
 from agent_gate.net.http import Response, json_response
 from agent_gate.observe.trends import EVERY
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import OperatorRequest, Reply, Route
 
 Need = dict[str, Any]
 TROUBLED = {
@@ -77,17 +77,17 @@ class Overview:
             Route("GET", "/metrics", self._metrics, "Prometheus"),
         ]
 
-    async def _status(self, _ask: Ask) -> Reply:
+    async def _status(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, status(self._admin))
 
-    async def _me(self, ask: Ask) -> Reply:
+    async def _me(self, ask: OperatorRequest) -> Reply:
         wants = not self._admin.who.passphrases.check(ask.person, None)
         return json_response(200, {"person": ask.person, "channel": ask.channel, "passphrase": wants})
 
-    async def _reload(self, _ask: Ask) -> Reply:
+    async def _reload(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, {"reloaded": True, "warnings": await self._admin.setup.reload()})
 
-    async def _now(self, _ask: Ask) -> Reply:
+    async def _now(self, _ask: OperatorRequest) -> Reply:
         calls = self._admin.calls
         now = {
             "running": [running(performance) for performance in calls.running()],
@@ -119,7 +119,7 @@ class Overview:
         for warning in self._admin.setup.warnings():
             yield need("The configuration has a warning", warning, "policy")
 
-    async def _trends(self, _ask: Ask) -> Reply:
+    async def _trends(self, _ask: OperatorRequest) -> Reply:
         trends = self._admin.numbers.trends
         sources = self._admin.numbers.metrics.client
         return json_response(
@@ -135,6 +135,6 @@ class Overview:
             },
         )
 
-    async def _metrics(self, _ask: Ask) -> Reply:
+    async def _metrics(self, _ask: OperatorRequest) -> Reply:
         text = self._admin.numbers.metrics.text().encode()
         return Response(200, text, content_type=b"text/plain; version=0.0.4; charset=utf-8")

@@ -36,7 +36,7 @@ def folder() -> Path:
     raise ConfigError("The operator's page is missing from this installation; install agent-gate again")
 
 
-class Page:
+class PageFiles:
     """Serves exactly the files that were there at the start; a path is only ever looked up, never opened."""
 
     def __init__(self, root: Path) -> None:

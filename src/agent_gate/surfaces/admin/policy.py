@@ -17,7 +17,7 @@ from agent_gate.policy.decide import ORDER
 from agent_gate.policy.lint import lint
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import OBJECT, TEXT, Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import OBJECT, TEXT, OperatorRequest, Reply, Route
 
 LINE = re.compile(r":(\d+)(?::\d+)?$")
 LONGEST_FILE = 1 << 20
@@ -76,7 +76,7 @@ class PolicyRoutes:
             ),
         ]
 
-    async def _file(self, _ask: Ask) -> Reply:
+    async def _file(self, _ask: OperatorRequest) -> Reply:
         policy, path = self._admin.setup.policy(), self._admin.setup.configuration.permissions()
         catalog = self._admin.shelf.catalog
         found = lint(policy.rules, policy.defaults, (*catalog.tools, *catalog.reads.values()))
@@ -92,7 +92,7 @@ class PolicyRoutes:
     def _rule(self, rule: Rule, faults: dict[str, list[str]]) -> dict[str, Any]:
         return shown.rule(rule) | {"line": line_of(rule.where), "faults": faults.get(rule.where, [])}
 
-    async def _explain(self, ask: Ask) -> Reply:
+    async def _explain(self, ask: OperatorRequest) -> Reply:
         """Check the arguments as a call would be checked, then show every rule on the way."""
         body = ask.body()
         name, arguments = str(body.get("tool", "")), body.get("arguments", {})

@@ -17,7 +17,7 @@ from agent_gate.policy.simulate import Recorded, Simulation, recorded
 from agent_gate.policy.suggest import TOLD_OF_QUESTIONS, past_questions, rule_from, suggest
 from agent_gate.policy.written import policy_of
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, OperatorRequest, Reply, Route
 
 log = logging.getLogger("agent_gate.admin")
 PAGE = 1000
@@ -87,7 +87,7 @@ class PolicyTools:
             if cursor is None:
                 return
 
-    async def _simulate(self, ask: Ask) -> Reply:
+    async def _simulate(self, ask: OperatorRequest) -> Reply:
         body = ask.body()
         text, name = body.get("text"), str(body.get("name") or "new rules")[:200]
         since = body.get("since", self._admin.clock.now() - WEEK)
@@ -106,7 +106,7 @@ class PolicyTools:
             lambda: json_response(200, asdict(simulation.report()) | {"more": more})
         )
 
-    async def _suggest(self, ask: Ask) -> Reply:
+    async def _suggest(self, ask: OperatorRequest) -> Reply:
         since = ask.number("since", self._admin.clock.now() - 4 * WEEK, 1e12)
         rows = [
             row.decoded()
@@ -121,7 +121,7 @@ class PolicyTools:
             200, {"questions": len(questions), "suggestions": [asdict(one) for one in found]}
         )
 
-    async def _make(self, ask: Ask) -> Reply:
+    async def _make(self, ask: OperatorRequest) -> Reply:
         body = ask.body()
         action, scope = body.get("action", "allow"), body.get("scope", "exact")
         if action not in ACTIONS or scope not in SCOPES:
@@ -159,7 +159,7 @@ class PolicyTools:
             raise InvalidArgs(error.message) from None
         return edit
 
-    def _check(self, ask: Ask, body: Mapping[str, Json], edit: Edit) -> None:
+    def _check(self, ask: OperatorRequest, body: Mapping[str, Json], edit: Edit) -> None:
         passphrase = body.get("passphrase")
         if not self._admin.who.passphrases.check(
             ask.person, passphrase if isinstance(passphrase, str) else None

@@ -10,7 +10,7 @@ from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import StreamResponse, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import NUMBER, TEXT, Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import NUMBER, TEXT, OperatorRequest, Reply, Route
 
 QUERY = {
     "caller": TEXT,
@@ -118,7 +118,7 @@ class Record:
             ),
         ]
 
-    async def _page(self, ask: Ask) -> Reply:
+    async def _page(self, ask: OperatorRequest) -> Reply:
         await self._store.flush()
         params = ask.request.params()
         filters = Filters(
@@ -153,21 +153,21 @@ class Record:
             raise InvalidArgs("There is no call with that id in the record")
         return [row.decoded() for row in rows]
 
-    async def _rows(self, ask: Ask) -> Reply:
+    async def _rows(self, ask: OperatorRequest) -> Reply:
         return json_response(200, await self._found(ask.values["id"]))
 
-    async def _timeline(self, ask: Ask) -> Reply:
+    async def _timeline(self, ask: OperatorRequest) -> Reply:
         rows = await self._found(ask.values["id"])
         return json_response(
             200, {**summary(rows), "spans": spans(rows, self._admin.clock.now()), "rows": rows}
         )
 
-    async def _verify(self, _ask: Ask) -> Reply:
+    async def _verify(self, _ask: OperatorRequest) -> Reply:
         await self._store.flush()
         report = await verify(self._store, self._admin.record.audit_key, self._admin.record.heads)
         return json_response(200, asdict(report) | {"ok": not report.problems})
 
-    async def _export(self, ask: Ask) -> Reply:
+    async def _export(self, ask: OperatorRequest) -> Reply:
         await self._store.flush()
         kind = ask.param("format") or "jsonl"
         if kind not in ("jsonl", "csv"):

@@ -21,7 +21,7 @@ TEXTS: Mapping[str, Any] = {"type": "array", "items": TEXT}
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class OperatorRequest:
     """One request of an operator: who, what, and the values in its path."""
 
     request: Request
@@ -47,7 +47,7 @@ class Ask:
             raise InvalidArgs(f"{name} must be a number") from None
 
 
-Handler = Callable[[Ask], Awaitable[Reply]]
+Handler = Callable[[OperatorRequest], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Routes:
                 continue
             if route.method == request.method:
                 values = {name: unquote(value) for name, value in found.groupdict().items()}
-                return await route.handler(Ask(request, person, channel, values))
+                return await route.handler(OperatorRequest(request, person, channel, values))
             allowed.add(route.method)
         if allowed:
             return refusal(

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import TEXT, Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import TEXT, OperatorRequest, Reply, Route
 
 
 class Sources:
@@ -33,22 +33,22 @@ class Sources:
             Route("POST", "/servers/{key}/disconnect", self._disconnect, "Close a source"),
         ]
 
-    async def _list(self, _ask: Ask) -> Reply:
+    async def _list(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [asdict(state) for state in self._sources.states()])
 
-    async def _connect(self, ask: Ask) -> Reply:
+    async def _connect(self, ask: OperatorRequest) -> Reply:
         key = ask.values["key"]
         self._sources.reconnect(key)
         return json_response(202, {"connecting": key})
 
-    async def _disconnect(self, ask: Ask) -> Reply:
+    async def _disconnect(self, ask: OperatorRequest) -> Reply:
         await self._sources.disconnect(ask.values["key"], ask.person)
         return json_response(200, {"disconnected": ask.values["key"]})
 
-    async def _changes(self, _ask: Ask) -> Reply:
+    async def _changes(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [asdict(change) for change in self._sources.changes()])
 
-    async def _accept(self, ask: Ask) -> Reply:
+    async def _accept(self, ask: OperatorRequest) -> Reply:
         body = ask.body()
         source, tool = str(body.get("source", "")), str(body.get("tool", ""))
         if not self._sources.accept(source, tool, str(body.get("pin", ""))):

@@ -7,7 +7,7 @@ from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.listener import AdminListener
-from agent_gate.surfaces.admin.page import Page, folder
+from agent_gate.surfaces.admin.page import PageFiles, folder
 from agent_gate.surfaces.admin.slack import SlackButtons
 from agent_gate.surfaces.admin.socket import AdminSocket
 
@@ -34,5 +34,5 @@ class AdminSurface:
             answer=admin.calls.answer,
             check_passphrase=admin.who.passphrases.check,
         )
-        self.listener = AdminListener(api, admin.who.logins, Page(folder()), answers, slack)
+        self.listener = AdminListener(api, admin.who.logins, PageFiles(folder()), answers, slack)
         self.socket = AdminSocket(api, admin.who.people)

@@ -18,7 +18,7 @@ from agent_gate.policy.match import cover_every_call, static_mismatch
 from agent_gate.results.data import content_of, data_of
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import FLAG, NUMBER, OBJECT, TEXT, Ask, Reply, Route
+from agent_gate.surfaces.admin.routes import FLAG, NUMBER, OBJECT, TEXT, OperatorRequest, Reply, Route
 
 LONGEST_TRY = 60.0
 
@@ -67,7 +67,7 @@ def ended(outcome: Outcome | Pending) -> dict[str, Any]:
     }
 
 
-class Tools:
+class ToolRoutes:
     """The routes of the catalog."""
 
     def __init__(self, admin: Admin) -> None:
@@ -95,7 +95,7 @@ class Tools:
             ),
         ]
 
-    async def _list(self, ask: Ask) -> Reply:
+    async def _list(self, ask: OperatorRequest) -> Reply:
         catalog = self._admin.shelf.catalog
         render = shown.tool_row if ask.param("brief") else shown.tool
         tools = [render(tool) for tool in catalog.tools]
@@ -108,7 +108,7 @@ class Tools:
             raise ToolNotFound(f"Unknown tool: {name[:120]}")
         return tool
 
-    async def _one(self, ask: Ask) -> Reply:
+    async def _one(self, ask: OperatorRequest) -> Reply:
         tool = self._found(ask.values["name"])
         policy, callers = self._admin.setup.policy(), self._admin.who.callers()
         who = [standing(policy, tool, caller) for caller in callers]
@@ -121,7 +121,7 @@ class Tools:
             size = self._sizes[tool.pin] = await asyncio.to_thread(tokens.count, as_listed(tool))
         return size
 
-    async def _try(self, ask: Ask) -> Reply:
+    async def _try(self, ask: OperatorRequest) -> Reply:
         body = ask.body()
         tool, arguments = self._found(ask.values["name"]), body.get("arguments", {})
         if not isinstance(arguments, dict):
@@ -134,7 +134,7 @@ class Tools:
         wait = body.get("wait", 1.0)
         return min(LONGEST_TRY, max(0.0, float(wait))) if isinstance(wait, int | float) else 1.0
 
-    async def _follow(self, ask: Ask) -> Reply:
+    async def _follow(self, ask: OperatorRequest) -> Reply:
         caller = self._admin.caller(ask.param("agent"))
         wait = ask.number("wait", 0, LONGEST_TRY)
         return json_response(

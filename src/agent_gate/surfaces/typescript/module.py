@@ -21,7 +21,7 @@ RUNTIME = Path(__file__).with_name("runtime.ts").read_text(encoding="utf-8")
 UNTYPED = "unknown"
 
 
-class Server(NamedTuple):
+class ScriptServer(NamedTuple):
     """A source as a script sees it: `key` as configured, `namespace` as in tool ids."""
 
     namespace: str
@@ -72,7 +72,7 @@ def takes_nothing(tool: Tool) -> bool:
     return True
 
 
-def name_servers(servers: Sequence[Server]) -> dict[str, str]:
+def name_servers(servers: Sequence[ScriptServer]) -> dict[str, str]:
     """The property of `tools` for each namespace."""
     keys = [server.key for server in servers]
     names = distinct(keys, [camel(key, "server") for key in keys])
@@ -96,7 +96,11 @@ def name_functions(members: Sequence[tuple[Tool, str]]) -> list[Function]:
 
 
 def generate(
-    tools: Sequence[Tool], servers: Sequence[Server], *, server: str | None = None, tool: str | None = None
+    tools: Sequence[Tool],
+    servers: Sequence[ScriptServer],
+    *,
+    server: str | None = None,
+    tool: str | None = None,
 ) -> str:
     """The module for `tools`; `server` and `tool` (as generated or as configured) keep one part of it."""
     names = name_servers(servers)

@@ -10,7 +10,7 @@ from agent_gate.core.catalog import Catalog
 from agent_gate.core.tool import Tool
 from agent_gate.errors import GatewayError, InvalidArgs
 from agent_gate.net.http import Request, Response, error_response, refusal
-from agent_gate.surfaces.typescript.module import Server, generate
+from agent_gate.surfaces.typescript.module import ScriptServer, generate
 
 PATH = "/runtime/tools.ts"
 TYPESCRIPT = b"application/typescript"
@@ -62,7 +62,7 @@ class TypeScriptSurface:
                 f"Ask for {PATH}?server=NAME&tool=NAME"
             )
         servers = tuple(
-            Server(entry.namespace, entry.key)
+            ScriptServer(entry.namespace, entry.key)
             for entry in self._catalog().listings.values()
             if caller.sees(entry.namespace)
         )
