@@ -333,6 +333,7 @@ class Gateway:
         self.in_force.swap(Terms(settings=settings, policy=policy))
         self._admit_agents(agents)
         await self.supervisor.reload(wanted)
+        await self.calls.end_denied()
         self.mcp.changed()
         if changed:
             await self.dispatcher.stop()

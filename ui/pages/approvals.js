@@ -200,9 +200,12 @@ class Approvals {
   async answer(approval, verdict, lifetime, reason = "") {
     const next = this.following(approval.id);
     const phrase = await passphrase();
-    await post(`/api/approvals/${segment(approval.id)}`, { verdict, lifetime, reason, passphrase: phrase });
+    const answered = await post(`/api/approvals/${segment(approval.id)}`, { verdict, lifetime, reason, passphrase: phrase });
     inbox.open.delete(approval.id);
-    say(`${verdict === "deny" ? "Denied" : "Approved"}: ${clipped(approval.signature, 120)}`);
+    const ended = answered?.became ?? {};
+    const said = verdict === "deny" ? "Denied" : "Approved";
+    const text = `${said}: ${clipped(approval.signature, 120)}${verdict === "deny" ? "" : ` ${ended.text ?? ""}`}`;
+    say(text, { fault: ["failed", "unknown"].includes(ended.state) });
     this.close();
     if (next && matchMedia("(min-width: 761px)").matches) this.list.select(next);
   }

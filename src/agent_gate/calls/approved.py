@@ -55,6 +55,11 @@ class ApprovedCalls:
         self._still_allowed = still_allowed
         self._waits: dict[str, Wait] = {}
 
+    def is_denied(self, approval: Approval) -> bool:
+        """Whether the rules of now keep the call of a question from running, whatever a person says."""
+        case = self._asking.case(approval)
+        return case is not None and not self._still_allowed(case)
+
     def holds(self, call_id: str, caller: str) -> bool:
         """Whether this caller's call was approved and has not ended."""
         wait = self._waits.get(call_id)

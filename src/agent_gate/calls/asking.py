@@ -9,6 +9,7 @@ from msgspec import structs
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import entries
+from agent_gate.calls.admit import DENIED
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.perform import remember_key
 from agent_gate.core.approval import Answer, Approval, Hashes
@@ -20,6 +21,7 @@ from agent_gate.core.tool import Tool
 from agent_gate.errors import (
     ApprovalDenied,
     ApprovalTimeout,
+    Forbidden,
     GatewayError,
     InvalidArgs,
 )
@@ -32,6 +34,8 @@ from agent_gate.store.statement import Conflict, Statement
 
 log = logging.getLogger("agent_gate.approvals")
 NOBODY = "nobody"
+RULES = "rules"
+"""The channel of a question that the rules of now answer."""
 LONGEST_IN_SENTENCE = 200
 
 
@@ -57,6 +61,8 @@ def refusal(approval: Approval) -> GatewayError:
         return ApprovalTimeout("Approval timed out")
     if approval.state is State.WITHDRAWN:
         return ApprovalDenied("Withdrawn by the caller")
+    if approval.channel == RULES:
+        return Forbidden(DENIED)
     said = f"\nReason: {approval.reason}" if approval.reason else ""
     return ApprovalDenied(f"Denied by user{said}")
 
@@ -167,12 +173,16 @@ class Asking:
             approval, State.EXPIRED, Answer(verdict="deny", person=NOBODY, channel="clock")
         )
 
+    async def refuse(self, approval: Approval) -> Ending:
+        """End a question whose call the rules deny now: no answer could let it run."""
+        return await self._end(approval, State.DENIED, Answer(verdict="deny", person=NOBODY, channel=RULES))
+
     async def withdraw(self, approval: Approval) -> Ending:
         caller = Answer(verdict="deny", person=approval.caller.name, channel=approval.call.surface)
         return await self._end(approval, State.WITHDRAWN, caller)
 
     async def _end(self, approval: Approval, state: State, answer: Answer) -> Ending:
-        outcome = outcome_of(replace(approval, state=state, reason=answer.reason))
+        outcome = outcome_of(replace(approval, state=state, reason=answer.reason, channel=answer.channel))
         return await self._resolve(
             approval, state, answer, [keep_answered(approval, outcome, self._clock.now())]
         )

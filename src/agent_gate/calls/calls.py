@@ -33,6 +33,8 @@ from agent_gate.store.statement import Conflict, Store
 
 log = logging.getLogger("agent_gate.calls")
 NOT_HERE = "The call was approved, but it is another gateway that runs it. Ask for its result later"
+TELL_SECONDS = 2.0
+"""How long the answer to an approval waits to say what became of the call."""
 UNKEPT = "The question could not be kept. Try again"
 
 
@@ -290,6 +292,24 @@ class Calls:
 
     async def _expire(self, approval: Approval) -> Approval:
         return self._act(await self._asking.expire(approval))
+
+    async def end_denied(self) -> None:
+        """After the rules changed: a question whose call they deny now ends itself."""
+        for approval in filter(self._approved.is_denied, self.inbox.open()):
+            try:
+                await to_the_end(self._refuse_question(approval))
+            except GatewayError as error:
+                log.info("A question stays open", extra={"approval": approval.id, "why": error.message})
+
+    async def _refuse_question(self, approval: Approval) -> Approval:
+        return self._act(await self._asking.refuse(approval))
+
+    async def became(self, approval: Approval, wait: float = TELL_SECONDS) -> Outcome | None:
+        """What became of the call of an approved question, where that is known within `wait` seconds."""
+        if approval.state is not State.APPROVED:
+            return None
+        outcome = await self.outcome(approval.call_id, approval.caller, wait=wait)
+        return outcome if isinstance(outcome, Outcome) and outcome.state.final else None
 
     async def withdraw(self, call_id: str, caller: Caller) -> bool:
         """The caller takes back a call that still waits for a person, or for its source."""

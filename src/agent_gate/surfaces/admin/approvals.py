@@ -100,7 +100,8 @@ class Approvals:
         answer = self._said(ask, ask.body())
         approval = await self._inbox.find(ask.values["id"])
         answered = await self._admin.calls.answer(approval.id, answer)
-        return json_response(200, shown.approval(answered, self._tool(answered)))
+        became = shown.became(answered, await self._admin.calls.became(answered))
+        return json_response(200, shown.approval(answered, self._tool(answered)) | {"became": became})
 
     async def _answer_many(self, ask: OperatorRequest) -> Reply:
         """Each question is answered on its own; one that is gone already does not stop the others."""

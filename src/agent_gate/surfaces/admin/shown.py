@@ -11,7 +11,7 @@ import msgspec
 
 from agent_gate.approval.grants import describe
 from agent_gate.core.approval import Approval, Grant
-from agent_gate.core.call import Decision
+from agent_gate.core.call import Decision, Outcome, State
 from agent_gate.core.rule import Rule
 from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Json, Tool
@@ -168,3 +168,16 @@ def decision(d: Decision) -> dict[str, Any]:
         "reason": d.reason,
         "considered": considered,
     }
+
+
+def became(answered: Approval, outcome: Outcome | None) -> dict[str, str]:
+    """What became of the call of an answered question, for the person who answered it."""
+    if answered.state is not State.APPROVED:
+        return {"state": str(answered.state), "text": "It does not run."}
+    if outcome is None:
+        return {"state": str(State.APPROVED), "text": "It is under way."}
+    if outcome.state is State.COMPLETED:
+        return {"state": str(outcome.state), "text": "It ran."}
+    why = outcome.error.message if outcome.error is not None else "it ended without a result"
+    said = "It is not known whether it ran" if outcome.state is State.UNKNOWN else "It failed"
+    return {"state": str(outcome.state), "text": f"{said}: {why}"}

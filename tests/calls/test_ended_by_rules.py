@@ -1,0 +1,81 @@
+"""A question that no answer could make run ends itself, and who answers one hears what became of its call."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from agent_gate.core.call import Result, State
+from agent_gate.core.rule import Rule
+from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError
+from agent_gate.policy import Policy
+from calls.small_calls import ANNA, NO, YES, SmallCalls, opened, told
+
+
+def deny(gate):
+    gate.in_force.swap(replace(gate.in_force.terms, policy=Policy([Rule(pattern="*", action="deny")])))
+
+
+def test_an_open_question_that_a_rule_now_denies_ends_itself(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            waiting = asyncio.ensure_future(gate.calls.run(gate.call()))
+            asked = await gate.asked()
+            await gate.calls.end_denied()
+            assert gate.inbox.open() == [asked]
+            deny(gate)
+            await gate.calls.end_denied()
+            outcome = await waiting
+            assert (outcome.state, outcome.error.message) == (State.DENIED, "Denied by policy")
+            assert isinstance(outcome.error, Forbidden)
+            assert gate.inbox.open() == gate.jobs == []
+            assert await gate.story(asked.call_id) == ["pending", "denied"]
+            [kept] = (await gate.calls.kept(ANNA)).results
+            assert kept.outcome.error.message == "Denied by policy"
+            with pytest.raises(InvalidArgs, match="already denied"):
+                await gate.calls.answer(asked.id, YES)
+
+    told(story)
+
+
+def test_an_answer_is_told_what_became_of_the_call(tmp_path):
+    async def fails(_job):
+        raise UpstreamError("The lamp is broken")
+
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            for work, state, error in (
+                (None, State.COMPLETED, None),
+                (fails, State.FAILED, "The lamp is broken"),
+            ):
+                gate.work = work
+                await gate.calls.run(gate.call(), wait=0)
+                answered = await gate.calls.answer((await gate.asked()).id, YES)
+                outcome = await gate.calls.became(answered)
+                assert (outcome.state, outcome.error and outcome.error.message) == (state, error)
+
+    told(story)
+
+
+def test_an_answer_does_not_wait_for_a_long_call_or_for_a_denied_one(tmp_path):
+    async def story():
+        release = asyncio.Event()
+
+        async def slow(_job):
+            await release.wait()
+            return Result(b"1")
+
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, slow, action="ask")
+            await gate.calls.run(gate.call(), wait=0)
+            answered = await gate.calls.answer((await gate.asked()).id, YES)
+            assert await gate.calls.became(answered, wait=0.01) is None
+            release.set()
+            assert (await gate.calls.became(answered)).state is State.COMPLETED
+            await gate.calls.run(gate.call(arguments={"n": 2}), wait=0)
+            denied = await gate.calls.answer((await gate.asked()).id, NO)
+            assert await gate.calls.became(denied) is None
+
+    told(story)
