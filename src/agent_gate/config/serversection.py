@@ -36,6 +36,7 @@ def all_servers(root: Node, reading: Reading, *, strict: bool) -> dict[str, Serv
     elif own is not None:
         found.update(read_servers(own, "servers", reading, lenient=False, strict_supply_chain=strict))
     if pasted is not None:
+        pasted = unwrap(pasted)
         for key, server in read_servers(
             pasted, "mcpServers", reading, lenient=True, strict_supply_chain=strict
         ).items():
@@ -43,6 +44,13 @@ def all_servers(root: Node, reading: Reading, *, strict: bool) -> dict[str, Serv
                 fail(pasted.key_mark(key), join("mcpServers", key), f"is also given at {found[key].where}")
             found[key] = server
     return found
+
+
+def unwrap(pasted: Node) -> Node:
+    """The servers of a client's whole file that was pasted below `mcpServers:`."""
+    inner = pasted.get("mcpServers")
+    whole = inner is not None and inner.get("command") is None and inner.get("url") is None
+    return inner if inner is not None and whole and len(entries(pasted, "mcpServers")) == 1 else pasted
 
 
 def servers_file(node: Node, reading: Reading, *, strict: bool) -> dict[str, ServerSettings]:

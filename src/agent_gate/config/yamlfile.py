@@ -22,6 +22,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.reader import ReaderError
 
 from agent_gate.config.nodes import Mark, Node, Scalar, fail
+from agent_gate.config.pasted import straighten
 from agent_gate.errors import ConfigError
 
 MAX_BYTES = 4 << 20
@@ -67,8 +68,10 @@ def read_yaml(path: Path) -> Node:
 
 def parse_yaml(text: str, name: str) -> Node:
     try:
-        return Composer(name, YAML(typ="safe", pure=True).parse(text)).document()
+        return compose(text, name)
     except MarkedYAMLError as error:
+        if (pasted := compose_pasted(text, name)) is not None:
+            return pasted
         mark = (error.context_mark if unended(error) else None) or error.problem_mark or error.context_mark
         where = Mark(name, mark.line + 1, mark.column + 1) if mark else Mark(name)
         raise ConfigError(explain(error), where=str(where)) from None
@@ -79,6 +82,19 @@ def parse_yaml(text: str, name: str) -> Node:
         raise ConfigError("this is not YAML", where=name) from None
     except RecursionError:
         raise ConfigError(f"nested deeper than {MAX_DEPTH} levels", where=name) from None
+
+
+def compose(text: str, name: str) -> Node:
+    return Composer(name, YAML(typ="safe", pure=True).parse(text)).document()
+
+
+def compose_pasted(text: str, name: str) -> Node | None:
+    """What a file with servers pasted from a client's JSON means; None where that is not what is wrong with it."""
+    straight = straighten(text)
+    try:
+        return None if straight is None else compose(straight, name)
+    except (YAMLError, RecursionError):
+        return None
 
 
 def unended(error: MarkedYAMLError) -> bool:
