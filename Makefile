@@ -17,6 +17,7 @@ check: $(VENV)/.dev ## Lint, types, layers, docs against the code
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@$(BIN)/python tools/class_names.py
 	@$(BIN)/python -m pytest -p no:cacheprovider tests/docs
 
 bench: $(VENV)/.dev ## Measure CPU per call and discovery on real servers, and print the tables

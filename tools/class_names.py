@@ -1,0 +1,89 @@
+"""A class name means one thing in the whole program: fails where two files under `src/` define the same.
+
+    python tools/class_names.py
+
+`STANDING` are those that have not been renamed yet. It only shrinks: a name that is unique again has to leave it.
+"""
+
+import ast
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+STANDING = frozenset(
+    [
+        "Answer",
+        "Argument",
+        "Ask",
+        "Asked",
+        "Client",
+        "Connection",
+        "Connections",
+        "Desk",
+        "Document",
+        "Draft",
+        "Envelope",
+        "Event",
+        "EventParser",
+        "Finding",
+        "Gateway",
+        "Heads",
+        "Identity",
+        "Kept",
+        "Lines",
+        "Link",
+        "Mark",
+        "Message",
+        "Node",
+        "Order",
+        "Page",
+        "Part",
+        "Place",
+        "Proof",
+        "Reading",
+        "Refused",
+        "Reply",
+        "Report",
+        "Request",
+        "Route",
+        "RpcError",
+        "Sender",
+        "Server",
+        "Session",
+        "Sessions",
+        "Settings",
+        "SignInNeeded",
+        "Span",
+        "Subject",
+        "Tokens",
+        "Tools",
+        "View",
+    ]
+)
+
+
+def defined() -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = defaultdict(list)
+    for file in sorted(SOURCE.rglob("*.py")):
+        names = {
+            node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)
+        }
+        for name in names:
+            found[name].append(file.relative_to(SOURCE))
+    return found
+
+
+def main() -> int:
+    shared = {name: files for name, files in defined().items() if len(files) > 1}
+    for name in sorted(shared.keys() - STANDING):
+        print(
+            f"The class name {name} is given twice: {', '.join(map(str, shared[name]))}. Rename one of them"
+        )
+    for name in sorted(STANDING - shared.keys()):
+        print(f"{name} is unique now: take it out of STANDING in tools/class_names.py")
+    return 1 if shared.keys() ^ STANDING else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
