@@ -77,11 +77,10 @@ def defined() -> dict[str, list[Path]]:
 def main() -> int:
     shared = {name: files for name, files in defined().items() if len(files) > 1}
     for name in sorted(shared.keys() - STANDING):
-        print(
-            f"The class name {name} is given twice: {', '.join(map(str, shared[name]))}. Rename one of them"
-        )
+        files = ", ".join(map(str, shared[name]))
+        sys.stdout.write(f"The class name {name} is given twice: {files}. Rename one of them\n")
     for name in sorted(STANDING - shared.keys()):
-        print(f"{name} is unique now: take it out of STANDING in tools/class_names.py")
+        sys.stdout.write(f"{name} is unique now: take it out of STANDING in tools/class_names.py\n")
     return 1 if shared.keys() ^ STANDING else 0
 
 
