@@ -341,3 +341,20 @@ def test_the_link_is_the_last_line_whole_and_a_code_where_a_phone_reaches_it(
     invite("https://192.168.1.5:9/login#a")
     assert "█" in capsys.readouterr().err
     assert not reachable_from_elsewhere("http://localhost:1/")
+
+
+@pytest.mark.parametrize(("setting", "lines"), [("", 0), ("log: {requests: true}\n", 1)])
+def test_a_call_that_went_well_is_a_line_where_that_is_wanted(
+    tmp_path: Path, setting: str, lines: int
+) -> None:
+    with Api() as api:
+        config = files(api)["config.yaml"] + setting
+        with running(tmp_path, files(api) | {"config.yaml": config}, "--insecure") as gateway:
+            assert gateway.call("get_state", {"entity_id": "sensor.logged"}).status == 200
+            assert gateway.call("unlock", {"entity_id": "lock.front"}).status == 403
+            wait_for(lambda: "A call was denied" in gateway.stderr)
+        logged = [json.loads(line) for line in gateway.stderr.splitlines() if line.startswith("{")]
+    found = [line for line in logged if line["event"] == "Call ended"]
+    assert [(line["level"], line["tool"], line["seconds"] > 0) for line in found] == [
+        ("info", "get_state", True)
+    ] * lines

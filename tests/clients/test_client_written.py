@@ -27,7 +27,7 @@ FOUND = [
     (
         "claude-code-2.1.197.json",
         1,
-        {"local-only": {"command": "npx", "args": ["-y", "thing"]}, "old": OLD},
+        {"local-only": {"cwd": "/home/ada/project", "command": "npx", "args": ["-y", "thing"]}, "old": OLD},
     ),
     ("claude-code-2.1.197.mcp.json", 2, {"time": TIME}),
     (

@@ -24,6 +24,7 @@ from agent_gate.errors import (
     OutcomeUnknown,
 )
 from agent_gate.observe import failpoint
+from agent_gate.observe.log import REQUESTS
 from agent_gate.observe.metrics import MOST_SERIES, Meter, Metrics
 from agent_gate.observe.redact import Redactor, secret_values
 from agent_gate.observe.trace import Tracer, trace_of
@@ -31,6 +32,7 @@ from agent_gate.results.kept import keep, upstream_said
 from agent_gate.store.statement import Conflict, Statement, Store
 
 log = logging.getLogger("agent_gate.calls")
+requests = logging.getLogger(REQUESTS)
 BYTES_PER_TOKEN = 4
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 REMEMBER_KEY = (
@@ -271,7 +273,7 @@ class Settle:
         else:
             self._store.post(row)
         seconds = now - performance.marks.get("received", now)
-        if outcome.state is not State.COMPLETED or log.isEnabledFor(logging.DEBUG):
+        if outcome.state is not State.COMPLETED or requests.isEnabledFor(logging.INFO):
             self._log(case, outcome, seconds)
         self._count(performance, outcome, seconds)
         if failpoint.armed and failpoint.chosen("after_complete_commit"):
@@ -294,10 +296,9 @@ class Settle:
         return Outcome(call_id=call_id, state=State.COMPLETED, result=result)
 
     def _log(self, case: Case, outcome: Outcome, seconds: float) -> None:
-        """One event a call; those that went well only where somebody debugs."""
-        level = {State.COMPLETED: logging.DEBUG, State.UNKNOWN: logging.WARNING}.get(
-            outcome.state, logging.INFO
-        )
+        """One event a call; those that went well only where somebody wants to hear of each."""
+        told = requests if outcome.state is State.COMPLETED else log
+        level = logging.WARNING if outcome.state is State.UNKNOWN else logging.INFO
         fields = {
             "call": case.call.id,
             "trace_id": trace_of(case.call.id, case.call.trace).trace_id,
@@ -308,7 +309,7 @@ class Settle:
             "state": str(outcome.state),
             "code": outcome.error.code if outcome.error is not None else None,
         }
-        log.log(level, "Call ended", extra=fields)
+        told.log(level, "Call ended", extra=fields)
 
     def _count(self, performance: Performance, outcome: Outcome, seconds: float) -> None:
         case = performance.case

@@ -177,7 +177,12 @@ class Sessions:
         ]
         with session.announcement.open("wb") as out, (session.data / "serve.log").open("ab") as log:
             return subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=log, start_new_session=True
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "LOG_REQUESTS": "1"},
             )
 
     def _wait(self, session: Session, process: "subprocess.Popen[bytes]") -> None:

@@ -257,6 +257,9 @@ class LogSettings:
 
     level: Annotated[Literal["debug", "info", "warning", "error"], "Least severity that is written."] = "info"
     format: Annotated[Literal["auto", "text", "json"], "`auto`: text on a terminal, JSON otherwise."] = "auto"
+    requests: Annotated[bool, "One line for each call: tool, agent, duration. `session start` sets it."] = (
+        False
+    )
 
 
 CHANNEL = {"type": "object", "required": ["type"], "properties": {"type": {"enum": ["telegram", "webhook"]}}}

@@ -9,6 +9,8 @@ from typing import TextIO
 
 from agent_gate.observe.redact import Redactor
 
+REQUESTS = "agent_gate.requests"
+"""The logger of calls that went well, silent unless somebody wants to hear of each."""
 COLOURS = {"debug": 2, "warning": 33, "error": 31, "critical": 31}
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -62,10 +64,18 @@ class Formatter(logging.Formatter):
         return "\n".join(filter(None, [f"{line} {rest}".rstrip(), str(error) if error else ""]))
 
 
-def configure(level: str, redactor: Redactor, form: str = "auto", stream: TextIO | None = None) -> None:
+def configure(
+    level: str,
+    redactor: Redactor,
+    form: str = "auto",
+    stream: TextIO | None = None,
+    *,
+    requests: bool = False,
+) -> None:
     """Send everything under `agent_gate` to stderr at `level`; nothing ever goes to stdout.
 
-    `form` is `text`, `json`, or `auto`: text on a terminal and JSON otherwise.
+    `form` is `text`, `json`, or `auto`: text on a terminal and JSON otherwise. With `requests`, each call that went well
+    is a line too.
     """
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)
@@ -76,3 +86,5 @@ def configure(level: str, redactor: Redactor, form: str = "auto", stream: TextIO
     root.handlers[:] = [handler]
     root.setLevel(level.upper() if level.upper() in logging.getLevelNamesMapping() else "INFO")
     root.propagate = False
+    silent = root.getEffectiveLevel() if requests else max(logging.WARNING, root.level)
+    logging.getLogger(REQUESTS).setLevel(logging.DEBUG if root.level <= logging.DEBUG else silent)

@@ -167,7 +167,12 @@ async def run(
     gateway = Gateway(options)
     seen = stamps(gateway)
     logs = gateway.settings.log
-    configure(os.environ.get("LOG_LEVEL", logs.level), gateway.redactor, log_format or logs.format)
+    configure(
+        os.environ.get("LOG_LEVEL", logs.level),
+        gateway.redactor,
+        log_format or logs.format,
+        requests=logs.requests or os.environ.get("LOG_REQUESTS") == "1",
+    )
     for warning in gateway.configuration.loaded.warnings:
         remark(f"Warning: {warning}")
     await gateway.start()
