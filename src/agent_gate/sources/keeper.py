@@ -194,6 +194,9 @@ class Keeper:
             async with asyncio.timeout(CONNECT_SECONDS):
                 return await source.connect()
         except Exception:
+            if self._coming_back and not self.plan.on_demand:
+                self._ready.set()  # whoever waited for it to come back is told that it did not
+                self._ready.clear()
             self._coming_back = False
             raise
 
@@ -359,6 +362,10 @@ class Keeper:
             ) from None
         finally:
             self._waiting -= 1
+        if not self._ready.is_set() and not self._over and not self.plan.on_demand:
+            raise DependencyUnavailable(
+                f"{self.key} was lost and did not come back. Nothing was sent", retry_after=1
+            )
         if self._over:
             raise DependencyUnavailable(
                 f"{self.key} is being stopped or replaced. Nothing was sent", retry_after=1
