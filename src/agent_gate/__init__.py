@@ -16,8 +16,8 @@ _HOMES = {
     "CatalogError": "agent_gate.errors",
     "HTTPServiceError": "agent_gate.errors",
     "ServiceHandler": "agent_gate.sources.plugin",
-    "ServiceConfig": "agent_gate.config.services",
-    "ToolDefinition": "agent_gate.config.services",
+    "ServiceConfig": "agent_gate.config.services.settings",
+    "ToolDefinition": "agent_gate.config.services.settings",
     "parse_tool_id": "agent_gate.core.ids",
     "format_tool_id": "agent_gate.core.ids",
 }

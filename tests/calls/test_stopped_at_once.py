@@ -9,7 +9,7 @@ from agent_gate.approval.channels.dispatcher import ended_within
 from agent_gate.calls.waiting import Waiting
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.catalog import Catalog, Shelf
-from agent_gate.surfaces.admin.live import Live
+from agent_gate.surfaces.admin.routes.live import Live
 from agent_gate.surfaces.mcp.sessions.streams import Stream
 from calls.small_calls import YES, SmallCalls, opened, told
 

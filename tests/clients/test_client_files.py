@@ -12,7 +12,7 @@ from agent_gate.config.clients.backup import Backups, connect_file, disconnect_f
 from agent_gate.config.clients.change import connect, disconnect
 from agent_gate.config.clients.model import ClientFile, Gateway, Place
 from agent_gate.config.clients.registry import CLIENTS, client, find, read, servers, target
-from agent_gate.config.yamlfile import parse_yaml
+from agent_gate.config.files.yamlfile import parse_yaml
 from agent_gate.errors import ConfigError
 
 FIXTURES = Path(__file__).parent / "fixtures"

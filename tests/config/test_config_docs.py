@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.config import permissions, servers, services, settings
+from agent_gate.config import permissions, settings
 from agent_gate.config.load import load
-from agent_gate.config.serversection import SERVERS
-from agent_gate.config.servicesection import SERVICES
+from agent_gate.config.servers import settings as servers
+from agent_gate.config.servers.section import SERVERS
+from agent_gate.config.services import settings as services
+from agent_gate.config.services.section import SERVICES
 from agent_gate.config.shape import also, shape
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_gate.config.decode import Reading
+from agent_gate.config.files.variables import Variables
 from agent_gate.config.openapi.document import read_document
 from agent_gate.config.openapi.toolfile import ToolFile, make, service_name
-from agent_gate.config.services import ToolDefinition
-from agent_gate.config.tools import load_tools_file
-from agent_gate.config.variables import Variables
+from agent_gate.config.services.settings import ToolDefinition
+from agent_gate.config.services.tools import load_tools_file
 from agent_gate.errors import ConfigError
 
 PET = {

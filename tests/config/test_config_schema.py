@@ -5,8 +5,8 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
+from agent_gate.config.files.yamlfile import parse_yaml, read_yaml
 from agent_gate.config.schema import SCHEMAS, references
-from agent_gate.config.yamlfile import parse_yaml, read_yaml
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.config.clientfiles import read_client_file
 from agent_gate.config.decode import Reading
-from agent_gate.config.servers import ServerSettings, find_command
-from agent_gate.config.variables import Variables
+from agent_gate.config.files.variables import Variables
+from agent_gate.config.servers.clientfile import read_client_file
+from agent_gate.config.servers.settings import ServerSettings, find_command
 from agent_gate.errors import ConfigError
 
 SERVERS_YAML = """

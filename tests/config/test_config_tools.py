@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config.decode import Reading
-from agent_gate.config.definition import to_definition
-from agent_gate.config.tools import load_tools_file
-from agent_gate.config.variables import Variables
+from agent_gate.config.files.variables import Variables
+from agent_gate.config.services.definition import to_definition
+from agent_gate.config.services.tools import load_tools_file
 from agent_gate.core.declared import declared_by
 from agent_gate.core.signature import compile_signer
 from agent_gate.core.validate import compile_validator

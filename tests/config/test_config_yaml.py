@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.config.edit import flow
-from agent_gate.config.jsonfile import parse_json
-from agent_gate.config.tomlfile import parse_toml
-from agent_gate.config.yamlfile import MAX_NODES, parse_yaml, read_yaml
+from agent_gate.config.files.edit import flow
+from agent_gate.config.files.jsonfile import parse_json
+from agent_gate.config.files.tomlfile import parse_toml
+from agent_gate.config.files.yamlfile import MAX_NODES, parse_yaml, read_yaml
 from agent_gate.errors import ConfigError
 
 JSON = st.recursive(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.config.dotenv import add_variables, read_dotenv
+from agent_gate.config.files.dotenv import add_variables, read_dotenv
 from agent_gate.config.load import load
 from agent_gate.errors import ConfigError
 

@@ -2,8 +2,13 @@
 
 import pytest
 
-from agent_gate.config.definition import to_definition
-from agent_gate.config.services import ArgDefinition, RequestDefinition, ServiceConfig, ToolDefinition
+from agent_gate.config.services.definition import to_definition
+from agent_gate.config.services.settings import (
+    ArgDefinition,
+    RequestDefinition,
+    ServiceConfig,
+    ToolDefinition,
+)
 from agent_gate.core.catalog import Listing, build
 from agent_gate.errors import InvalidArgs
 

@@ -22,7 +22,7 @@ from agent_gate.policy import Policy, Subject
 from agent_gate.policy.simulate import recorded, simulate
 from agent_gate.policy.suggest import literal, past_questions, rule_from, suggest
 from agent_gate.store import StoreSettings
-from agent_gate.surfaces.admin.policy_tools import PolicyTools
+from agent_gate.surfaces.admin.routes.policy_tools import PolicyTools
 
 CATALOG = catalog(
     yaml_tool(

@@ -11,7 +11,7 @@ CONFIG = "gateway: {port: 0}\nadmin: {port: 0, socket: ./data/admin.sock}\n"
 TEA = """
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route
 
 
 class Tea:
@@ -72,11 +72,13 @@ def test_a_limit_is_one_line(program, serve, tmp_path):
 
 
 def test_an_admin_route_and_its_page_are_a_file_each_and_a_line_of_their_tables(program, serve):
-    program.write("src/agent_gate/surfaces/admin/tea.py", TEA)
+    program.write("src/agent_gate/surfaces/admin/routes/tea.py", TEA)
     api = "src/agent_gate/surfaces/admin/api.py"
     program.insert(api, "PARTS = (", "Tea, ")
     program.insert(
-        api, "from agent_gate.errors import GatewayError\n", "from agent_gate.surfaces.admin.tea import Tea\n"
+        api,
+        "from agent_gate.errors import GatewayError\n",
+        "from agent_gate.surfaces.admin.routes.tea import Tea\n",
     )
     program.write("ui/pages/tea.js", "export function tea(main) { main.textContent = 'tea'; }\n")
     program.insert("ui/app.js", "const PAGES = {\n", '  tea: ["Tea", tea],\n')

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.toolboxes import toolbox
 
-from agent_gate.config.services import AuthConfig, ErrorMapping, HealthCheckConfig, ServiceConfig
+from agent_gate.config.services.settings import AuthConfig, ErrorMapping, HealthCheckConfig, ServiceConfig
 from agent_gate.net.exchange import Reply
 from agent_gate.net.http import error_response
 from agent_gate.net.pool import Pool

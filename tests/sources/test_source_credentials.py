@@ -6,8 +6,8 @@ import json
 import pytest
 from tests.toolboxes import toolbox
 
-from agent_gate.config.servers import ServerAuth, ServerSettings
-from agent_gate.config.services import AuthConfig, RequestDefinition, ServiceConfig, ToolDefinition
+from agent_gate.config.servers.settings import ServerAuth, ServerSettings
+from agent_gate.config.services.settings import AuthConfig, RequestDefinition, ServiceConfig, ToolDefinition
 from agent_gate.core.call import Call, Caller, Case, Decision
 from agent_gate.core.catalog import Listing, build
 from agent_gate.core.credentials import Identity, Proof, secrets_among

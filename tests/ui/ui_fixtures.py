@@ -13,8 +13,8 @@ import msgspec
 from agent_gate.errors import DependencyUnavailable, Unauthorized
 from agent_gate.net.http import StreamResponse, error_response, json_response
 from agent_gate.net.server import Server
-from agent_gate.surfaces.admin.listener import CHALLENGE
-from agent_gate.surfaces.admin.page import PageFiles, folder
+from agent_gate.surfaces.admin.doors.listener import CHALLENGE
+from agent_gate.surfaces.admin.doors.page import PageFiles, folder
 
 NOW = time.time()
 MANY = 10_000

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from agent_gate.cli.operator import AdminClient, segment
 from agent_gate.config.clients.model import Client, Gateway, Place
-from agent_gate.config.dotenv import known_variables
-from agent_gate.config.replace import replace_bytes
+from agent_gate.config.files.dotenv import known_variables
+from agent_gate.config.files.replace import replace_bytes
 from agent_gate.errors import ConfigError, GatewayError, InvalidArgs, Unreachable
 
 MADE_TOKEN = Path("data/agent.token")

@@ -11,18 +11,18 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
-from agent_gate.config.clientfiles import BLOCKS, in_our_words, read_any, server_block
 from agent_gate.config.clients.forms import rewrite, texts, words
 from agent_gate.config.clients.model import Entry, FoundServer, Place, Platform
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
 from agent_gate.config.decode import Reading, beside
-from agent_gate.config.dotenv import add_variables, environment, known_variables
-from agent_gate.config.edit import Edit, add_server, current, save
+from agent_gate.config.files.dotenv import add_variables, environment, known_variables
+from agent_gate.config.files.edit import Edit, add_server, current, save
+from agent_gate.config.files.nodes import Mark
+from agent_gate.config.files.variables import FORM, VARIABLE, Variables
 from agent_gate.config.load import shared_namespace
-from agent_gate.config.nodes import Mark
-from agent_gate.config.serversection import YAML_SUFFIXES, names_meet
-from agent_gate.config.variables import FORM, VARIABLE, Variables
+from agent_gate.config.servers.clientfile import BLOCKS, in_our_words, read_any, server_block
+from agent_gate.config.servers.section import YAML_SUFFIXES, names_meet
 from agent_gate.errors import ConfigError
 
 

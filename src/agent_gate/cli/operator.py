@@ -138,10 +138,10 @@ def socket_of(admin_socket: Path | None, config: Path | None) -> Path:
 def configured_socket(config: Path) -> Path:
     """Read only the one key that matters, so that unset variables elsewhere do not stand in the way."""
     from agent_gate.config.decode import beside
-    from agent_gate.config.dotenv import environment
-    from agent_gate.config.nodes import fail
-    from agent_gate.config.variables import Variables
-    from agent_gate.config.yamlfile import read_yaml
+    from agent_gate.config.files.dotenv import environment
+    from agent_gate.config.files.nodes import fail
+    from agent_gate.config.files.variables import Variables
+    from agent_gate.config.files.yamlfile import read_yaml
 
     admin = read_yaml(config).get("admin")
     given = admin.get("socket") if admin is not None else None

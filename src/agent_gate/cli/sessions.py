@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agent_gate.cli.operator import AdminClient
-from agent_gate.config.replace import replace_bytes
+from agent_gate.config.files.replace import replace_bytes
 from agent_gate.errors import ConfigError, GatewayError, Internal
 
 OTHERS_MAY_WRITE = 0o022

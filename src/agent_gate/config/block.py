@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_gate.config.decode import Reading, decode
-from agent_gate.config.dotenv import environment
-from agent_gate.config.nodes import empty
-from agent_gate.config.variables import Variables
-from agent_gate.config.yamlfile import read_yaml
+from agent_gate.config.files.dotenv import environment
+from agent_gate.config.files.nodes import empty
+from agent_gate.config.files.variables import Variables
+from agent_gate.config.files.yamlfile import read_yaml
 
 Block = TypeVar("Block")
 

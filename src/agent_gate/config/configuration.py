@@ -10,15 +10,15 @@ from operator import attrgetter
 from pathlib import Path
 
 from agent_gate.config.decode import Reading
-from agent_gate.config.dotenv import environment
 from agent_gate.config.doubts import far_links, open_keys, plain_door
+from agent_gate.config.files.dotenv import environment
+from agent_gate.config.files.variables import Variables
+from agent_gate.config.files.yamlfile import parse_yaml
 from agent_gate.config.kinds import sections
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.options import Options, with_options
 from agent_gate.config.permissions import Permissions, read_permissions
 from agent_gate.config.settings import Settings
-from agent_gate.config.variables import Variables
-from agent_gate.config.yamlfile import parse_yaml
 from agent_gate.errors import ConfigError
 
 log = logging.getLogger("agent_gate.app")

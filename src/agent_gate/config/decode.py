@@ -10,9 +10,9 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from urllib.parse import urlsplit
 
-from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
+from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, items, join
+from agent_gate.config.files.variables import Variables
 from agent_gate.config.shape import Field, is_path, keys, shape
-from agent_gate.config.variables import Variables
 
 T = TypeVar("T")
 SECRET_NAME = re.compile(r"key|token|secret|pass|auth|cred|cookie", re.IGNORECASE)

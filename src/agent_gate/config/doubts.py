@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from agent_gate.config.decode import Reading
-from agent_gate.config.nodes import Mark, Node, entries, join
+from agent_gate.config.files.nodes import Mark, Node, entries, join
 from agent_gate.config.settings import Settings
 
 OTHERS_MAY_READ = 0o044

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar, cast
 
 from agent_gate.config.decode import Reading, decode
-from agent_gate.config.nodes import Node, entries, join
+from agent_gate.config.files.nodes import Node, entries, join
 from agent_gate.config.settings import Settings
 from agent_gate.config.shape import InFile, shape
 from agent_gate.errors import ConfigError

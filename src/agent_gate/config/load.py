@@ -19,10 +19,12 @@ from agent_gate.config.decode import (
     refuse_unknown,
     require_address,
 )
-from agent_gate.config.dotenv import environment
 from agent_gate.config.doubts import warn_of_plain_http
+from agent_gate.config.files.dotenv import environment
+from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, items, join
+from agent_gate.config.files.variables import Variables
+from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.kinds import SourceEntry, sections
-from agent_gate.config.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
 from agent_gate.config.settings import (
     AgentSettings,
@@ -34,8 +36,6 @@ from agent_gate.config.settings import (
     WebhookSettings,
 )
 from agent_gate.config.shape import keys
-from agent_gate.config.variables import Variables
-from agent_gate.config.yamlfile import read_yaml
 from agent_gate.core.ids import fold_namespace
 from agent_gate.errors import ConfigError
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
 
 from agent_gate.config.decode import Reading, decode
-from agent_gate.config.nodes import Node, entries, fail, items, join
+from agent_gate.config.files.nodes import Node, entries, fail, items, join
 from agent_gate.config.shape import GIVEN, AtLeast, InFile
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.rule import Rule

@@ -1,11 +1,11 @@
 """OpenAPI documents: whatever is made of one is a tool file that loads, or the document is refused."""
 
 from agent_gate.config.decode import Reading
+from agent_gate.config.files.variables import Variables
+from agent_gate.config.files.yamlfile import parse_yaml
 from agent_gate.config.openapi.document import read_document
 from agent_gate.config.openapi.toolfile import make, service_name
-from agent_gate.config.tools import read_mapping
-from agent_gate.config.variables import Variables
-from agent_gate.config.yamlfile import parse_yaml
+from agent_gate.config.services.tools import read_mapping
 from agent_gate.errors import ConfigError
 from fuzz.fuzzing import Target
 

@@ -1,10 +1,10 @@
 """Configuration and rules: read, or refused with a place; whatever was read is within its bounds."""
 
 from agent_gate.config.decode import Reading
+from agent_gate.config.files.variables import Variables
+from agent_gate.config.files.yamlfile import MAX_NODES, parse_yaml
 from agent_gate.config.load import read_settings
 from agent_gate.config.permissions import read_permissions
-from agent_gate.config.variables import Variables
-from agent_gate.config.yamlfile import MAX_NODES, parse_yaml
 from agent_gate.errors import ConfigError
 from fuzz.fuzzing import Target
 

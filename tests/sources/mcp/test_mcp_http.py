@@ -27,7 +27,7 @@ from upstreams import (
     until,
 )
 
-from agent_gate.config.servers import ServerAuth, ServerRate, TraitSettings
+from agent_gate.config.servers.settings import ServerAuth, ServerRate, TraitSettings
 from agent_gate.core.credentials import Identity
 from agent_gate.errors import (
     CallTimeout,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from upstreams import run, tool
 
-from agent_gate.config.servers import ServerSettings, TraitSettings
+from agent_gate.config.servers.settings import ServerSettings, TraitSettings
 from agent_gate.core.ids import tool_id
 from agent_gate.core.tool import Traits
 from agent_gate.errors import CatalogError, RateLimited

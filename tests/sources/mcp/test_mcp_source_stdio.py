@@ -18,7 +18,7 @@ import psutil
 import pytest
 from upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, until, zoo
 
-from agent_gate.config.servers import ServerAuth
+from agent_gate.config.servers.settings import ServerAuth
 from agent_gate.core.tool import Traits
 from agent_gate.errors import CallTimeout, DependencyUnavailable, OutcomeUnknown, UpstreamError
 from agent_gate.sources.mcp import child, eras, watcher

@@ -17,7 +17,7 @@ import pytest
 import uvloop
 from tests.processes import free_port
 
-from agent_gate.config.servers import ServerSettings
+from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Listing, build

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.services import (
+from agent_gate.config.services.settings import (
     ArgDefinition,
     AuthConfig,
     ResponseDefinition,

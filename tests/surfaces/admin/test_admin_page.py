@@ -5,7 +5,7 @@ import pytest
 from admin_gate import Browser, browser, gate
 
 from agent_gate.net.http import Request
-from agent_gate.surfaces.admin.page import PageFiles, folder
+from agent_gate.surfaces.admin.doors.page import PageFiles, folder
 
 SOURCES = sorted(folder().rglob("*.js"))
 STYLES = [*folder().rglob("*.css"), *folder().rglob("*.html")]

@@ -13,9 +13,9 @@ from agent_gate.access.people import OPERATOR
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.load import Loaded
-from agent_gate.config.servers import find_command
-from agent_gate.config.serversection import SERVERS
-from agent_gate.config.servicesection import SERVICES
+from agent_gate.config.servers.section import SERVERS
+from agent_gate.config.servers.settings import find_command
+from agent_gate.config.services.section import SERVICES
 from agent_gate.config.settings import Settings, TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError

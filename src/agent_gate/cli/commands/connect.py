@@ -26,9 +26,9 @@ from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
 from agent_gate.config.clients.model import Client, ClientFile, Gateway, Place
 from agent_gate.config.clients.registry import CLIENTS, client, read, servers, target
-from agent_gate.config.dotenv import known_variables
+from agent_gate.config.files.dotenv import known_variables
+from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.settings import GatewaySettings
-from agent_gate.config.yamlfile import read_yaml
 from agent_gate.errors import ConfigError, Unreachable
 from agent_gate.net.trust import made_authority
 from agent_gate.surfaces.listeners import opened_at

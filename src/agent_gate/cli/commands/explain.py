@@ -17,7 +17,7 @@ from agent_gate.core.call import Caller
 from agent_gate.errors import Unreachable
 from agent_gate.policy import Subject
 from agent_gate.surfaces.admin import shown
-from agent_gate.surfaces.admin.policy import meant, unknown
+from agent_gate.surfaces.admin.routes.policy import meant, unknown
 
 
 def offline(

@@ -23,8 +23,8 @@ from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import json_option, print_json, put, say, table
 from agent_gate.config.clients.model import FoundServer
 from agent_gate.config.clients.registry import CLIENTS
-from agent_gate.config.dotenv import known_variables
-from agent_gate.config.edit import current
+from agent_gate.config.files.dotenv import known_variables
+from agent_gate.config.files.edit import current
 
 
 def shown(found: Sequence[FoundServer], here: Sequence[str]) -> list[tuple[object, ...]]:

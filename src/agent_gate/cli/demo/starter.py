@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from agent_gate.access.tokens import new_token
-from agent_gate.config.dotenv import add_variables, read_dotenv
+from agent_gate.config.files.dotenv import add_variables, read_dotenv
 
 CONFIG = """\
 # The configuration of your gateway. Every key is explained in docs/configuration.md.

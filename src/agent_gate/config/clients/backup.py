@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_gate.config.clients.change import connect, disconnect
 from agent_gate.config.clients.model import ClientFile, Entry
 from agent_gate.config.clients.registry import read
-from agent_gate.config.replace import replace_bytes
+from agent_gate.config.files.replace import replace_bytes
 from agent_gate.errors import ConfigError
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.model import Entry
-from agent_gate.config.serverfiles import SAME
+from agent_gate.config.servers.read import SAME
 
 ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
 HTTP_WORDS = frozenset({"http", "streamable-http", "streamablehttp", "streamable_http", "remote"})

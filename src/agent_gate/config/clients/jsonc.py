@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_gate.config.jsonfile import parse_json
+from agent_gate.config.files.jsonfile import parse_json
 from agent_gate.errors import ConfigError
 
 SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from agent_gate.config.clients.model import Entry
-from agent_gate.config.variables import variable
+from agent_gate.config.files.variables import variable
 
 TELLING = re.compile(
     r"token|secret|passw(or)?d|passphrase|api[-_]?key|access[-_]?key|private[-_]?key|credential|auth|bearer|cookie"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_gate.config.clients.jsonc import newline
-from agent_gate.config.tomlfile import parse_toml
+from agent_gate.config.files.tomlfile import parse_toml
 
 HEADER = re.compile(
     r"""^[ \t]*\[{1,2}(?P<path>(?:"[^"\n]*"|'[^'\n]*'|[^\[\]"'\n])+)\]{1,2}[ \t]*(?:\#[^\n]*)?\r?$""",

@@ -6,7 +6,7 @@ from typing import Any
 from agent_gate.config.clients.forms import INPUT, rewrite, standard
 from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
-from agent_gate.config.variables import variable
+from agent_gate.config.files.variables import variable
 
 
 def files(place: Place) -> list[ClientFile]:

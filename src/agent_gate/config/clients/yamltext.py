@@ -5,8 +5,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from agent_gate.config.edit import flow, insert
-from agent_gate.config.yamlfile import parse_yaml
+from agent_gate.config.files.edit import flow, insert
+from agent_gate.config.files.yamlfile import parse_yaml
 from agent_gate.errors import ConfigError
 
 

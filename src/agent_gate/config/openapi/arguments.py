@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from agent_gate.config.openapi.document import Document, Schema, items, mapping, words
-from agent_gate.config.tools import runs_in_linear_time
+from agent_gate.config.services.tools import runs_in_linear_time
 from agent_gate.core.schema import compile_schema
 from agent_gate.core.signature import written
 from agent_gate.core.validate import forbidden_argument

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urljoin
 
 import msgspec
 
-from agent_gate.config.yamlfile import parse_yaml
+from agent_gate.config.files.yamlfile import parse_yaml
 from agent_gate.errors import ConfigError
 
 METHODS = ("get", "post", "put", "patch", "delete")

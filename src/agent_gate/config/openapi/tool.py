@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from agent_gate.config.openapi.arguments import SCALARS, Argument, Arguments, described, shortened
 from agent_gate.config.openapi.document import Document, Operation, Parameter, Unusable, words
-from agent_gate.config.requests import FIELD_NAME, FRAMING, TARGET
-from agent_gate.config.services import BODILESS
+from agent_gate.config.services.requests import FIELD_NAME, FRAMING, TARGET
+from agent_gate.config.services.settings import BODILESS
 from agent_gate.core.signature import PLACEHOLDER, placeholders
 
 SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent_gate.config.edit import flow
+from agent_gate.config.files.edit import flow
+from agent_gate.config.files.variables import variable
 from agent_gate.config.openapi.document import Document, Unusable, items, words
 from agent_gate.config.openapi.tool import Draft, draft_tool, snake
-from agent_gate.config.requests import FIELD_NAME
-from agent_gate.config.variables import variable
+from agent_gate.config.services.requests import FIELD_NAME
 from agent_gate.core.ids import FALLBACK_NAMESPACE
 
 HEALTHY = re.compile(r"(?i)health|status|ping|ready|alive|version")

@@ -7,7 +7,12 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.config.services import ErrorMapping, ResponseDefinition, ServiceConfig, ToolDefinition
+from agent_gate.config.services.settings import (
+    ErrorMapping,
+    ResponseDefinition,
+    ServiceConfig,
+    ToolDefinition,
+)
 from agent_gate.core.call import Result
 from agent_gate.errors import DependencyUnavailable, HTTPServiceError
 from agent_gate.net.exchange import Reply, retry_after

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from agent_gate.config.services import BODILESS, RequestDefinition, ToolDefinition
+from agent_gate.config.services.settings import BODILESS, RequestDefinition, ToolDefinition
 from agent_gate.core.call import encode
 from agent_gate.core.confinement import stays_in_place
 from agent_gate.core.credentials import Header, Proof

@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from agent_gate.config.definition import to_definition
-from agent_gate.config.services import ServiceConfig, ToolDefinition
-from agent_gate.config.servicesection import SERVICES
+from agent_gate.config.services.definition import to_definition
+from agent_gate.config.services.section import SERVICES
+from agent_gate.config.services.settings import ServiceConfig, ToolDefinition
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
 from agent_gate.core.credentials import Identity, Proof

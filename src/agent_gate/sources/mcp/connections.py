@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
 
-from agent_gate.config.servers import ServerSettings
+from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.ports import Memory
 from agent_gate.core.tool import Json
 from agent_gate.net.pool import Pool

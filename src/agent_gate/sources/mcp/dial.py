@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from time import monotonic
 
-from agent_gate.config.servers import ServerSettings, find_command
+from agent_gate.config.servers.settings import ServerSettings, find_command
 from agent_gate.core.credentials import Identity
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent_gate.config.servers import ServerSettings
-from agent_gate.config.serversection import SERVERS
+from agent_gate.config.servers.section import SERVERS
+from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.config.settings import Settings
 from agent_gate.core.ports import Plan
 from agent_gate.sources.mcp.reads import reads

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent_gate.config.servers import ServerSettings
+from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace, tool_id
 from agent_gate.core.tool import Definition, Json, Traits

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from agent_gate.config.servers import ServerSettings
+from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.call import Call, Result, sent_arguments
 from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
-from agent_gate.config.services import ServiceConfig, ToolDefinition
+from agent_gate.config.services.settings import ServiceConfig, ToolDefinition
 
 
 class ServiceHandler(ABC):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 
-from agent_gate.config.services import ServiceConfig
+from agent_gate.config.services.settings import ServiceConfig
 from agent_gate.errors import ConfigError
 from agent_gate.sources.plugin.handler import ServiceHandler
 from agent_gate.sources.plugin.worker import Crashed, safely, wording

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import msgspec
 
-from agent_gate.config.definition import to_definition
-from agent_gate.config.services import ServiceConfig
-from agent_gate.config.servicesection import SERVICES
+from agent_gate.config.services.definition import to_definition
+from agent_gate.config.services.section import SERVICES
+from agent_gate.config.services.settings import ServiceConfig
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
 from agent_gate.core.credentials import Identity

@@ -5,17 +5,17 @@ from agent_gate.errors import GatewayError
 from agent_gate.net.http import Request, error_response, json_response
 from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.agents import Agents
-from agent_gate.surfaces.admin.approvals import Approvals
-from agent_gate.surfaces.admin.economy import Economics
-from agent_gate.surfaces.admin.live import Live
-from agent_gate.surfaces.admin.overview import Overview
-from agent_gate.surfaces.admin.policy import PolicyRoutes
-from agent_gate.surfaces.admin.policy_tools import PolicyTools
-from agent_gate.surfaces.admin.record import Record
-from agent_gate.surfaces.admin.routes import OperatorRequest, Reply, Route, Routes
-from agent_gate.surfaces.admin.sources import Sources
-from agent_gate.surfaces.admin.tools import ToolRoutes
+from agent_gate.surfaces.admin.routes.agents import Agents
+from agent_gate.surfaces.admin.routes.approvals import Approvals
+from agent_gate.surfaces.admin.routes.economy import Economics
+from agent_gate.surfaces.admin.routes.live import Live
+from agent_gate.surfaces.admin.routes.overview import Overview
+from agent_gate.surfaces.admin.routes.policy import PolicyRoutes
+from agent_gate.surfaces.admin.routes.policy_tools import PolicyTools
+from agent_gate.surfaces.admin.routes.record import Record
+from agent_gate.surfaces.admin.routes.sources import Sources
+from agent_gate.surfaces.admin.routes.tools import ToolRoutes
+from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route, Routes
 
 PARTS = (Overview, Approvals, Live, Record, ToolRoutes, Economics, Sources, PolicyRoutes, PolicyTools, Agents)
 

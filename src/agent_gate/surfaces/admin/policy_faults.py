@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from agent_gate.access.view import check_sees
 from agent_gate.config.configuration import Configuration
-from agent_gate.config.definition import to_definition
 from agent_gate.config.load import Loaded
 from agent_gate.config.permissions import PolicyTest
-from agent_gate.config.servers import ServerSettings
-from agent_gate.config.serversection import SERVERS
-from agent_gate.config.servicesection import SERVICES
+from agent_gate.config.servers.section import SERVERS
+from agent_gate.config.servers.settings import ServerSettings
+from agent_gate.config.services.definition import to_definition
+from agent_gate.config.services.section import SERVICES
 from agent_gate.core.catalog import LONGEST_WIRE, Catalog, Listing, Shelf, build, wire_part
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.rule import TRAIT_NAMES

@@ -4,12 +4,12 @@ from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.make import link_people, slack_channels
 from agent_gate.net.pool import Pool
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
-from agent_gate.surfaces.admin.listener import AdminListener
-from agent_gate.surfaces.admin.page import PageFiles, folder
-from agent_gate.surfaces.admin.slack import SlackButtons
-from agent_gate.surfaces.admin.socket import AdminSocket
+from agent_gate.surfaces.admin.doors.answers import Answers
+from agent_gate.surfaces.admin.doors.listener import AdminListener
+from agent_gate.surfaces.admin.doors.page import PageFiles, folder
+from agent_gate.surfaces.admin.doors.slack import SlackButtons
+from agent_gate.surfaces.admin.doors.socket import AdminSocket
 
 
 class AdminSurface:

@@ -10,13 +10,13 @@ from agent_gate.core.strict import parse
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import Header, Request, Response, StreamResponse, error_response, json_response
 from agent_gate.net.media import refuse_media
-from agent_gate.surfaces.admin.answers import PREFIX as ANSWERS
-from agent_gate.surfaces.admin.answers import Answers
 from agent_gate.surfaces.admin.api import AdminApi
-from agent_gate.surfaces.admin.page import SECURE, PageFiles
-from agent_gate.surfaces.admin.routes import Reply
-from agent_gate.surfaces.admin.slack import PREFIX as SLACK
-from agent_gate.surfaces.admin.slack import SlackButtons
+from agent_gate.surfaces.admin.doors.answers import PREFIX as ANSWERS
+from agent_gate.surfaces.admin.doors.answers import Answers
+from agent_gate.surfaces.admin.doors.page import SECURE, PageFiles
+from agent_gate.surfaces.admin.doors.slack import PREFIX as SLACK
+from agent_gate.surfaces.admin.doors.slack import SlackButtons
+from agent_gate.surfaces.admin.routing import Reply
 
 log = logging.getLogger("agent_gate.admin")
 API = ("/api/", "/servers")

@@ -6,8 +6,8 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.nodes import Mark, Node
-from agent_gate.config.yamlfile import read_text
+from agent_gate.config.files.nodes import Mark, Node
+from agent_gate.config.files.yamlfile import read_text
 from agent_gate.errors import ConfigError
 
 LINE = re.compile(r"\(at line (\d+), column (\d+)\)")

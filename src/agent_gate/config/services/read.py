@@ -8,16 +8,16 @@ from pathlib import Path
 
 from agent_gate.config.decode import Reading, decode, existing
 from agent_gate.config.doubts import warn_of_plain_http
-from agent_gate.config.nodes import Mark, Node, entries, fail, join
-from agent_gate.config.requests import (
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
+from agent_gate.config.services.requests import (
     CREDENTIAL,
     check_base,
     check_header_name,
     check_header_value,
     check_target,
 )
-from agent_gate.config.services import AuthConfig, HealthCheckConfig, ServiceConfig, ToolDefinition
-from agent_gate.config.tools import check_braces, read_tools
+from agent_gate.config.services.settings import AuthConfig, HealthCheckConfig, ServiceConfig, ToolDefinition
+from agent_gate.config.services.tools import check_braces, read_tools
 from agent_gate.core.signature import placeholders
 from agent_gate.errors import ConfigError
 from agent_gate.net.trust import client_context

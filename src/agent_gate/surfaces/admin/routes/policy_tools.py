@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.audit import Filters, Page, search
-from agent_gate.config.edit import Edit, append_rule, save
-from agent_gate.config.yamlfile import read_text
+from agent_gate.config.files.edit import Edit, append_rule, save
+from agent_gate.config.files.yamlfile import read_text
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
 from agent_gate.net.http import json_response
@@ -17,7 +17,7 @@ from agent_gate.policy.simulate import Recorded, Simulation, recorded
 from agent_gate.policy.suggest import TOLD_OF_QUESTIONS, past_questions, rule_from, suggest
 from agent_gate.policy.written import policy_of
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, NUMBER, TEXT, OperatorRequest, Reply, Route
 
 log = logging.getLogger("agent_gate.admin")
 PAGE = 1000

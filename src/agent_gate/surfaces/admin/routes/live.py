@@ -12,7 +12,7 @@ from agent_gate.core.tool import Tool
 from agent_gate.net.http import StreamResponse
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import FLAG, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, OperatorRequest, Reply, Route
 
 TICK = 1.0
 SILENT_TICKS = 15

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate.config.decode import Reading, beside, decode, existing
-from agent_gate.config.definition import anchored, arg_schema
-from agent_gate.config.nodes import Mark, Node, entries, fail, items, join
-from agent_gate.config.requests import check_headers, check_target
-from agent_gate.config.services import BODILESS, ArgDefinition, RequestDefinition, ToolDefinition
-from agent_gate.config.yamlfile import read_yaml
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, items, join
+from agent_gate.config.files.yamlfile import read_yaml
+from agent_gate.config.services.definition import anchored, arg_schema
+from agent_gate.config.services.requests import check_headers, check_target
+from agent_gate.config.services.settings import BODILESS, ArgDefinition, RequestDefinition, ToolDefinition
 from agent_gate.core.ids import NAME
 from agent_gate.core.schema import compile_schema
 from agent_gate.core.signature import placeholders

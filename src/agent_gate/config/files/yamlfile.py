@@ -21,8 +21,8 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from agent_gate.config.nodes import Mark, Node, Scalar, fail
-from agent_gate.config.pasted import straighten
+from agent_gate.config.files.nodes import Mark, Node, Scalar, fail
+from agent_gate.config.files.pasted import straighten
 from agent_gate.errors import ConfigError
 
 MAX_BYTES = 4 << 20

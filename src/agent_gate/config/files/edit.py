@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
-from agent_gate.config.replace import replace_bytes
-from agent_gate.config.yamlfile import parse_yaml, read_text, resolve
+from agent_gate.config.files.replace import replace_bytes
+from agent_gate.config.files.yamlfile import parse_yaml, read_text, resolve
 from agent_gate.errors import ConfigError
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")

@@ -8,7 +8,7 @@ from agent_gate.core.call import Caller
 from agent_gate.discovery.economy import measure
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route
 
 
 class Economics:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_gate.config.nodes import Mark, Node, fail, join
+from agent_gate.config.files.nodes import Mark, Node, fail, join
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 SHORTEST_SECRET = 4

@@ -8,10 +8,10 @@ from typing import Any
 
 from agent_gate.config.decode import SECRET_NAME, Reading, convert, decode, relative_to, require_address
 from agent_gate.config.doubts import warn_of_loaded_code, warn_of_plain_http
-from agent_gate.config.nodes import Mark, Node, entries, fail, join
-from agent_gate.config.servers import ServerAuth, ServerSettings, Transport
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
+from agent_gate.config.files.variables import is_off
+from agent_gate.config.servers.settings import ServerAuth, ServerSettings, Transport
 from agent_gate.config.shape import keys
-from agent_gate.config.variables import is_off
 
 TRANSPORTS: dict[str, Transport] = {
     "stdio-mcp": "stdio",

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
 
 
 class Sources:

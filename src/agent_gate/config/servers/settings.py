@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from agent_gate.config.services import TEMPLATES
+from agent_gate.config.services.settings import TEMPLATES
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
 from agent_gate.errors import ConfigError
 

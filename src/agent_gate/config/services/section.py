@@ -4,10 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_gate.config.decode import Reading
+from agent_gate.config.files.nodes import Node, empty
 from agent_gate.config.kinds import Section
-from agent_gate.config.nodes import Node, empty
-from agent_gate.config.servicefiles import read_services
-from agent_gate.config.services import ArgDefinition, HealthCheckConfig, ServiceConfig, ToolDefinition
+from agent_gate.config.services.read import read_services
+from agent_gate.config.services.settings import (
+    ArgDefinition,
+    HealthCheckConfig,
+    ServiceConfig,
+    ToolDefinition,
+)
 from agent_gate.config.settings import Settings
 from agent_gate.config.shape import InFile
 

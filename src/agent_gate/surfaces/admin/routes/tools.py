@@ -18,7 +18,7 @@ from agent_gate.policy.match import cover_every_call, static_mismatch
 from agent_gate.results.data import content_of, data_of
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import FLAG, NUMBER, OBJECT, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, OperatorRequest, Reply, Route
 
 LONGEST_TRY = 60.0
 

@@ -8,7 +8,7 @@ from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import FLAG, NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
 
 MOST_AT_ONCE = 1000
 ANSWER = {

@@ -4,7 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 from agent_gate.config.decode import require_address
-from agent_gate.config.nodes import Mark, Node, entries, fail, join
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
 
 TARGET = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@%/?]*")
 BASE = re.compile(r"[!-\"$-~]*")

@@ -5,7 +5,7 @@ import os
 from agent_gate.access.people import OPERATOR, People
 from agent_gate.net.http import Request, refusal
 from agent_gate.surfaces.admin.api import AdminApi
-from agent_gate.surfaces.admin.routes import Reply
+from agent_gate.surfaces.admin.routing import Reply
 
 
 class AdminSocket:

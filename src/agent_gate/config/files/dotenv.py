@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_gate.config.replace import replace_bytes
-from agent_gate.config.yamlfile import read_text
+from agent_gate.config.files.replace import replace_bytes
+from agent_gate.config.files.yamlfile import read_text
 from agent_gate.errors import ConfigError
 
 BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")

@@ -10,7 +10,7 @@ from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import StreamResponse, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import NUMBER, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import NUMBER, TEXT, OperatorRequest, Reply, Route
 
 QUERY = {
     "caller": TEXT,

@@ -8,12 +8,12 @@ from agent_gate.config.clients import codex, opencode, vscode, zed
 from agent_gate.config.clients.forms import standard
 from agent_gate.config.clients.model import Entry
 from agent_gate.config.decode import Reading
-from agent_gate.config.jsonfile import read_json
-from agent_gate.config.nodes import Node, entries, join
-from agent_gate.config.serverfiles import read_servers
-from agent_gate.config.servers import ServerSettings
-from agent_gate.config.tomlfile import read_toml
-from agent_gate.config.yamlfile import read_yaml
+from agent_gate.config.files.jsonfile import read_json
+from agent_gate.config.files.nodes import Node, entries, join
+from agent_gate.config.files.tomlfile import read_toml
+from agent_gate.config.files.yamlfile import read_yaml
+from agent_gate.config.servers.read import read_servers
+from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.errors import ConfigError
 
 BLOCKS = ("mcpServers", "mcp_servers", "servers", "context_servers")

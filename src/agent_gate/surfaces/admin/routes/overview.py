@@ -9,7 +9,7 @@ from agent_gate.calls.perform import Performance
 from agent_gate.net.http import Response, json_response
 from agent_gate.observe.trends import EVERY
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route
 
 Need = dict[str, Any]
 TROUBLED = {

@@ -4,8 +4,8 @@ import re
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 
-from agent_gate.config.nodes import Mark, Node, Scalar, fail
-from agent_gate.config.yamlfile import MAX_DEPTH, read_text
+from agent_gate.config.files.nodes import Mark, Node, Scalar, fail
+from agent_gate.config.files.yamlfile import MAX_DEPTH, read_text
 
 DECODER = JSONDecoder()
 SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
 
-from agent_gate.config.clientfiles import read_client_file
 from agent_gate.config.decode import Reading, beside, convert, existing
+from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
+from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.kinds import Section
 from agent_gate.config.load import shared_namespace
-from agent_gate.config.nodes import Mark, Node, entries, fail, join
-from agent_gate.config.serverfiles import read_servers
-from agent_gate.config.servers import ServerAuth, ServerSettings
+from agent_gate.config.servers.clientfile import read_client_file
+from agent_gate.config.servers.read import read_servers
+from agent_gate.config.servers.settings import ServerAuth, ServerSettings
 from agent_gate.config.shape import InFile
-from agent_gate.config.yamlfile import read_yaml
 from agent_gate.core.catalog import wire_part
 
 YAML_SUFFIXES = (".yaml", ".yml")

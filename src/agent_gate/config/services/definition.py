@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.config.services import ArgDefinition, ServiceConfig, ToolDefinition
+from agent_gate.config.services.settings import ArgDefinition, ServiceConfig, ToolDefinition
 from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Definition, Traits
 

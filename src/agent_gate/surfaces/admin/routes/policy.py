@@ -17,7 +17,7 @@ from agent_gate.policy.decide import ORDER
 from agent_gate.policy.lint import lint
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import OBJECT, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import OBJECT, TEXT, OperatorRequest, Reply, Route
 
 LINE = re.compile(r":(\d+)(?::\d+)?$")
 LONGEST_FILE = 1 << 20

@@ -17,7 +17,7 @@ from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routes import NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
 
 ONLY_HERE = (
     "This address works on this machine only. For other devices set admin.public_url in the configuration to an "
