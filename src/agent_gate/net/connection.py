@@ -23,6 +23,7 @@ from agent_gate.net.http import (
     header_lines,
     refusal,
 )
+from agent_gate.net.mutual import shown_certificate
 from agent_gate.net.reading import Expecting, RequestReader
 from agent_gate.net.websocket import open_websocket
 
@@ -71,6 +72,8 @@ class Connection(RequestReader):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.peer, self.uid = self.server.identify(self.transport)
+        if self.server.secure:
+            self.certificate = shown_certificate(self.transport)
         if not self.server.admit(self):
             self.transport.abort()
 

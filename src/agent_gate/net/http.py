@@ -29,7 +29,7 @@ encode_json = msgspec.json.encode
 
 class Request(msgspec.Struct, eq=False):
     """One request. Names in `fields` are lower case, repeated list headers joined by commas; `target` is what
-    stood in the request line.
+    stood in the request line. `certificate` is what the client showed of itself over TLS, in DER, once it was verified.
     """
 
     method: str
@@ -41,6 +41,7 @@ class Request(msgspec.Struct, eq=False):
     peer: str = ""
     secure: bool = False
     uid: int | None = None
+    certificate: bytes = b""
     connected: bool = True
     opener: "Callable[[StreamResponse], None] | None" = None
     callbacks: list[Callable[[], object]] | None = None

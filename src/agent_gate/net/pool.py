@@ -12,6 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ from agent_gate.net.exchange import (
 from agent_gate.net.http import Header, header_lines
 from agent_gate.net.outbox import Outbox
 from agent_gate.net.trust import check_fingerprint, client_context
+from agent_gate.net.unixpath import check_owner, reachable
 
 __all__ = [
     "BadReply",
@@ -88,6 +90,12 @@ class Target:
         tail = b" HTTP/1.1\r\nhost: %b\r\naccept-encoding: identity\r\n" % authority.encode("ascii")
         origin = f"{parts.scheme}://{authority}"
         return cls(parts.scheme, host, port or PORTS[parts.scheme], base, origin, tail)
+
+    @classmethod
+    def unix(cls, path: Path) -> "Target":
+        """The service that listens on a Unix socket of this machine; only one of this user's or root's is used."""
+        tail = b" HTTP/1.1\r\nhost: localhost\r\naccept-encoding: identity\r\n"
+        return cls("unix", str(path), 0, b"", f"unix:{path}", tail)
 
 
 class Sending(msgspec.Struct, gc=False):
@@ -243,6 +251,8 @@ class Pool:
 
     async def _open(self, target: Target) -> Wire:
         """Connect to the first address that answers, with the name checked by TLS."""
+        if target.scheme == "unix":
+            return await self._dial_unix(target)
         hosts = [target.host] if self._resolve is None else await self._resolve(target.host, target.port)
         failure: OSError = OSError(f"{target.host} has no address")
         for host in hosts:
@@ -270,6 +280,13 @@ class Pool:
             except ssl.SSLError:
                 wire.abort()
                 raise
+        return wire
+
+    async def _dial_unix(self, target: Target) -> Wire:
+        path = Path(target.host)
+        check_owner(path)
+        with reachable(path) as name:
+            _, wire = await self.loop.create_unix_connection(lambda: Wire(self, target), name)
         return wire
 
     def _tls(self) -> ssl.SSLContext:

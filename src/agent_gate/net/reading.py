@@ -57,6 +57,7 @@ class RequestReader(asyncio.Protocol):
     __slots__ = (
         "active",
         "body",
+        "certificate",
         "chunks",
         "feeding",
         "headers",
@@ -84,6 +85,7 @@ class RequestReader(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.peer = ""
         self.uid: int | None = None
+        self.certificate = b""
         self.parser = httptools.HttpRequestParser(self)
         self.reading = Expecting.HEAD
         self.since = server.now
@@ -127,7 +129,7 @@ class RequestReader(asyncio.Protocol):
             known = self.known = server.known.find(data)
         if known is None:
             return None
-        request = known.request_in(data, server.guard, self.peer, server.secure, self.uid)
+        request = known.request_in(data, server.guard, self.peer, server.secure, self.uid, self.certificate)
         if request is not None:
             server.known.repeated += 1
         return request
@@ -193,6 +195,7 @@ class RequestReader(asyncio.Protocol):
         request = Request(method, target, fields, version=version)
         request.keep_alive = version == "1.1" and parser.should_keep_alive()
         request.peer, request.secure, request.uid = self.peer, server.secure, self.uid
+        request.certificate = self.certificate
         if server.guard is not None:
             refused = server.guard.check(request)
             if refused is not None:

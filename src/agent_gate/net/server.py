@@ -90,6 +90,24 @@ class Server:
         self.address = str(path)
         self._sweep()
 
+    async def show(self, context: SSLContext) -> None:
+        """Have connections that come from now on speak TLS with `context`; those that are open stay as they are.
+
+        The new listener takes over the socket before the old one lets go of it, so that nobody is turned away.
+        """
+        assert self._listener is not None
+        before, sock = self._listener, self._listener.sockets[0]
+        patience = self.limits.header_seconds
+        self._listener = await self.loop.create_server(
+            self._accept,
+            sock=socket.socket(fileno=os.dup(sock.fileno())),
+            ssl=context,
+            backlog=BACKLOG,
+            ssl_handshake_timeout=patience,
+        )
+        self.ssl = context
+        before.close()
+
     def _begin(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.outbox = Outbox(self.loop)
