@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.config.clients.jsonc import Jsonc
+from agent_gate.config.files.jsonedit import Jsonc
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
@@ -86,3 +86,10 @@ def test_a_member_is_taken_out_with_its_comma(before, after):
 def test_a_long_gap_behind_the_last_member_takes_no_time(gap):
     after = Jsonc().put(f'{{"servers": {{"x": {{}}{gap}}}}}', ("servers",), "y", {"url": "u"})
     assert Jsonc().read(after, "file") == {"servers": {"x": {}, "y": {"url": "u"}}}
+
+
+@pytest.mark.parametrize("text", ["", "\ufeff", "  \n", "// mine", "// mine\n", "/* mine */"])
+def test_a_file_with_remarks_alone_keeps_them_and_gets_the_member(text):
+    after = Jsonc().put(text, ("servers",), "x", {"url": "here"})
+    assert after.startswith(text)
+    assert Jsonc().read(after, "it") == {"servers": {"x": {"url": "here"}}}

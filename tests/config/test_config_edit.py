@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from agent_gate.config.files.edit import add_server, append_rule, save
+from agent_gate.config.files.yamledit import add_server, append_rule, save
 from agent_gate.config.load import load
 from agent_gate.errors import ConfigError
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.config.files.edit import flow
 from agent_gate.config.files.jsonfile import parse_json
 from agent_gate.config.files.tomlfile import parse_toml
+from agent_gate.config.files.yamledit import flow
 from agent_gate.config.files.yamlfile import MAX_NODES, parse_yaml, read_yaml
 from agent_gate.errors import ConfigError
 

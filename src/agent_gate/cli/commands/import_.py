@@ -24,7 +24,7 @@ from agent_gate.cli.output import json_option, print_json, put, say, table
 from agent_gate.config.clients.model import FoundServer
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.files.dotenv import known_variables
-from agent_gate.config.files.edit import current
+from agent_gate.config.files.yamledit import current
 
 
 def shown(found: Sequence[FoundServer], here: Sequence[str]) -> list[tuple[object, ...]]:

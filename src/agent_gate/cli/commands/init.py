@@ -18,7 +18,7 @@ from agent_gate.cli.demo.starter import write_new, write_starter
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import say
 from agent_gate.config.files.dotenv import add_variables, known_variables, read_dotenv
-from agent_gate.config.files.edit import flow
+from agent_gate.config.files.yamledit import flow
 from agent_gate.errors import ConfigError, GatewayError, Unreachable
 
 HOME, ASSISTANT, NOTHING = "home", "homeassistant", "nothing"

@@ -11,7 +11,7 @@ import click
 from agent_gate.approval.render import visible
 from agent_gate.cli.operator import AdminClient, OperatorGroup, admin_options, client_of, reporting, tell
 from agent_gate.cli.output import paint, print_json, say
-from agent_gate.config.files.edit import flow
+from agent_gate.config.files.yamledit import flow
 from agent_gate.config.files.yamlfile import read_text
 from agent_gate.errors import InvalidArgs
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import PROJECTS, Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.files.jsonedit import Jsonc
 from agent_gate.errors import ConfigError
 
 HEADER = "Authorization: Bearer ${AGENT_TOKEN}"

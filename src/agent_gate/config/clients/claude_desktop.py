@@ -1,8 +1,8 @@
 """Claude Desktop: `mcpServers` in `claude_desktop_config.json`; it starts programs and expands no variables."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Place, stdio
+from agent_gate.config.files.jsonedit import Jsonc
 
 
 def files(place: Place) -> list[ClientFile]:

@@ -1,8 +1,8 @@
 """Cline: `mcpServers` in the settings it keeps inside VS Code; it passes no environment on and expands nothing."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.files.jsonedit import Jsonc
 
 NAME = "cline_mcp_settings.json"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_gate.config.clients.forms import child, patience, remote, texts, words
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
-from agent_gate.config.clients.tomltext import Toml
+from agent_gate.config.files.tomledit import Toml
 
 
 def files(place: Place) -> list[ClientFile]:

@@ -1,8 +1,8 @@
 """Cursor: `mcpServers` in `~/.cursor/mcp.json` and a project's `.cursor/mcp.json`, with `${env:NAME}`."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.files.jsonedit import Jsonc
 
 
 def files(place: Place) -> list[ClientFile]:

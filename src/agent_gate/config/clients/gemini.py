@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import patience, remote, rewrite, standard
-from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.files.jsonedit import Jsonc
 
 BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 

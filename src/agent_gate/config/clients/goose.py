@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_gate.config.clients.forms import child, patience, remote, texts, words
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place
-from agent_gate.config.clients.yamltext import Yaml
+from agent_gate.config.files.yamledit import Yaml
 
 
 def files(place: Place) -> list[ClientFile]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import child, remote, rewrite, words
-from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place
+from agent_gate.config.files.jsonedit import Jsonc
 
 REFERENCE = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 

@@ -1,8 +1,8 @@
 """Windsurf: `mcpServers` in `~/.codeium/windsurf/mcp_config.json`, where an address is `serverUrl`."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.files.jsonedit import Jsonc
 
 
 def files(place: Place) -> list[ClientFile]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import child, standard
-from agent_gate.config.clients.jsonc import Jsonc
 from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.files.jsonedit import Jsonc
 
 
 def files(place: Place) -> list[ClientFile]:

@@ -1,6 +1,7 @@
 """A JSON file into a `Node`. Comments and trailing commas are read too, because editors write them."""
 
 import re
+from dataclasses import dataclass
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 
@@ -13,29 +14,67 @@ NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,400})(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 WORDS: dict[str, Scalar] = {"null": None, "true": True, "false": False}
 
 
+@dataclass(slots=True)
+class Member:
+    """`"key": value` of an object; `start` is at the key's quote, `end` behind the value."""
+
+    key: str
+    start: int
+    value: "Span"
+
+    @property
+    def end(self) -> int:
+        return self.value.end
+
+
+@dataclass(slots=True)
+class Span:
+    """A value between `start` and `end`; `members` are there only for an object."""
+
+    start: int
+    end: int
+    members: list[Member] | None = None
+
+    def member(self, key: str) -> Member | None:
+        return next((one for one in self.members or () if one.key == key), None)
+
+
 def read_json(path: Path) -> Node:
     return parse_json(read_text(path), str(path))
 
 
 def parse_json(text: str, name: str) -> Node:
-    reader = JsonReader(text, name)
-    reader.skip()
-    if reader.at == len(text):
-        return Node(None, Mark(name, 1, 1))
-    node = reader.value(0)
-    reader.skip()
-    if reader.at != len(text):
-        fail(reader.mark(), "", "something follows the end of the JSON value")
-    return node
+    return JsonReader(text, name).whole() or Node(None, Mark(name, 1, 1))
+
+
+def locate_json(text: str) -> Span | None:
+    """Where the value of `text` stands, and in it its members; None where there is none."""
+    reader = JsonReader(text, "")
+    return reader.span if reader.whole() else None
 
 
 class JsonReader:
-    """A cursor over JSON text; each method reads one thing and leaves the cursor behind it."""
+    """A cursor over JSON text; each method reads one thing and leaves the cursor behind it.
+
+    `span` is where the value that was read last stands.
+    """
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
         self.name = name
-        self.at = 0
+        self.at = 1 if text.startswith("\ufeff") else 0
+        self.span = Span(self.at, self.at)
+
+    def whole(self) -> Node | None:
+        """The only value of the text; None where there is nothing but space and remarks."""
+        self.skip()
+        if self.at == len(self.text):
+            return None
+        node = self.value(0)
+        self.skip()
+        if self.at != len(self.text):
+            fail(self.mark(), "", "something follows the end of the JSON value")
+        return node
 
     def mark(self) -> Mark:
         begin = self.text.rfind("\n", 0, self.at) + 1
@@ -53,8 +92,10 @@ class JsonReader:
             return self.mapping(depth)
         if opening == "[":
             return self.sequence(depth)
-        mark = self.mark()
-        return Node(self.string() if opening == '"' else self.word(), mark)
+        mark, start = self.mark(), self.at
+        node = Node(self.string() if opening == '"' else self.word(), mark)
+        self.span = Span(start, self.at)
+        return node
 
     def string(self) -> str:
         try:
@@ -88,21 +129,26 @@ class JsonReader:
 
     def sequence(self, depth: int) -> Node:
         found: list[Node] = []
-        node = Node(found, self.mark())
+        node, start = Node(found, self.mark()), self.at
         self.at += 1
         while self.more("]"):
             found.append(self.value(depth + 1))
             self.expect_end("]")
+        self.span = Span(start, self.at)
         return node
 
     def mapping(self, depth: int) -> Node:
         found: dict[str, Node] = {}
-        node = Node(found, self.mark())
+        node, start = Node(found, self.mark()), self.at
+        members: list[Member] = []
         self.at += 1
         while self.more("}"):
+            begin = self.at
             key = self.key(node)
             found[key] = self.value(depth + 1)
+            members.append(Member(key, begin, self.span))
             self.expect_end("}")
+        self.span = Span(start, self.at, members)
         return node
 
     def key(self, node: Node) -> str:

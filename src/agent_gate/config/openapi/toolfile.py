@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent_gate.config.files.edit import flow
 from agent_gate.config.files.variables import variable
+from agent_gate.config.files.yamledit import flow
 from agent_gate.config.openapi.document import Document, Unusable, items, words
 from agent_gate.config.openapi.tool import Draft, draft_tool, snake
 from agent_gate.config.services.requests import FIELD_NAME

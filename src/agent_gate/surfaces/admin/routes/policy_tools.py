@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.audit import Filters, Page, search
-from agent_gate.config.files.edit import Edit, append_rule, save
+from agent_gate.config.files.yamledit import Edit, append_rule, save
 from agent_gate.config.files.yamlfile import read_text
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized

@@ -1,4 +1,4 @@
-"""Additions to YAML files as text: everything that stood there stays byte for byte, and the diff is shown first.
+"""YAML edited as text: entries are put in and taken out, and everything else stays byte for byte.
 
 An edit is checked by reading its result: it must say what the old file said plus the new entry, or it is refused.
 """
@@ -6,7 +6,7 @@ An edit is checked by reading its result: it must say what the old file said plu
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,15 +106,7 @@ def insert_in_flow(text: str, closing: int, entry: str, *, empty: bool) -> str:
 
 
 def insert_after(text: str, line: int, indent: int, entry: str) -> str:
-    """Behind the lines that belong to the entry starting at `line`: blank ones and those indented deeper."""
-    lines = text.splitlines()
-    end = line + 1
-    for number in range(line + 1, len(lines)):
-        stripped = lines[number].lstrip(" ")
-        if stripped and len(lines[number]) - len(stripped) <= indent:
-            break
-        end = number + 1 if stripped else end
-    return insert_line(text, end - 1, entry, " " * indent)
+    return insert_line(text, behind(text.splitlines(), line, indent) - 1, entry, " " * indent)
 
 
 def insert_line(text: str, after: int, entry: str, indent: str) -> str:
@@ -135,3 +127,59 @@ def flow(value: Any) -> str:
     if isinstance(value, str) and PLAIN.fullmatch(value) and resolve(value) == value:
         return value
     return json.dumps(value, ensure_ascii=False)
+
+
+def lines_of(text: str, block: str, key: str) -> tuple[int, int] | None:
+    """The first line of an entry and the one behind its last; lines after it that are blank or comments stay."""
+    root = YAML(typ="safe", pure=True).compose(text)
+    parents = [value for name, value in (root.value if root else ()) if name.value == block]
+    entries = parents[0].value if parents and parents[0].id == "mapping" else []
+    for name, _ in entries:
+        if name.value == key:
+            return name.start_mark.line, behind(
+                text.splitlines(), name.start_mark.line, name.start_mark.column
+            )
+    return None
+
+
+def behind(lines: Sequence[str], first: int, indent: int) -> int:
+    """The line behind the entry that starts at `first`: those indented deeper are its own, with blanks among them."""
+    end = first + 1
+    for number in range(first + 1, len(lines)):
+        stripped = lines[number].lstrip(" ")
+        if stripped and len(lines[number]) - len(stripped) <= indent:
+            break
+        end = number + 1 if stripped else end
+    return end
+
+
+class Yaml:
+    """`Syntax` for YAML files whose servers are entries of one block, as Goose writes them."""
+
+    def read(self, text: str, name: str) -> dict[str, Any]:
+        found = parse_yaml(text, name).plain()
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            raise ConfigError("expected a mapping at the top", where=name)
+        return found
+
+    def put(self, text: str, block: Sequence[str], key: str, value: Mapping[str, Any]) -> str:
+        return insert(self.drop(text, block, key), block[0], f"{flow(key)}: {flow(value)}", "")
+
+    def drop(self, text: str, block: Sequence[str], key: str) -> str:
+        found = lines_of(text, block[0], key)
+        if found is None:
+            return text
+        lines = text.splitlines(keepends=True)
+        return "".join(lines[: found[0]] + lines[found[1] :])
+
+    def raw(self, text: str, block: Sequence[str], key: str) -> str:
+        found = lines_of(text, block[0], key)
+        return "".join(text.splitlines(keepends=True)[found[0] : found[1]]) if found else ""
+
+    def restore(self, text: str, block: Sequence[str], _key: str, raw: str) -> str:
+        marker = "agent-gate-place"
+        placed = insert(text, block[0], f"{marker}: 0", "")
+        lines = placed.splitlines(keepends=True)
+        return "".join(raw if line.strip() == f"{marker}: 0" else line for line in lines)

@@ -3,103 +3,13 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from agent_gate.config.files.jsonfile import parse_json
+from agent_gate.config.files.jsonfile import SPACE, Span, locate_json, parse_json
 from agent_gate.errors import ConfigError
 
-SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-WORD = re.compile(r"[^\s,\]}/]+")
 REMARK = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n]*?\*/[ \t]*(?=\r?\n))")
 BLANK_TO_LINE_END = re.compile(r"[ \t]*(?://[^\n]*)?\r?\n?")
-
-
-@dataclass(slots=True)
-class Member:
-    """`"key": value` of an object; `start` is at the key's quote, `end` behind the value."""
-
-    key: str
-    start: int
-    value: "Span"
-
-    @property
-    def end(self) -> int:
-        return self.value.end
-
-
-@dataclass(slots=True)
-class Span:
-    """A value between `start` and `end`; `members` are there only for an object."""
-
-    start: int
-    end: int = 0
-    members: list[Member] | None = None
-
-    def member(self, key: str) -> Member | None:
-        return next((one for one in self.members or () if one.key == key), None)
-
-
-@dataclass(slots=True)
-class Scanner:
-    """Finds where things stand in text that is already known to be valid."""
-
-    text: str
-    at: int = 0
-
-    def skip(self) -> None:
-        found = SPACE.match(self.text, self.at)
-        self.at = found.end() if found else self.at
-
-    def value(self) -> Span:
-        span = Span(self.at)
-        opening = self.text[self.at]
-        if opening == "{":
-            span.members = self.members()
-        elif opening == "[":
-            self.items()
-        else:
-            found = (STRING if opening == '"' else WORD).match(self.text, self.at)
-            self.at = found.end() if found else len(self.text)
-        span.end = self.at
-        return span
-
-    def ended(self, closing: str) -> bool:
-        self.skip()
-        if self.text[self.at] == ",":
-            self.at += 1
-            self.skip()
-        if self.text[self.at] != closing:
-            return False
-        self.at += 1
-        return True
-
-    def items(self) -> None:
-        self.at += 1
-        while not self.ended("]"):
-            self.value()
-
-    def members(self) -> list[Member]:
-        found = []
-        self.at += 1
-        while not self.ended("}"):
-            start = self.at
-            quoted = STRING.match(self.text, start)
-            self.at = quoted.end() if quoted else start
-            self.skip()
-            self.at += 1
-            self.skip()
-            found.append(
-                Member(json.loads(self.text[start : quoted.end() if quoted else start]), start, self.value())
-            )
-        return found
-
-
-def scan(text: str) -> Span:
-    scanner = Scanner(text)
-    scanner.skip()
-    return scanner.value()
 
 
 def newline(text: str) -> str:
@@ -144,9 +54,9 @@ def insert(text: str, parent: Span, key: str, value: str, indent: str) -> str:
 
 def comma_behind(text: str, at: int) -> int | None:
     """Where the comma that follows a value ends, remarks passed over; None where none follows."""
-    scanner = Scanner(text, at)
-    scanner.skip()
-    return scanner.at + 1 if text.startswith(",", scanner.at) else None
+    space = SPACE.match(text, at)
+    end = space.end() if space else at
+    return end + 1 if text.startswith(",", end) else None
 
 
 def remove(text: str, parent: Span, key: str) -> str:
@@ -174,7 +84,7 @@ class Jsonc:
     """`Syntax` for JSON files, with or without comments and trailing commas."""
 
     def read(self, text: str, name: str) -> dict[str, Any]:
-        found = parse_json(text.removeprefix("\ufeff"), name).plain()
+        found = parse_json(text, name).plain()
         if found is None:
             return {}
         if not isinstance(found, dict):
@@ -186,9 +96,12 @@ class Jsonc:
 
     def set(self, text: str, path: Sequence[str], shown: Any) -> str:
         """`text` with a value at `path`; objects on the way that are not there yet are made."""
-        if not text.strip("\ufeff \t\r\n"):
-            text = "{}\n"
-        here, indent = scan(text), step(text)
+        here = locate_json(text)
+        if here is None:
+            above = text + newline(text) if text.strip("\ufeff \t\r\n") and not text.endswith("\n") else text
+            text = f"{above}{{}}\n"
+            here = Span(len(text) - 3, len(text) - 1)
+        indent = step(text)
         for depth, key in enumerate(path):
             found = here.member(key)
             if found is None:
@@ -201,7 +114,7 @@ class Jsonc:
         return text
 
     def parent(self, text: str, block: Sequence[str], key: str) -> Span | None:
-        here: Span | None = scan(text) if text.strip("\ufeff \t\r\n") else None
+        here = locate_json(text)
         for name in block:
             found = here.member(name) if here else None
             here = found.value if found else None

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_gate.config.clients.jsonc import newline
+from agent_gate.config.files.jsonedit import newline
 from agent_gate.config.files.tomlfile import parse_toml
 
 HEADER = re.compile(
