@@ -24,7 +24,7 @@ async def waits(work):
 
 async def waits_in(calls):
     await waits(asyncio.sleep(0))
-    return list(calls._tasks)
+    return list(calls._tasks.running)
 
 
 async def stops(task):

@@ -18,6 +18,7 @@ from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Call, Caller, Case, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, Conversation
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import (
     DependencyUnavailable,
     GatewayError,
@@ -68,7 +69,7 @@ class Calls:
         self._asking, self._approved, self._performing, self._waiting = asking, approved, performing, waiting
         self._traced = traced
         self._kept = KeptResults(store)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = KeptTasks(log, "A call's task failed")
         self._drained = self._held_up = False
 
     async def run(self, call: Call, *, wait: float | None = None) -> Outcome | Pending:
@@ -354,27 +355,14 @@ class Calls:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something that belongs to no connection; its faults are logged, never lost."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("A call's task failed", exc_info=task.exception())
+        self._tasks.start(work)
 
     async def drain(self, seconds: float) -> None:
         """Let running calls end, those approved meanwhile too; what is still running then is cancelled and recorded
         as unknown."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while self._tasks and (left := deadline - loop.time()) > 0:
-            await asyncio.wait(self._tasks, timeout=left)
+        await self._tasks.wait(seconds)
         self._drained = True
-        late = set(self._tasks)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        await self._tasks.cancel()
 
     async def close(self) -> None:
         """Write down what is not on record yet."""

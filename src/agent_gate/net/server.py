@@ -11,6 +11,7 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Protocol
 
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import ConfigError
 from agent_gate.net.connection import Connection
 from agent_gate.net.http import Handler, Request, Response, ResponseHeads
@@ -59,7 +60,7 @@ class Server:
         self.now = 0.0
         self.address = ""
         self.port = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = KeptTasks(log, "a request whose client is gone failed")
         self._listener: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._unix: Path | None = None
@@ -134,8 +135,7 @@ class Server:
 
     def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold on to a task whose client is gone."""
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.keep(task)
 
     def _sweep(self) -> None:
         """The one timer: every connection's deadlines, and the second in the Date header."""
@@ -167,13 +167,13 @@ class Server:
         await self._finish(max(deadline, self.loop.time() + min(seconds, 0.25)))
 
     def _busy(self) -> bool:
-        return bool(self._tasks) or any(isinstance(c, Connection) for c in self.connections)
+        return bool(self._tasks.running) or any(isinstance(c, Connection) for c in self.connections)
 
     async def _finish(self, deadline: float) -> None:
         """The last grace for close frames; then cut what is left."""
         while self.connections and self.loop.time() < deadline:
             await asyncio.sleep(0.01)
-        tasks = set(self._tasks)
+        tasks = set(self._tasks.running)
         for connection in tuple(self.connections):
             if isinstance(connection, Connection) and connection.task is not None:
                 tasks.add(connection.task)

@@ -116,7 +116,7 @@ def test_equal_request_ids_of_two_agents_never_mix(tmp_path: Path, api: Api) -> 
                 await two.request("turn_on", {"entity_id": "light.two"}, ident=1)
                 await home.asked(2)
                 for approval in list(home.open):
-                    assert approval.client_id == 1
+                    assert approval.call.client_id == 1
                 assert len({approval.call_id for approval in home.open}) == 2
 
     run(main())

@@ -321,7 +321,7 @@ def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(tmp_pat
                     if here.working < 3:
                         await agent.request("get_state", ALLOWED, ident=(sent := sent + 1))
                     await asyncio.sleep(0.005)
-                assert len(home.gateway.websocket._tasks) == 3
+                assert len(home.gateway.websocket._tasks.running) == 3
                 await agent.request("get_state", ALLOWED, ident="one too many")
                 agent.socket.transport.resume_reading()
                 codes = {}

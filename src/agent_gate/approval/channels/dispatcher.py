@@ -7,15 +7,15 @@ one short story per channel: wait until it is due, send until it is through, wai
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agent_gate.approval.channels.quiet import Quiet
 from agent_gate.approval.inbox import Inbox
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import State
 from agent_gate.core.ports import Channel, Clock
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import GatewayError
 from agent_gate.observe.metrics import Metrics
 from agent_gate.store.statement import Statement, Store
@@ -61,7 +61,7 @@ class Dispatcher:
         self._look_every = look_every
         self._places: Sequence[Place] = ()
         self._ends: dict[str, asyncio.Future[Approval]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = KeptTasks(log, "A delivery's task failed")
         self._stories: set[tuple[str, str]] = set()
         self.faults: dict[str, str] = {}
         """Why a channel reaches nobody, by its name; one that is well has no entry."""
@@ -72,10 +72,10 @@ class Dispatcher:
         self._places = places
         self._undo = self._inbox.subscribe(self._heard)
         for place in places:
-            self._spawn(self._keep_running(place.channel))
+            self._tasks.start(self._keep_running(place.channel))
         taken_up = await self._worked(self._take_up)
         if places:
-            self._spawn(self._look_again(taken_up=taken_up))
+            self._tasks.start(self._look_again(taken_up=taken_up))
 
     async def _take_up(self) -> None:
         """Go on with the stories that had not ended when the last run did."""
@@ -127,10 +127,7 @@ class Dispatcher:
     async def stop(self) -> None:
         undo, self._undo = self._undo, lambda: None
         undo()
-        tasks, self._tasks = self._tasks, set()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.cancel()
         self._ends.clear()
         self._stories.clear()
         self.faults.clear()
@@ -164,7 +161,7 @@ class Dispatcher:
                 self._ends[approval.id] = ends
             else:
                 ends.set_result(approval)
-        self._spawn(self._story(place, approval, message, ends))
+        self._tasks.start(self._story(place, approval, message, ends))
 
     async def _story(
         self, place: Place, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
@@ -257,16 +254,6 @@ class Dispatcher:
             await channel.run()
         finally:
             steady.cancel()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("A delivery's task failed", exc_info=task.exception())
 
 
 async def ended_within(ends: asyncio.Future[Approval], seconds: float) -> bool:

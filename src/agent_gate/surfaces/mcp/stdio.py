@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from agent_gate.core.call import Caller
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import INVALID_REQUEST, PARSE_ERROR, RpcError
 from agent_gate.mcp.messages import Message, error_response, notification, response
@@ -53,7 +54,7 @@ class StdioServer:
         self._writer: LineWriter | None = None
         self._visits: dict[bytes, Visit] = {}
         self._listens: dict[bytes, Listen] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = KeptTasks(log, "A request on standard input failed")
 
     async def run(self, lines: Lines) -> None:
         self._writer = writer = lines.writer
@@ -61,8 +62,8 @@ class StdioServer:
             while line := await read_line(lines.reader):
                 self._take(line)
                 await writer.drain()
-            if lines.ends and self._tasks:  # a file ends where a client that still listens does not
-                await asyncio.wait(self._tasks)
+            if lines.ends and self._tasks.running:  # a file ends where a client that still listens does not
+                await asyncio.wait(self._tasks.running)
         except ConnectionError:  # a client that was killed reads no more, while lines of its may still come
             log.info("The client went away")
         finally:
@@ -109,9 +110,7 @@ class StdioServer:
             self._listen(visit, params.get("notifications"))
         else:
             self._visits[number] = visit
-            task = asyncio.get_running_loop().create_task(self._answer(visit, method, params))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._answer(visit, method, params))
 
     def _visit(self, number: bytes, meta: Mapping[str, Json], alone: Revision | None) -> StdioVisit:
         """`alone` is the revision of a request that says everything for itself."""
@@ -177,5 +176,5 @@ class StdioServer:
                 self.surface.leave(listener)
         for visit in list(self._visits.values()):
             self.surface.left(visit)
-        self.surface.adopt(self._tasks)
+        self.surface.adopt(list(self._tasks.running))
         self._writer = None

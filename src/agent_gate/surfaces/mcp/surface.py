@@ -6,7 +6,7 @@ turns into an event stream.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from agent_gate.calls import Calls
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, SystemClock
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
 from agent_gate.mcp.errors import (
@@ -116,7 +117,7 @@ class McpSurface:
         self.sessions = McpSessions(clock, self.notices.join, self.leave)
         self._checks = Repeated(shelf)
         self._listens: dict[Listen, Stream] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = KeptTasks(log, "A task of the MCP surface failed")
         self._under_way: set[HttpVisit] = set()
         self._closing = False
 
@@ -186,7 +187,7 @@ class McpSurface:
         """The client hung up."""
         cancelling = self.calling.left(visit)
         if cancelling is not None:
-            self._spawn(cancelling)
+            self._tasks.start(cancelling)
 
     def _listen(self, request: Request, visit: HttpVisit, params: dict[str, Any]) -> Answer:
         stream = Stream()
@@ -205,14 +206,14 @@ class McpSurface:
         self.notices.join(listen)
         for uri in listen.uris:
             if self.contexts.owner(visit.caller, uri) is not None:
-                self._spawn(self._watch(visit, listen, uri))
+                self._tasks.start(self._watch(visit, listen, uri))
         return listen
 
     def leave(self, listener: Listener) -> None:
         """A session or a `subscriptions/listen` is over."""
         self.notices.leave(listener)
         if listener in self.watches and not self._closing:
-            self._spawn(self.watches.forget(listener))
+            self._tasks.start(self.watches.forget(listener))
 
     async def _watch(self, visit: Visit, listen: Listen, uri: str) -> None:
         if listen in self.notices:
@@ -278,10 +279,10 @@ class McpSurface:
     def cancel(self, visit: Visit) -> None:
         """The client no longer wants the answer, and gets none."""
         visit.cancelled = True
-        self._spawn(self.calling.cancelled(visit))
+        self._tasks.start(self.calling.cancelled(visit))
 
     def _returned(self, key: str) -> None:
-        self._spawn(self.watches.renew(key))
+        self._tasks.start(self.watches.renew(key))
 
     async def _run(self, visit: HttpVisit, method: str, params: Params) -> Answer:
         """Answer as JSON, or on the stream that was opened meanwhile. A call goes on when its client has gone."""
@@ -358,21 +359,10 @@ class McpSurface:
         stream.end()
         return StreamResponse(200, stream.chunks(), STREAM_HEADERS)
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("A task of the MCP surface failed", exc_info=error)
-
     def adopt(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
         """Take over requests whose client is gone: a call is never cut off while it is being recorded."""
         for task in tasks:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.keep(task)
 
     def refresh(self) -> None:
         """After a reload: what was opened with a token that is gone ends, the others see what they may see now."""
@@ -405,11 +395,8 @@ class McpSurface:
         deadline = self._clock.monotonic() + seconds
         while self._under_way and self._clock.monotonic() < deadline:
             await asyncio.sleep(DRAIN_LOOK)
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=max(0.1, deadline - self._clock.monotonic()))
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await self._tasks.wait(max(0.1, deadline - self._clock.monotonic()))
+        await self._tasks.cancel()
         for session in list(self.sessions):
             self.sessions.end(session)
         self.notices.close()

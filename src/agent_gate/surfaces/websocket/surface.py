@@ -6,9 +6,8 @@ when its sender is gone and its result is kept.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -17,6 +16,7 @@ from agent_gate.access.tokens import digest
 from agent_gate.calls import Calls
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import (
     DependencyUnavailable,
     GatewayError,
@@ -86,7 +86,7 @@ class WebSocketSurface:
         self.room_seconds = self._limits.room_seconds
         self._strangers = Strangers(self._limits.strangers, self._limits.auth_seconds, self._too_late)
         self._agents: set[Agent] = set()
-        self._tasks: dict[asyncio.Task[None], str] = {}
+        self._tasks = KeptTasks(log, "A message's task failed")
         self._watching: dict[str, tuple[Agent, Call]] = {}
         self._asked_about: set[str] = set()
         self._drops = Drops()
@@ -149,7 +149,7 @@ class WebSocketSurface:
     def _arrived(self, agent: Agent, caller: Caller) -> None:
         """An agent that does not acknowledge shows that what was sent to it before has arrived."""
         if agent.sent:
-            self._spawn(self._acknowledge(caller, agent.take_sent()))
+            self._tasks.start(self._acknowledge(caller, agent.take_sent()))
 
     async def _acknowledge(self, caller: Caller, call_ids: list[str]) -> None:
         await self._calls.acknowledge(caller, call_ids)
@@ -256,7 +256,7 @@ class WebSocketSurface:
         if self._stopping:
             raise Refused(DependencyUnavailable(STOPPING), ident=message.id)
         agent.begin(message.id, call.id)
-        self._spawn(self._execute(agent, message, call, extra), call.id)
+        self._tasks.start(self._execute(agent, message, call, extra), call.id)
 
     async def _execute(self, agent: Agent, message: Message, call: Call, extra: Extra) -> None:
         """A call by way of `tool_execute`, which can be cancelled like any other."""
@@ -269,7 +269,7 @@ class WebSocketSurface:
         self._check_room(agent.asking, message)
         agent.asking += 1
         agent.open(message.id)
-        self._spawn(self._looked(agent, message, find()))
+        self._tasks.start(self._looked(agent, message, find()))
 
     async def _looked(self, agent: Agent, message: Message, found: Awaitable[bytes]) -> None:
         try:
@@ -293,7 +293,7 @@ class WebSocketSurface:
             self._watching[call.id] = (agent, call)
         if call.conversation is not None:
             agent.send(notification_text("accepted", {"id": message.id, "request_id": call.id}))
-        self._spawn(self._run(agent, call), call.id)
+        self._tasks.start(self._run(agent, call), call.id)
 
     async def _run(self, agent: Agent, call: Call) -> None:
         """One call to its end, which is when its reply is out of our hands."""
@@ -347,16 +347,6 @@ class WebSocketSurface:
             }
             agent.send(notification_text("waiting", told))
 
-    def _spawn(self, work: Coroutine[Any, Any, None], call_id: str = "") -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = call_id
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        del self._tasks[task]
-        if not task.cancelled() and task.exception() is not None:
-            log.error("A message's task failed", exc_info=task.exception())
-
     # The way out
 
     def refresh(self) -> None:
@@ -380,16 +370,13 @@ class WebSocketSurface:
             if left <= 0:
                 break
             await asyncio.wait(busy, timeout=left)
-        tasks = set(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.cancel()
         self._strangers.close()
         self._drops.close()
 
     def _busy(self) -> set[asyncio.Task[None]]:
         running = {performance.case.call.id for performance in self._calls.running()}
-        return {task for task, call_id in self._tasks.items() if not call_id or call_id in running}
+        return {task for task, call_id in self._tasks.running.items() if not call_id or call_id in running}
 
 
 def session_name(request: Request) -> str | None:

@@ -1,0 +1,43 @@
+"""Tasks that nobody awaits: held until they end, since the loop holds a task only weakly and could lose one."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+
+class KeptTasks:
+    """The tasks of one owner, each with what it is about; a fault is logged as `fault`, never lost."""
+
+    def __init__(self, log: logging.Logger, fault: str) -> None:
+        self._log = log
+        self._fault = fault
+        self.running: dict[asyncio.Task[Any], str] = {}
+
+    def start(self, work: Coroutine[Any, Any, Any], about: str = "") -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self.keep(task, about)
+        return task
+
+    def keep(self, task: asyncio.Task[Any], about: str = "") -> None:
+        self.running[task] = about
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[Any]) -> None:
+        self.running.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error(self._fault, exc_info=error)
+
+    async def wait(self, seconds: float) -> None:
+        """Let them end, those that are started meanwhile too."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while self.running and (left := deadline - loop.time()) > 0:
+            await asyncio.wait(self.running, timeout=left)
+
+    async def cancel(self) -> None:
+        """End those that are still running."""
+        late = set(self.running)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
