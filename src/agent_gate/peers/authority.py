@@ -63,6 +63,21 @@ class Leaf:
         key = self.certificate.public_key()
         return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
+    def names(self) -> list[str]:
+        """The URIs it is for; none where it is for anything else besides."""
+        try:
+            found = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound:
+            return []
+        uris = found.get_values_for_type(x509.UniformResourceIdentifier)
+        return uris if len(list(found)) == len(uris) else []
+
+    @property
+    def domain(self) -> str:
+        """The trust domain of whom it is for; empty where it names nobody."""
+        names = self.names()
+        return names[0].removeprefix("spiffe://").partition("/")[0] if names else ""
+
     @property
     def not_before(self) -> float:
         return self.certificate.not_valid_before_utc.timestamp()

@@ -184,14 +184,8 @@ class Joining:
         return leaf
 
     def _check_name(self, leaf: Leaf) -> None:
-        try:
-            names = leaf.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        except x509.ExtensionNotFound:
-            raise Malformed("the certificate names nobody") from None
-        uris = names.get_values_for_type(x509.UniformResourceIdentifier)
-        domain = uris[0].removeprefix("spiffe://").partition("/")[0] if uris else ""
-        own = component_uri(domain, self.component.component_type, self.component.component_id)
-        if len(list(names)) != 1 or uris != [own]:
+        own = component_uri(leaf.domain, self.component.component_type, self.component.component_id)
+        if leaf.names() != [own]:
             raise Malformed("the certificate is for another component")
 
     async def _send(self, message: PairMessage, *, sign: bool = False) -> None:

@@ -1,0 +1,96 @@
+"""What a host keeps in its folder: its identity, its certificate, the initiations it saw and the results it gave."""
+
+import sqlite3
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from agent_gate.net.certificates import ensure_certificate
+from agent_gate.net.mutual import KeyPair
+from agent_gate.peers.identity import IDENTITY_FILE, ensure_identity_key, private_folder, read_private_file
+from agent_gate.peers.joining import REMEMBERED_SECONDS, Membership
+from agent_gate.store.once import replace_whole
+
+MEMBERSHIP_FILE, SEEN_FILE, RESULTS_FILE = "membership.json", "seen.json", "results.db"
+RESULT_SECONDS = 86_400.0
+
+
+class HostFolder:
+    """The folder of one host, for its owner's eyes only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = private_folder(folder.absolute())
+        self.identity = ensure_identity_key(self.path / IDENTITY_FILE)
+
+    def own_certificate(self) -> KeyPair:
+        """What it shows before it is paired; it proves nothing by itself."""
+        files = ensure_certificate(self.path / "tls")
+        return KeyPair(files.cert.read_text(), files.key.read_bytes())
+
+    def membership(self) -> Membership | None:
+        """What the last pairing left; None where there was none."""
+        path = self.path / MEMBERSHIP_FILE
+        if not path.exists():
+            return None
+        return msgspec.json.decode(read_private_file(path), type=Membership)
+
+    def keep(self, membership: Membership) -> None:
+        replace_whole(self.path / MEMBERSHIP_FILE, msgspec.json.encode(membership).decode())
+
+    def forget(self) -> None:
+        (self.path / MEMBERSHIP_FILE).unlink(missing_ok=True)
+
+
+class SeenInitiations:
+    """The initiations seen lately, in a file, so that a restart forgets none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / SEEN_FILE
+        found = self._path.read_bytes() if self._path.exists() else b"{}"
+        self._seen: dict[str, float] = msgspec.json.decode(found, type=dict[str, float])
+
+    def is_new(self, pairing_id: str, nonce: str, now: float) -> bool:
+        name = f"{pairing_id} {nonce}"
+        self._seen = {key: at for key, at in self._seen.items() if now - at < REMEMBERED_SECONDS}
+        if name in self._seen:
+            return False
+        self._seen[name] = now
+        replace_whole(self._path, msgspec.json.encode(self._seen).decode())
+        return True
+
+
+class GivenResults:
+    """Results by idempotency key, kept for a day: the same call again gets what the first one got.
+
+    A call is noted without a body before it begins, so that a restart in between does not run it twice.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._db = sqlite3.connect(folder / RESULTS_FILE if folder else ":memory:", isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS results (name TEXT PRIMARY KEY, digest TEXT, body BLOB, at REAL)"
+        )
+
+    def find(self, name: str) -> tuple[str, bytes] | None:
+        """The digest of the call that had this name, and what it was answered."""
+        found = self._db.execute("SELECT digest, body, at FROM results WHERE name = ?", (name,)).fetchone()
+        return (found[0], found[1]) if found and time.time() - found[2] < RESULT_SECONDS else None
+
+    def keep(self, name: str, digest: str, body: bytes) -> None:
+        now = time.time()
+        self._db.execute("DELETE FROM results WHERE at < ?", (now - RESULT_SECONDS,))
+        self._db.execute("REPLACE INTO results VALUES (?, ?, ?, ?)", (name, digest, body, now))
+
+    def drop(self, name: str) -> None:
+        self._db.execute("DELETE FROM results WHERE name = ?", (name,))
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def call_digest(tool: str, arguments: object) -> str:
+    """Whether two calls ask for the same thing."""
+    return sha256(msgspec.json.encode([tool, arguments], order="sorted")).hexdigest()

@@ -1,0 +1,57 @@
+"""What the gateway shows of itself to its peers: a certificate of its own authority, made anew long before it ends."""
+
+import ssl
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from agent_gate.core.ports import Clock
+from agent_gate.net.mutual import KeyPair, mutual_client
+from agent_gate.peers.authority import Leaf, Subject, private_pem
+from agent_gate.peers.identity import GatewayIdentity
+from agent_gate.peers.roles import GATEWAY
+
+
+def renewal(not_before: float, not_after: float) -> float:
+    """When a certificate is replaced: after two thirds of its time."""
+    return not_before + (not_after - not_before) * 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    pair: KeyPair
+    leaf: Leaf
+    context: ssl.SSLContext
+
+
+class Passport:
+    """The certificate and the TLS context in use. Whoever keeps a connection asks whether the context is still it."""
+
+    def __init__(self, identity: GatewayIdentity, clock: Clock) -> None:
+        self._identity, self._clock = identity, clock
+        self._shown = self._made()
+        self._due = self._when_due()
+
+    def _made(self) -> Shown:
+        key, identity = ec.generate_private_key(ec.SECP256R1()), self._identity
+        subject = Subject(GATEWAY, identity.gateway_id)
+        leaf = identity.authority.issue(key.public_key(), subject, self._clock.now())
+        pair = KeyPair(leaf.pem, private_pem(key))
+        return Shown(pair, leaf, mutual_client(pair, identity.authority.pem))
+
+    def _when_due(self) -> float:
+        return renewal(self._shown.leaf.not_before, self._shown.leaf.not_after)
+
+    def _current(self) -> Shown:
+        if self._clock.now() >= self._due:
+            self._shown = self._made()
+            self._due = self._when_due()
+        return self._shown
+
+    @property
+    def pair(self) -> KeyPair:
+        return self._current().pair
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return self._current().context
