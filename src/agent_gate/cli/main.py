@@ -41,6 +41,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "sources": "Where the tools come from, and how they are.",
         "agents": "Who may call, and their tokens.",
         "operators": "Who may use the admin API from programs.",
+        "host": "Run a tool host, to be paired with a gateway.",
         "tokens": "What the catalog costs in each mode, in tokens.",
         "explain": "Why a call would be allowed, asked or denied.",
         "policy": "Try changed rules on recorded calls.",
