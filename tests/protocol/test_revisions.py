@@ -12,9 +12,7 @@ from agent_gate.mcp.revisions import BY_HEADER, NEWEST, NEWEST_WITH_SESSIONS, RE
 
 SOURCE = Path(agent_gate.__file__).parent
 DATES = {revision.name for revision in REVISIONS}
-MODULES = sorted(
-    set(SOURCE.rglob("*.py")) - {Path(revisions.__file__)} - set((SOURCE / "sources/mcp").iterdir())
-)
+MODULES = sorted(set(SOURCE.rglob("*.py")) - {Path(revisions.__file__)})
 
 
 def words_of(node: ast.AST) -> list[str]:

@@ -247,7 +247,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             NET + "addresses.py::test_a_private_or_special_address_is_refused",
             HERE + "upstreams.py::test_a_schema_is_never_fetched_from_elsewhere_and_its_tool_is_left_out",
-            SOURCE + "http.py::test_a_redirect_is_followed_on_the_same_origin_and_nowhere_else",
+            SOURCE + "http.py::test_no_other_redirect_is_followed_and_the_reason_names_its_address",
             SOURCE + "http.py::test_an_sse_server_cannot_send_our_requests_to_another_origin",
         ),
     ),

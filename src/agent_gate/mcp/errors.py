@@ -1,4 +1,4 @@
-"""`RpcError`, the codes of JSON-RPC and of the protocol, and the HTTP statuses that go with them."""
+"""`RpcError`, `Unanswered`, the codes of JSON-RPC and of the protocol, and the HTTP statuses that go with them."""
 
 from typing import Any
 
@@ -33,3 +33,11 @@ class RpcError(Exception):
         self.code = code
         self.message = message
         self.data = data
+
+
+class Unanswered(RpcError):
+    """A reply came that is none to the request, which may have run; `came` is what was sent."""
+
+    def __init__(self, message: str, came: bytes = b"") -> None:
+        super().__init__(INTERNAL_ERROR, message)
+        self.came = came

@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 
-from agent_gate.mcp.errors import INTERNAL_ERROR, RpcError
+from agent_gate.mcp.errors import Unanswered
 
 LINE_END = re.compile(rb"\r\n|\n|\r")
 MAX_RETRY = 60_000
@@ -36,7 +36,7 @@ class EventParser:
     def feed(self, chunk: bytes) -> list[Event]:
         self.size += len(chunk)
         if self.size > self.limit:
-            raise RpcError(INTERNAL_ERROR, f"it sent an event of more than {self.limit} bytes")
+            raise Unanswered(f"it sent an event of more than {self.limit} bytes")
         self.parts.append(chunk)
         if not self.held and b"\n" not in chunk and b"\r" not in chunk:
             return []

@@ -19,7 +19,7 @@ ACCEPT = f"{JSON}, {EVENT_STREAM}"
 ANNOTATION = "x-mcp-header"
 DEEPEST = 16
 TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
-PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
 
 Path = tuple[str, ...]

@@ -22,6 +22,8 @@ META_PENDING = OURS + "pending"
 META_KEY = OURS + "idempotency-key"
 
 INITIALIZE = "initialize"
+DISCOVER = "server/discover"
+PING = "ping"
 CALL_TOOL = "tools/call"
 LIST_TOOLS = "tools/list"
 ELICIT = "elicitation/create"

@@ -30,6 +30,8 @@ class Revision:
     """Over HTTP a JSON-RPC error has an HTTP status of its own."""
     any_output_schema: bool = False
     """An output schema may be of another type than object."""
+    resumes_streams: bool = True
+    """An event stream that broke goes on where a GET says it was left."""
     primes_streams: bool = False
     """An event stream begins with an event without data, from which it can be resumed."""
     not_found: int = -32002
@@ -57,6 +59,7 @@ REVISIONS = (
         levels_in_requests=True,
         listens_by_request=True,
         cancels_by_closing=True,
+        resumes_streams=False,
         errors_have_statuses=True,
         any_output_schema=True,
         not_found=-32602,
@@ -72,6 +75,7 @@ WITHOUT_SESSIONS: Mapping[str, Revision] = {
 }
 NEWEST = REVISIONS[-1]
 NEWEST_WITH_SESSIONS = list(WITH_SESSIONS.values())[-1]
+NEWEST_WITHOUT_SESSIONS = list(WITHOUT_SESSIONS.values())[-1]
 UNSAID = BY_NAME["2025-03-26"]
 """What a client speaks that names no revision over HTTP; the protocol says so."""
 BY_HEADER: Mapping[bytes | None, Revision] = {None: UNSAID, **{one.header: one for one in REVISIONS}}

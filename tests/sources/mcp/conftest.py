@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
 from upstreams import Upstream, http_process  # noqa: E402
 
-from agent_gate.sources.mcp import child  # noqa: E402
+from agent_gate.sources.mcp.process import child  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

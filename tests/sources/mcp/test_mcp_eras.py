@@ -8,7 +8,9 @@ import pytest
 from upstreams import HERE, Conversation, Memory, Upstream, connected, leave_when_parked, modern, run, until
 
 from agent_gate.errors import InvalidArgs, UpstreamError
-from agent_gate.sources.mcp import eras, parking
+from agent_gate.mcp.revisions import NEWEST
+from agent_gate.sources.mcp.calling import parking
+from agent_gate.sources.mcp.sessions import meeting
 
 SDK_STDIO = {"command": sys.executable, "args": (str(HERE / "sdk_server.py"), "stdio")}
 
@@ -44,8 +46,8 @@ def test_a_server_is_known_by_what_it_says_of_itself(both_eras: Upstream, memory
     "info", [{}, {"name": 5, "title": ["x"]}, {"name": "n" * 9999, "description": "d" * 9999}, {"name": None}]
 )
 def test_a_server_that_says_odd_things_of_itself_is_known_by_few_words(info: dict) -> None:
-    said = eras.welcome({"serverInfo": info, "instructions": {"a": 1}, "_meta": "no"}, "2025-11-25")
-    assert len(eras.about(said)) <= eras.LONGEST_ABOUT
+    said = meeting.welcome({"serverInfo": info, "instructions": {"a": 1}, "_meta": "no"}, NEWEST)
+    assert len(meeting.about(said)) <= meeting.LONGEST_ABOUT
 
 
 def test_modern_to_modern_passes_questions_and_answers_through(both_eras: Upstream) -> None:

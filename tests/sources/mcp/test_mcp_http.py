@@ -38,15 +38,16 @@ from agent_gate.errors import (
     Unauthorized,
     UpstreamError,
 )
+from agent_gate.mcp.revisions import NEWEST_WITHOUT_SESSIONS
 from agent_gate.net.pool import Pool
 from agent_gate.sources.access import Access, FixedCredentials
-from agent_gate.sources.mcp import http, watcher
 from agent_gate.sources.mcp import source as source_module
-from agent_gate.sources.mcp.http import HttpLink
-from agent_gate.sources.mcp.link import Order
-from agent_gate.sources.mcp.mux import MAX_QUESTIONS
-from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.wire import MODERN
+from agent_gate.sources.mcp.lists import watcher
+from agent_gate.sources.mcp.sessions.session import ServerSession
+from agent_gate.sources.mcp.wire import http
+from agent_gate.sources.mcp.wire.http import HttpLink
+from agent_gate.sources.mcp.wire.mux import MAX_QUESTIONS
+from agent_gate.sources.mcp.wire.order import Order
 
 Story = Callable[[Scripted], Awaitable[None]]
 
@@ -72,7 +73,7 @@ async def taken(request: Request, answered: "asyncio.Queue[object]") -> bool:
     return True
 
 
-def sessions(made: Bench) -> list[Session]:
+def sessions(made: Bench) -> list[ServerSession]:
     """Every session that is open, the callers' own too."""
     connections = made.source.connections
     return [connections.current(), *(task.result() for task in connections.others.values() if task.done())]
@@ -784,7 +785,7 @@ def test_a_server_that_was_replaced_by_a_newer_one_is_asked_again_what_it_speaks
             (key,) = memory
         memory.set(key, "2025-11-25")
         async with connected(memory, url=upstream.url) as made:
-            assert made.source.connections.main.modern
+            assert made.source.connections.main.revision is NEWEST_WITHOUT_SESSIONS
             assert memory == {key: "2026-07-28"}
 
     with_server(handler, story)
@@ -1031,7 +1032,7 @@ def test_the_older_sse_transport_carries_calls_on_its_one_stream() -> None:
 
     async def story(upstream: Scripted) -> None:
         async with connected(url=upstream.url) as made:
-            assert made.source.connections.main.welcome.era == "2024-11-05"
+            assert made.source.connections.main.revision.name == "2024-11-05"
             assert await made.text("work") == "over sse"
         async with connected(url=upstream.url, transport="sse") as made:
             assert await made.text("work") == "over sse"
@@ -1059,7 +1060,7 @@ def test_heads_are_kept_for_short_names_only_so_that_long_uris_fill_no_memory() 
     async def story() -> None:
         pool = Pool()
         link = HttpLink(pool, "http://127.0.0.1:1/mcp", Access(FixedCredentials(Identity(source="up")), set))
-        link.era = MODERN
+        link.revision = NEWEST_WITHOUT_SESSIONS
 
         def head(uri: str) -> bytes:
             return link.head_for(Order(method="resources/read", params={"uri": uri}, deadline=1.0))

@@ -13,15 +13,18 @@ from agent_gate.config.servers.settings import ServerSettings, TraitSettings
 from agent_gate.core.ids import tool_id
 from agent_gate.core.tool import Traits
 from agent_gate.errors import CatalogError, RateLimited
+from agent_gate.mcp.events import EventParser
+from agent_gate.mcp.headers import wrap
+from agent_gate.mcp.messages import request
 from agent_gate.mcp.results import NOT_A_SERVERS, NoResult, read_envelope, read_tool_result, without_reserved
-from agent_gate.sources.mcp.bucket import Bucket
+from agent_gate.mcp.revisions import NEWEST, NEWEST_WITH_SESSIONS
+from agent_gate.sources.mcp.calling.bucket import Bucket
 from agent_gate.sources.mcp.clean import MAX_DESCRIPTION, clean, clean_schema
-from agent_gate.sources.mcp.events import EventParser
-from agent_gate.sources.mcp.headers import header_map, header_value, param_headers
-from agent_gate.sources.mcp.links import LONGEST, MOST, Links
-from agent_gate.sources.mcp.listing import usable_tools
-from agent_gate.sources.mcp.mux import Mux
-from agent_gate.sources.mcp.wire import decode, encode_request, result_of
+from agent_gate.sources.mcp.lists.links import LONGEST, MOST, Links
+from agent_gate.sources.mcp.lists.listing import usable_tools
+from agent_gate.sources.mcp.lists.mirrors import header_map, param_headers
+from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE, read_frame, result_of
+from agent_gate.sources.mcp.wire.mux import Mux
 
 SETTINGS = ServerSettings(key="up")
 json_values = st.recursive(
@@ -69,7 +72,7 @@ def test_a_header_value_can_be_read_back(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         return
-    value = header_value(text)
+    value = wrap(text)
     assert value.isascii()
     assert value.isprintable()
     if value != text:
@@ -93,15 +96,15 @@ def test_events_are_the_same_wherever_the_stream_is_cut(payloads, end: bytes, da
     stream = (
         b"".join(b"id: %d%bdata: %b%b%b" % (n, end, line, end, end) for n, line in enumerate(lines)) + b":end"
     )
-    whole = [event.data for event in EventParser().feed(stream)]
+    whole = [event.data for event in EventParser(MAX_MESSAGE).feed(stream)]
     cut = data.draw(st.integers(0, len(stream)))
-    parser = EventParser()
+    parser = EventParser(MAX_MESSAGE)
     parts = [event.data for chunk in (stream[:cut], stream[cut:]) if chunk for event in parser.feed(chunk)]
     assert parts == whole == lines
 
 
 def test_an_event_knows_its_kind_id_and_retry() -> None:
-    (event,) = EventParser().feed(b"event: endpoint\nid: 7\nretry: 250\ndata: a\ndata: b\n\n")
+    (event,) = EventParser(MAX_MESSAGE).feed(b"event: endpoint\nid: 7\nretry: 250\ndata: a\ndata: b\n\n")
     assert (event.kind, event.id, event.retry, event.data) == (b"endpoint", b"7", 0.25, b"a\nb")
 
 
@@ -122,13 +125,13 @@ def test_any_bytes_are_a_message_or_noise(data: bytes) -> None:
 @given(json_values)
 def test_a_result_survives_as_the_bytes_it_came_in(value: object) -> None:
     raw = msgspec.json.encode(value)
-    message = decode(b'{"jsonrpc":"2.0","id":1,"result":' + raw + b"}")[0]
+    message = read_frame(b'{"jsonrpc":"2.0","id":1,"result":' + raw + b"}")[0]
     assert result_of(message) == raw
 
 
 @given(st.dictionaries(st.text(), json_values, max_size=4))
 def test_a_request_is_one_line(params: dict) -> None:
-    data = encode_request(1, "tools/call", params)
+    data = request(1, "tools/call", params)
     assert b"\n" not in data
     assert msgspec.json.decode(data)["params"] == params
 
@@ -170,7 +173,7 @@ def test_an_answer_that_is_no_object_of_the_protocol_is_no_result(body: bytes) -
 
 def traits(annotations: dict, **settings: object) -> Traits:
     made = usable_tools(
-        [tool("t", annotations=annotations)], ServerSettings(key="up", **settings), modern=False
+        [tool("t", annotations=annotations)], ServerSettings(key="up", **settings), NEWEST_WITH_SESSIONS
     )
     return made.definitions[0].traits
 
@@ -193,7 +196,11 @@ def test_a_trusted_server_is_believed_and_the_operator_has_the_last_word() -> No
 def test_only_trusted_read_only_tools_go_ahead_of_their_record() -> None:
     def record(annotations: dict, **settings: object) -> str:
         asked = ServerSettings(key="up", record="behind", **settings)
-        return usable_tools([tool("t", annotations=annotations)], asked, modern=False).definitions[0].record
+        return (
+            usable_tools([tool("t", annotations=annotations)], asked, NEWEST_WITH_SESSIONS)
+            .definitions[0]
+            .record
+        )
 
     assert record({"readOnlyHint": True}, trust_annotations=True) == "behind"
     assert record({}, traits=TraitSettings(read_only=True)) == "behind"
@@ -208,7 +215,7 @@ def test_any_list_of_tools_yields_definitions_or_reasons(entries: list) -> None:
     names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
     if len(names) != len({name for name in names if isinstance(name, str)}):
         return
-    made = usable_tools(entries, SETTINGS, modern=True)
+    made = usable_tools(entries, SETTINGS, NEWEST)
     assert len(made.definitions) + len(made.excluded) == len(entries)
     assert {definition.name for definition in made.definitions} == set(made.routes)
 
@@ -223,7 +230,7 @@ def test_any_list_of_tools_yields_definitions_or_reasons(entries: list) -> None:
     ],
 )
 def test_a_version_that_a_tool_declares_stands_in_its_id(upstream: str, version: object, ident: str) -> None:
-    made = usable_tools([tool(upstream, _meta={"version": version})], SETTINGS, modern=False)
+    made = usable_tools([tool(upstream, _meta={"version": version})], SETTINGS, NEWEST_WITH_SESSIONS)
     assert [tool_id("github", definition) for definition in made.definitions] == [ident]
 
 
@@ -257,7 +264,7 @@ def test_the_page_of_a_tool_is_known_while_the_tool_is_listed() -> None:
     links = Links()
     metas = [{"ui": {"resourceUri": "ui://new"}}, {"ui/resourceUri": "ui://old"}, {"ui": "odd"}, {}]
     entries = [tool(f"t{number}", _meta=meta) for number, meta in enumerate(metas)]
-    links.listed(usable_tools(entries, SETTINGS, modern=True).definitions)
+    links.listed(usable_tools(entries, SETTINGS, NEWEST).definitions)
     assert ("ui://new" in links, "ui://old" in links) == (True, True)
     links.listed(())
     assert "ui://new" not in links
@@ -266,7 +273,9 @@ def test_the_page_of_a_tool_is_known_while_the_tool_is_listed() -> None:
 def test_of_two_tools_of_one_name_and_different_ids_the_first_is_kept() -> None:
     other = {"type": "object", "properties": {"n": {"type": "integer"}}}
     made = usable_tools(
-        [tool("a", description="1"), tool("a", description="2", inputSchema=other)], SETTINGS, modern=False
+        [tool("a", description="1"), tool("a", description="2", inputSchema=other)],
+        SETTINGS,
+        NEWEST_WITH_SESSIONS,
     )
     assert [definition.description for definition in made.definitions] == ["1"]
     assert made.excluded[0].reason == "another tool of this server has the same name"
@@ -276,7 +285,7 @@ def test_of_two_tools_of_one_name_and_different_ids_the_first_is_kept() -> None:
 def test_a_list_with_two_tools_of_one_id_is_refused_whole(version: dict) -> None:
     entries = [tool("a", description="1", **version), tool("b"), tool("a", description="2", **version)]
     with pytest.raises(CatalogError, match="two tools with the id up:a"):
-        usable_tools(entries, SETTINGS, modern=False)
+        usable_tools(entries, SETTINGS, NEWEST_WITH_SESSIONS)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +293,9 @@ def test_a_list_with_two_tools_of_one_id_is_refused_whole(version: dict) -> None
     [(2, "2"), (1.5, "1.5"), ("1.2.3", "1.2.3"), (True, ""), (None, ""), ([1], "")],
 )
 def test_a_version_may_be_a_number(declared: object, version: str) -> None:
-    [definition] = usable_tools([tool("a", _meta={"version": declared})], SETTINGS, modern=False).definitions
+    [definition] = usable_tools(
+        [tool("a", _meta={"version": declared})], SETTINGS, NEWEST_WITH_SESSIONS
+    ).definitions
     assert definition.version == version
 
 

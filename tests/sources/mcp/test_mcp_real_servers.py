@@ -17,7 +17,7 @@ EVERYTHING_EXTRA = {"trigger-elicitation-request", "trigger-sampling-request", "
 def test_the_time_server_is_met_in_the_modern_era() -> None:
     async def story() -> None:
         async with connected(**program(command("time"))) as made:
-            assert made.source.connections.main.welcome.era == "2026-07-28"
+            assert made.source.connections.main.welcome.revision.name == "2026-07-28"
             result = await made.call("get_current_time", {"timezone": "UTC"})
             assert msgspec.json.decode(result.body)["structuredContent"]["timezone"] == "UTC"
             assert not result.is_error
@@ -42,7 +42,7 @@ def test_the_filesystem_server_is_kept_to_its_folder(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with connected(**program(command("filesystem"), str(tmp_path))) as made:
-            assert made.source.connections.main.welcome.era == "2025-11-25"
+            assert made.source.connections.main.welcome.revision.name == "2025-11-25"
             assert await made.text("read_text_file", {"path": str(tmp_path / "note.txt")}) == "hello"
             assert (await made.call("read_text_file", {"path": "/etc/passwd"})).is_error
 
@@ -64,7 +64,7 @@ def test_the_memory_server_gets_its_file_by_environment(tmp_path: Path) -> None:
 def test_a_server_of_the_oldest_era_lists_its_tools() -> None:
     async def story() -> None:
         async with connected(**program(command("github"))) as made:
-            assert made.source.connections.main.welcome.era == "2024-11-05"
+            assert made.source.connections.main.welcome.revision.name == "2024-11-05"
             assert len(made.source.tools.definitions) == 26
 
     run(story())

@@ -21,8 +21,10 @@ from upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, 
 from agent_gate.config.servers.settings import ServerAuth
 from agent_gate.core.tool import Traits
 from agent_gate.errors import CallTimeout, DependencyUnavailable, OutcomeUnknown, UpstreamError
-from agent_gate.sources.mcp import child, eras, watcher
-from agent_gate.sources.mcp.stdio import StdioLink
+from agent_gate.sources.mcp.lists import watcher
+from agent_gate.sources.mcp.process import child
+from agent_gate.sources.mcp.sessions import meeting
+from agent_gate.sources.mcp.wire.stdio import StdioLink
 
 
 def link_of(made: Bench) -> StdioLink:
@@ -253,10 +255,10 @@ def test_a_missing_program_is_the_sources_reason_not_a_crash() -> None:
 def test_a_server_silent_to_discovery_is_probed_once_and_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         memory = Memory()
-        monkeypatch.setattr(eras, "PROBE_SECONDS", 0.5)
+        monkeypatch.setattr(meeting, "PROBE_SECONDS", 0.5)
         async with connected(memory, **zoo("silent", "old")) as made:
-            assert made.source.connections.main.welcome.era == "2024-11-05"
-        monkeypatch.setattr(eras, "PROBE_SECONDS", 3_600)
+            assert made.source.connections.main.welcome.revision.name == "2024-11-05"
+        monkeypatch.setattr(meeting, "PROBE_SECONDS", 3_600)
         async with connected(memory, **zoo("silent", "old")) as made:
             assert await made.text("echo", {"text": "hi"}) == "hi"
 
@@ -540,7 +542,7 @@ def test_a_start_that_is_cancelled_leaves_no_pipe_that_would_be_closed_a_second_
 
     async def story() -> None:
         monkeypatch.setattr(child, "start_process", remembered)
-        lines = child.Lines(lambda _line: None, lambda: None, lambda: None, 100)
+        lines = child.LineReader(lambda _line: None, lambda: None, lambda: None, 100)
         starting = asyncio.ensure_future(child.start_child("cat", ["cat"], dict(os.environ), None, lines))
         for _ in range(turns + 1):
             await asyncio.sleep(0)

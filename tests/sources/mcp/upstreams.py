@@ -26,7 +26,7 @@ from agent_gate.core.tool import Definition
 from agent_gate.mcp.revisions import BY_NAME
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp import McpSource
-from agent_gate.sources.mcp.parking import Parked
+from agent_gate.sources.mcp.calling.parking import Parked
 from agent_gate.sources.toolbox import Toolbox
 
 HERE = Path(__file__).resolve().parent

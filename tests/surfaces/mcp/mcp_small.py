@@ -30,7 +30,7 @@ from agent_gate.net.server import Server
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.policy import Policy
-from agent_gate.sources.mcp.reads import reads
+from agent_gate.sources.mcp.lists.reads import reads
 from agent_gate.store import StoreSettings, open_store
 from agent_gate.surfaces.mcp import McpSurface
 

@@ -1,12 +1,11 @@
 """The `mcp` source: a client of any MCP server, written on raw JSON.
 
-source      lists, calls and forwards; failures become the gateway's errors
-watcher     hears changes, lists again, notices when the server is gone
-bridge      the four combinations of caller's and server's era; `parking` holds calls that wait
-connections which session serves which caller; `dial` opens one, `eras` finds out what the server speaks
-session     one met server over a link
-link        what a transport offers: `stdio`, `http`, `sse`
-wire        JSON-RPC
+source      lists, calls and forwards
+calling/    the four combinations of caller's and server's revision; failures become the gateway's errors
+lists/      tools, resources and prompts as definitions; hears changes, notices when the server is gone
+sessions/   which session serves which caller, and what the server speaks
+wire/       `Order`, the one object that travels; the transports
+process/    the server's process and its guard
 """
 
 from agent_gate.sources.mcp.kind import SOURCE

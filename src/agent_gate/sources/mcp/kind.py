@@ -6,7 +6,7 @@ from agent_gate.config.servers.section import SERVERS
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.config.settings import Settings
 from agent_gate.core.ports import Plan
-from agent_gate.sources.mcp.reads import reads
+from agent_gate.sources.mcp.lists.reads import reads
 from agent_gate.sources.mcp.source import McpSource
 from agent_gate.sources.toolbox import Toolbox
 

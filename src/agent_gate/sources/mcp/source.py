@@ -17,24 +17,26 @@ from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job
 from agent_gate.core.tool import Definition, Json
 from agent_gate.errors import CatalogError, GatewayError, ToolNotFound, UpstreamError
+from agent_gate.mcp.errors import RpcError
+from agent_gate.mcp.names import CALL_TOOL, PROMPTS_CHANGED, RESOURCES_CHANGED
 from agent_gate.mcp.results import NoResult, read_envelope, read_tool_result, without_reserved
+from agent_gate.mcp.revisions import Revision
 from agent_gate.observe.trace import outgoing
-from agent_gate.sources.mcp.ask import INPUTS, Ask
-from agent_gate.sources.mcp.bridge import Bridge
-from agent_gate.sources.mcp.bucket import Bucket
-from agent_gate.sources.mcp.budget import Budget
+from agent_gate.sources.mcp.calling.bridge import Bridge
+from agent_gate.sources.mcp.calling.bucket import Bucket
+from agent_gate.sources.mcp.calling.failures import FAILURES, call_error, connect_error, no_result
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean
-from agent_gate.sources.mcp.connections import Connections
-from agent_gate.sources.mcp.dial import identity
-from agent_gate.sources.mcp.eras import about
-from agent_gate.sources.mcp.failures import FAILURES, call_error, connect_error, no_result
-from agent_gate.sources.mcp.headers import param_headers
-from agent_gate.sources.mcp.link import Order
-from agent_gate.sources.mcp.links import RESOURCE, Links
-from agent_gate.sources.mcp.listing import MOST_PAGES, Tools, list_context, list_tools
-from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.watcher import MOST_LISTS, Watcher
-from agent_gate.sources.mcp.wire import Broken, RpcError, Throttled
+from agent_gate.sources.mcp.lists.budget import Budget
+from agent_gate.sources.mcp.lists.links import RESOURCE, Links
+from agent_gate.sources.mcp.lists.listing import MOST_PAGES, Tools, list_context, list_tools
+from agent_gate.sources.mcp.lists.mirrors import param_headers
+from agent_gate.sources.mcp.lists.watcher import MOST_LISTS, Watcher
+from agent_gate.sources.mcp.sessions.connections import ServerSessions
+from agent_gate.sources.mcp.sessions.dial import identity
+from agent_gate.sources.mcp.sessions.meeting import about
+from agent_gate.sources.mcp.sessions.session import ServerSession
+from agent_gate.sources.mcp.wire.order import INPUTS, Order
+from agent_gate.sources.mcp.wire.problems import Broken, Throttled
 from agent_gate.sources.state import ConnectionGone
 from agent_gate.sources.toolbox import Toolbox
 
@@ -42,16 +44,16 @@ log = logging.getLogger("agent_gate.sources.mcp")
 
 LIST_SECONDS = 30.0
 CONTEXT_NOTICES = {
-    "prompts": "notifications/prompts/list_changed",
-    "resources": "notifications/resources/list_changed",
-    "resourceTemplates": "notifications/resources/list_changed",
+    "prompts": PROMPTS_CHANGED,
+    "resources": RESOURCES_CHANGED,
+    "resourceTemplates": RESOURCES_CHANGED,
 }
-SETTLED = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE = "logging/setLevel", "resources/subscribe", "resources/unsubscribe"
 Listener = Callable[[str, Mapping[str, Json]], None]
 
 
 class McpSource:
-    """A client of one MCP server, of either era, over stdio, Streamable HTTP or SSE."""
+    """A client of one MCP server, of any revision, over stdio, Streamable HTTP or SSE."""
 
     kind = "mcp"
     unwell: str | None = None
@@ -65,7 +67,7 @@ class McpSource:
         self.announce = toolbox.announce
         self.clock = toolbox.clock
         self.access = toolbox.access(identity(settings), masks=settings.mask_results)
-        self.connections = Connections(
+        self.connections = ServerSessions(
             settings, toolbox.pool, self.access, toolbox.memory, self.hear, toolbox.max_bytes
         )
         self.bridge = Bridge()
@@ -111,16 +113,19 @@ class McpSource:
             await self.connections.close()
             raise
         log.debug(
-            "%s: connected, revision %s, %d tools", self.key, session.welcome.era, len(self.tools.definitions)
+            "%s: connected, revision %s, %d tools",
+            self.key,
+            session.revision.name,
+            len(self.tools.definitions),
         )
         return self.tools.definitions
 
-    def _introduced(self, session: Session) -> str:
+    def _introduced(self, session: ServerSession) -> str:
         """What the server says of itself, after the name that the operator gave it."""
         said = about(session.welcome)
         return said if self.title == self.key else f"{self.title} {said}"
 
-    async def list(self, session: Session) -> None:
+    async def list(self, session: ServerSession) -> None:
         deadline = self.clock.monotonic() + LIST_SECONDS
         try:
             tools = await list_tools(session, self.settings, deadline, self.pages)
@@ -140,16 +145,14 @@ class McpSource:
         """Whether some agent is subscribed to one of the resources."""
         return bool(self.watcher.watched)
 
-    async def watch_again(self, session: Session) -> None:
+    async def watch_again(self, session: ServerSession) -> None:
         """Subscribe anew at a server on demand: that it was away is not seen in the catalog, so nobody else does."""
-        if session.modern or self.settings.connect != "on-demand":
+        if session.revision.listens_by_request or self.settings.connect != "on-demand":
             return
         deadline = self.clock.monotonic() + LIST_SECONDS
         for uri in list(self.watcher.watched):
             try:
-                await session.send(
-                    Order(method="resources/subscribe", params={"uri": uri}, deadline=deadline)
-                )
+                await session.send(Order(method=SUBSCRIBE, params={"uri": uri}, deadline=deadline))
             except RpcError as error:
                 log.info("%s: %s is not watched any more: %s", self.key, uri[:200], error.message)
 
@@ -188,8 +191,8 @@ class McpSource:
         if route is None:
             raise ToolNotFound(f"{self.title} no longer has the tool {tool.upstream}")
         arguments = sent_arguments(call)
-        ask = Ask(
-            method="tools/call",
+        order = Order(
+            method=CALL_TOOL,
             params={"name": route.upstream, "arguments": arguments},
             deadline=job.deadline,
             caller=call.caller.name,
@@ -200,26 +203,26 @@ class McpSource:
         )
         try:
             try:
-                body = await self.attempt(ask)
+                body = await self.attempt(order)
             except (Throttled, Broken) as failure:
-                body = await self.again(ask, failure)
+                body = await self.again(order, failure)
         except FAILURES as error:
-            raise self.failure(error, ask) from None
-        return self.received(self.access.masked(body), ask)
+            raise self.failure(error, order) from None
+        return self.received(self.access.masked(body), order)
 
-    def failure(self, error: Exception, ask: Ask) -> GatewayError:
+    def failure(self, error: Exception, order: Order) -> GatewayError:
         """What a failed call is told; one that found the connection gone may wait for the next."""
-        told = call_error(error, self.title, ask.method)
+        told = call_error(error, self.title, order.method)
         if isinstance(error, Broken) and not error.sent and not self.connections.usable:
             return ConnectionGone(told.message)
         return told
 
-    def received(self, body: bytes, ask: Ask) -> Result:
+    def received(self, body: bytes, order: Order) -> Result:
         """What came as a result, checked: whoever reads it later can rely on its shape."""
         try:
-            result = read_tool_result(body, ask.takes)
+            result = read_tool_result(body, order.takes)
         except NoResult as error:
-            raise no_result(self.title, ask.method, str(error), body) from None
+            raise no_result(self.title, order.method, str(error), body) from None
         if RESOURCE in body:
             self.links.note(body)
         return Result(without_reserved(body, result), "mcp", result.is_error, result.asks)
@@ -227,7 +230,7 @@ class McpSource:
     async def read(self, call: Call, method: str, deadline: float) -> bytes:
         """A resource or a prompt. What a result led to may exist only in the session that the result came from."""
         plain, meta = split_params({**call.arguments, "_meta": call.meta})
-        ask = Ask(
+        order = Order(
             method=method,
             params=plain,
             deadline=deadline,
@@ -236,32 +239,32 @@ class McpSource:
             meta=meta,
             shared=plain.get("uri") not in self.links,
         )
-        return await self.settled(ask)
+        return await self.settled(order)
 
-    def attempt(self, ask: Ask) -> Awaitable[bytes]:
+    def attempt(self, order: Order) -> Awaitable[bytes]:
         """Send over the session at hand, where there is one and nothing limits how often it is used."""
-        session = None if self.bucket.limits else self.connections.at_hand(ask)
-        return self.bridge.run(ask, session) if session is not None else self.opened(ask)
+        session = None if self.bucket.limits else self.connections.at_hand(order)
+        return self.bridge.run(order, session) if session is not None else self.opened(order)
 
-    async def opened(self, ask: Ask) -> bytes:
+    async def opened(self, order: Order) -> bytes:
         """Send within the server's rate, over a session that is opened if it has to be."""
         if self.bucket.limits:
-            await self.bucket.take(ask.deadline)
-        return await self.bridge.run(ask, await self.connections.for_ask(ask))
+            await self.bucket.take(order.deadline)
+        return await self.bridge.run(order, await self.connections.serving(order))
 
-    async def again(self, ask: Ask, failure: Throttled | Broken) -> bytes:
+    async def again(self, order: Order, failure: Throttled | Broken) -> bytes:
         """Send once more where nothing can have run."""
         if isinstance(failure, Throttled):
             self.bucket.block(failure.after)
-        elif failure.sent and not ask.idempotent:
+        elif failure.sent and not order.idempotent:
             raise failure
-        return await self.opened(ask)
+        return await self.opened(order)
 
-    async def deliver(self, ask: Ask) -> bytes:
+    async def deliver(self, order: Order) -> bytes:
         try:
-            return await self.attempt(ask)
+            return await self.attempt(order)
         except (Throttled, Broken) as failure:
-            return await self.again(ask, failure)
+            return await self.again(order, failure)
 
     def offers(self, kind: str) -> Sequence[Json]:
         return self.lists.get(kind, ())
@@ -278,34 +281,37 @@ class McpSource:
     ) -> bytes:
         plain, meta = split_params(params)
         main = self.connections.main
-        if method == "resources/unsubscribe":
+        if method == UNSUBSCRIBE:
             self.watcher.wish(str(plain.get("uri")), wanted=False)
-        if main is not None and main.modern and self.settle_here(method, plain):
+        if main is not None and self.settle_here(method, plain, main.revision):
             return b"{}"
-        ask = Ask(
+        order = Order(
             method=method, params=plain, deadline=deadline, conversation=conversation, meta=meta, shared=True
         )
-        body = await self.settled(ask)
-        if method == "resources/subscribe":
+        body = await self.settled(order)
+        if method == SUBSCRIBE:
             self.watcher.wish(str(plain.get("uri")), wanted=True)
         return body
 
-    async def settled(self, ask: Ask) -> bytes:
+    async def settled(self, order: Order) -> bytes:
         try:
-            body = self.access.masked(await self.deliver(ask))
+            body = self.access.masked(await self.deliver(order))
             return without_reserved(body, read_envelope(body))
         except NoResult as error:
-            raise UpstreamError(f"{self.title} did not answer {ask.method} with a result: {error}") from None
+            raise UpstreamError(
+                f"{self.title} did not answer {order.method} with a result: {error}"
+            ) from None
         except FAILURES as error:
-            raise call_error(error, self.title, ask.method) from None
+            raise call_error(error, self.title, order.method) from None
 
-    def settle_here(self, method: str, params: Mapping[str, Json]) -> bool:
-        """Requests that the modern era has no more: they become settings of what is sent later."""
-        if method == "logging/setLevel":
+    def settle_here(self, method: str, params: Mapping[str, Json], revision: Revision) -> bool:
+        """Requests that the server's revision does not have: they become settings of what is sent later."""
+        if method == SET_LEVEL and revision.levels_in_requests:
             self.bridge.log_level = clean(params.get("level"), MAX_TITLE) or self.bridge.log_level
-        elif method == "resources/subscribe":
+            return True
+        if method == SUBSCRIBE and revision.listens_by_request:
             self.watcher.wish(str(params.get("uri")), wanted=True)
-        return method in SETTLED
+        return method in (SUBSCRIBE, UNSUBSCRIBE) and revision.listens_by_request
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         self.listeners.append(listener)

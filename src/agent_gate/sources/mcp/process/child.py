@@ -27,7 +27,7 @@ def child_environment(declared: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **declared}
 
 
-class Lines(asyncio.Protocol):
+class LineReader(asyncio.Protocol):
     """Cuts a pipe into lines of bounded length and hands each on."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Child:
         self.transports: list[asyncio.BaseTransport] = []
         self.stdin: asyncio.WriteTransport | None = None
 
-    async def connect(self, lines: Lines) -> None:
+    async def connect(self, lines: LineReader) -> None:
         """Read and write its pipes on the event loop."""
         loop, process = asyncio.get_running_loop(), self.process
         self.stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
@@ -194,7 +194,7 @@ def start_process(
 
 
 async def start_child(
-    name: str, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, lines: Lines
+    name: str, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, lines: LineReader
 ) -> Child:
     """Start `argv` with its output going to `lines`; `OSError` where that is not possible."""
     guarded, guard = os.pipe()

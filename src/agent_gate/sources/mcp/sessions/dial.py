@@ -8,16 +8,19 @@ from agent_gate.config.servers.settings import ServerSettings, find_command
 from agent_gate.core.credentials import Identity
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError
+from agent_gate.mcp.errors import RpcError
+from agent_gate.mcp.revisions import NEWEST_WITH_SESSIONS, Revision
 from agent_gate.net.pool import Pool
 from agent_gate.sources.access import Access
-from agent_gate.sources.mcp.child import child_environment
-from agent_gate.sources.mcp.eras import negotiate
-from agent_gate.sources.mcp.http import HttpLink
-from agent_gate.sources.mcp.link import Link
-from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.sse import SseLink
-from agent_gate.sources.mcp.stdio import StdioLink
-from agent_gate.sources.mcp.wire import MAX_MESSAGE, NEWEST_HANDSHAKE, Broken, Refused, RpcError, is_modern
+from agent_gate.sources.mcp.process.child import child_environment
+from agent_gate.sources.mcp.sessions.meeting import negotiate
+from agent_gate.sources.mcp.sessions.session import ServerSession
+from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE
+from agent_gate.sources.mcp.wire.http import HttpLink
+from agent_gate.sources.mcp.wire.link import ServerLink
+from agent_gate.sources.mcp.wire.problems import Broken, TurnedAway
+from agent_gate.sources.mcp.wire.sse import SseLink
+from agent_gate.sources.mcp.wire.stdio import StdioLink
 
 CONNECT_SECONDS = 30.0
 
@@ -66,51 +69,53 @@ class Dialer:
         """Whether a session is a connection of its own, rather than a header on shared ones."""
         return self.transport in ("stdio", "sse")
 
-    async def open(self, known: str, capabilities: Mapping[str, Json], caller: str = "") -> Session:
-        """Connect and meet the server, for `caller` alone or for all; `known` is the era it is known to speak."""
+    async def open(
+        self, known: Revision | None, capabilities: Mapping[str, Json], caller: str = ""
+    ) -> ServerSession:
+        """Connect and meet the server, for `caller` alone or for all; `known` is the revision it is known to speak."""
         deadline = monotonic() + CONNECT_SECONDS
         if self.transport == "sse":
-            known = NEWEST_HANDSHAKE
+            known = NEWEST_WITH_SESSIONS
         try:
             return await self.dial(known, capabilities, deadline, caller)
-        except Refused as refusal:
+        except TurnedAway as refusal:
             if self.transport != "auto" or refusal.status not in (400, 404, 405):
                 raise
             return await self.dial_older(refusal, capabilities, deadline, caller)
         except Broken:
-            if self.transport != "stdio" or (known and not is_modern(known)):
+            if self.transport != "stdio" or (known is not None and known.has_sessions):
                 raise
-            return await self.dial(NEWEST_HANDSHAKE, capabilities, deadline, caller)
+            return await self.dial(NEWEST_WITH_SESSIONS, capabilities, deadline, caller)
 
     async def dial(
-        self, known: str, capabilities: Mapping[str, Json], deadline: float, caller: str
-    ) -> Session:
+        self, known: Revision | None, capabilities: Mapping[str, Json], deadline: float, caller: str
+    ) -> ServerSession:
         link = await self.link(self.transport, deadline, caller)
         return await self.meet(link, known, capabilities, deadline)
 
     async def dial_older(
-        self, refusal: Refused, capabilities: Mapping[str, Json], deadline: float, caller: str
-    ) -> Session:
+        self, refusal: TurnedAway, capabilities: Mapping[str, Json], deadline: float, caller: str
+    ) -> ServerSession:
         """Try the older transport with a server that refuses the newer; what works is kept for the next time."""
         try:
             link = await self.link("sse", deadline, caller)
-            session = await self.meet(link, NEWEST_HANDSHAKE, capabilities, deadline)
+            session = await self.meet(link, NEWEST_WITH_SESSIONS, capabilities, deadline)
         except (RpcError, Broken, TimeoutError):
             raise refusal from None
         self.transport = "sse"
         return session
 
     async def meet(
-        self, link: Link, known: str, capabilities: Mapping[str, Json], deadline: float
-    ) -> Session:
+        self, link: ServerLink, known: Revision | None, capabilities: Mapping[str, Json], deadline: float
+    ) -> ServerSession:
         try:
             async with asyncio.timeout(deadline - monotonic()):
-                return Session(link, await negotiate(link, capabilities, known, deadline), capabilities)
+                return ServerSession(link, await negotiate(link, capabilities, known, deadline), capabilities)
         except BaseException:
             await link.close()
             raise
 
-    async def link(self, transport: str, deadline: float, caller: str) -> Link:
+    async def link(self, transport: str, deadline: float, caller: str) -> ServerLink:
         settings = self.settings
         if self.missing:
             self.resolve()

@@ -1,17 +1,11 @@
-"""The headers in which the 2026-07-28 revision repeats parts of a request, and which of them a tool may ask for."""
+"""Which arguments a tool wants repeated in headers, and those headers of one call."""
 
-import base64
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_gate.core.tool import Json
+from agent_gate.mcp.headers import ANNOTATION, PARAM, TOKEN, Path, plain_text, value_at, wrap
 
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-ANNOTATION = "x-mcp-header"
-TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
-PLAIN = re.compile(r"[\x20-\x7e]*")
-WRAPPED = re.compile(r"=\?base64\?.*\?=")
 MIRRORED_TYPES = frozenset({"string", "integer", "boolean"})
 ONE_SCHEMA = frozenset(
     [
@@ -31,16 +25,8 @@ ONE_SCHEMA = frozenset(
 MANY_SCHEMAS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 NAMED_SCHEMAS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 
-Path = tuple[str, ...]
 HeaderMap = Mapping[Path, str]
 """Where in the arguments each `Mcp-Param-` header's value stands."""
-
-
-def header_value(text: str) -> str:
-    """`text` as a header can carry it; what it cannot is wrapped in base64."""
-    if PLAIN.fullmatch(text) and text == text.strip() and not WRAPPED.fullmatch(text):
-        return text
-    return f"=?base64?{base64.b64encode(text.encode()).decode('ascii')}?="
 
 
 def positions(schema: Json, path: Path | None = ()) -> Iterator[tuple[Path | None, dict[str, Any]]]:
@@ -83,19 +69,10 @@ def header_map(schema: Json) -> HeaderMap:
     return found
 
 
-def value_at(arguments: Json, path: Path) -> Json:
-    for name in path:
-        arguments = arguments.get(name) if isinstance(arguments, Mapping) else None
-    return arguments
-
-
 def param_headers(wanted: HeaderMap, arguments: Mapping[str, Json]) -> dict[str, str]:
     """The `Mcp-Param-` headers of one call; an absent argument has none."""
     out: dict[str, str] = {}
     for path, name in wanted.items():
-        value = value_at(arguments, path)
-        if isinstance(value, bool):
-            value = "true" if value else "false"
-        if isinstance(value, str | int | float):
-            out[f"Mcp-Param-{name}"] = header_value(str(value))
+        if (text := plain_text(value_at(arguments, path))) is not None:
+            out[PARAM + name] = wrap(text)
     return out

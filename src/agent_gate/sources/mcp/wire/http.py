@@ -1,4 +1,4 @@
-"""Streamable HTTP, of the handshake eras (sessions, a GET stream) and of the modern one (each POST for itself).
+"""Streamable HTTP, of the revisions with sessions (and a GET stream) and of those without (each POST for itself).
 
 An answer is a JSON body or the last event of a stream. What comes before it on that stream belongs to the
 same request, which is never sent twice for it.
@@ -17,6 +17,12 @@ from urllib.parse import urlsplit
 from agent_gate.core.credentials import Header, Proof
 from agent_gate.core.tool import Json
 from agent_gate.errors import DependencyUnavailable
+from agent_gate.mcp import headers
+from agent_gate.mcp.errors import RpcError, Unanswered
+from agent_gate.mcp.events import Event, EventParser, read_events
+from agent_gate.mcp.messages import UNREADABLE, Message, decode_message, notification, request
+from agent_gate.mcp.names import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, LOG, NAMED_BY, PROGRESS
+from agent_gate.mcp.revisions import Revision
 from agent_gate.net.pool import (
     BadReply,
     Lost,
@@ -30,38 +36,28 @@ from agent_gate.net.pool import (
 )
 from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.clean import clean
-from agent_gate.sources.mcp.events import Event, EventParser, read_events
-from agent_gate.sources.mcp.headers import NAMED_BY, header_value
-from agent_gate.sources.mcp.link import Notice, Order, Renew, Talk, ignore, reply_to
-from agent_gate.sources.mcp.mux import MAX_QUESTIONS, hashable, spawn
-from agent_gate.sources.mcp.wire import (
+from agent_gate.sources.mcp.wire.frames import (
     MAX_MESSAGE,
-    MODERN,
-    UNREADABLE,
-    Broken,
-    Message,
-    Moved,
-    Refused,
-    RpcError,
-    StaleSession,
-    Throttled,
-    Unanswered,
-    decode,
-    decode_message,
-    encode_notification,
-    encode_request,
-    is_modern,
+    number_of,
     params_of,
+    read_frame,
     result_of,
+    wants_reply,
 )
+from agent_gate.sources.mcp.wire.link import Notice, Renew, ignore, reply_to
+from agent_gate.sources.mcp.wire.mux import MAX_QUESTIONS, hashable, spawn
+from agent_gate.sources.mcp.wire.order import Order, Talk
+from agent_gate.sources.mcp.wire.problems import Broken, Moved, StaleSession, Throttled, TurnedAway
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
-JSON = b"application/json"
-EVENTS = b"text/event-stream"
+JSON, EVENTS = headers.JSON.encode(), headers.EVENT_STREAM.encode()
 ACCEPT = (
-    (b"accept", b"application/json, text/event-stream"),
+    (b"accept", headers.ACCEPT.encode()),
     (b"content-type", JSON),
+)
+SESSION, VERSION, METHOD, NAME, LAST_EVENT = map(
+    headers.field, (headers.SESSION, headers.VERSION, headers.METHOD, headers.NAME, headers.LAST_EVENT)
 )
 MAX_ERROR = 64 * 1024
 SMALL_REPLY = 64 * 1024
@@ -76,7 +72,7 @@ DEFAULT_AFTER = 5.0
 MAX_RESUMES = 5
 MOST_HEADS = 1024
 LONGEST_NAMED = 256
-OPENING = ("server/discover", "initialize")
+OPENING = (DISCOVER, INITIALIZE)
 """The requests with which a server is met: only these may be sent to where it redirects."""
 
 
@@ -87,8 +83,8 @@ def split_url(url: str) -> tuple[Target, bytes]:
     return Target.parse(f"{parts.scheme}://{parts.netloc}"), path.encode()
 
 
-def header_pairs(headers: Mapping[str, str]) -> tuple[Header, ...]:
-    return tuple((name.encode(), value.encode()) for name, value in headers.items())
+def header_pairs(fields: Mapping[str, str]) -> tuple[Header, ...]:
+    return tuple((name.encode(), value.encode()) for name, value in fields.items())
 
 
 def media_type(reply: Reply | StreamReply) -> bytes:
@@ -100,7 +96,7 @@ async def whole(reply: Reply | StreamReply, limit: int) -> bytes:
     return reply.body if isinstance(reply, Reply) else await reply.read(limit)
 
 
-class Place:
+class StreamPosition:
     """Where a stream was left, and how long to wait before asking for the rest.
 
     `quiet` counts the streams in a row on which nothing came.
@@ -120,7 +116,7 @@ class Place:
 class HttpLink:
     """Requests to one URL over the shared pool. A session is a header value, not a connection.
 
-    `begun` is the session that the last `initialize` began; it is used once `era` says that the handshake is done.
+    `begun` is the session that the last `initialize` began; it is used once `revision` says that the handshake is done.
     `proof` is what the last request proved itself with, for `caller`.
     """
 
@@ -144,25 +140,25 @@ class HttpLink:
         self.numbers = count(1)
         self.tasks: set[asyncio.Task[None]] = set()
         self.hearing: asyncio.Task[None] | None = None
-        self.set_era("", b"")
+        self.set_revision(None, b"")
 
     @property
     def in_flight(self) -> int:
         return len(self.running)
 
     @property
-    def era(self) -> str:
-        return self.revision
+    def revision(self) -> Revision | None:
+        return self.spoken
 
-    @era.setter
-    def era(self, era: str) -> None:
-        self.set_era(era, b"" if not era or is_modern(era) else self.begun)
+    @revision.setter
+    def revision(self, revision: Revision | None) -> None:
+        self.set_revision(revision, self.begun if revision is not None and revision.has_sessions else b"")
 
-    def set_era(self, era: str, session_id: bytes) -> None:
-        self.revision = era
+    def set_revision(self, revision: Revision | None, session_id: bytes) -> None:
+        self.spoken = revision
         self.session_id = session_id
-        version = ((b"mcp-protocol-version", era.encode()),) if era else ()
-        session = ((b"mcp-session-id", session_id),) if session_id else ()
+        version = ((VERSION, revision.header),) if revision is not None else ()
+        session = ((SESSION, session_id),) if session_id else ()
         self.head = (*self.fixed, *version, *session)
         self.heads.clear()
 
@@ -170,7 +166,7 @@ class HttpLink:
         """Prove every request with this, until there is another."""
         self.proof = proof
         self.fixed = (*ACCEPT, *proof.headers)
-        self.set_era(self.revision, self.session_id)
+        self.set_revision(self.spoken, self.session_id)
 
     async def prove(self) -> None:
         proof = self.access.at_hand(self.caller) or await self.access.fetch(self.caller)
@@ -183,13 +179,13 @@ class HttpLink:
 
     async def request(self, order: Order) -> bytes:
         number, used = next(self.numbers), self.session_id
-        body = encode_request(number, order.method, order.numbered(number))
+        body = request(number, order.method, order.numbered(number))
         self.running[number] = order
         reply: Reply | StreamReply | None = None
         following: Coroutine[Any, Any, bytes] | None = None
         try:
             reply = await self.post(body, order)
-            if type(reply) is Reply and reply.status == 200 and order.method != "initialize":
+            if type(reply) is Reply and reply.status == 200 and order.method != INITIALIZE:
                 return result_of(answer_in(reply.body, number))
             reply = await self.received(reply, used, body, order)
             if not isinstance(reply, StreamReply) or media_type(reply) != EVENTS:
@@ -209,7 +205,7 @@ class HttpLink:
 
     async def followed(self, reply: StreamReply, order: Order, number: int) -> bytes:
         """The result at the end of a request's own stream."""
-        reply.deadline = order.deadline
+        reply.deadline = order.until
         try:
             return result_of(await self.read_stream(reply, order, number))
         except (NotSent, Lost, BadReply) as error:
@@ -239,9 +235,10 @@ class HttpLink:
 
     def give_up(self, order: Order, number: int) -> None:
         """Tell the server that nobody waits any more."""
-        if not is_modern(self.revision) and order.method != "initialize":
+        by_closing = self.spoken is not None and self.spoken.cancels_by_closing
+        if not by_closing and order.method != INITIALIZE:
             gone = {"requestId": number, "reason": "not awaited"}
-            spawn(self.tasks, self.notify("notifications/cancelled", gone))
+            spawn(self.tasks, self.notify(CANCELLED, gone))
 
     async def received(
         self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
@@ -249,8 +246,8 @@ class HttpLink:
         """The reply that carries the answer, where the first is not simply a short body with status 200."""
         if reply.status != 200:
             reply = await self.accepted(reply, used, body, order)
-        if order.method == "initialize":
-            self.begun = reply.header(b"mcp-session-id") or b""
+        if order.method == INITIALIZE:
+            self.begun = reply.header(SESSION) or b""
         return reply
 
     def post(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
@@ -268,7 +265,7 @@ class HttpLink:
     def send(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
         idempotent = order.idempotent or order.talk is None
         head = self.head_for(order)
-        return self.pool.send(self.target, head, body, order.deadline, SMALL_REPLY, idempotent=idempotent)
+        return self.pool.send(self.target, head, body, order.until, SMALL_REPLY, idempotent=idempotent)
 
     async def post_again(
         self, reply: Reply | StreamReply, body: bytes, order: Order
@@ -286,7 +283,7 @@ class HttpLink:
     def head_for(self, order: Order) -> bytes:
         """The encoded head of a request; those that say the same are encoded once."""
         named: str | None = None
-        if self.revision == MODERN and (member := NAMED_BY.get(order.method)) is not None:
+        if self.repeats and (member := NAMED_BY.get(order.method)) is not None:
             named = str(order.params.get(member, ""))
         key = (order.method, named)
         # A uri can be as long as a request; only what is short is kept.
@@ -300,12 +297,20 @@ class HttpLink:
         return head
 
     def fields(self, order: Order, named: str | None) -> tuple[Header, ...]:
-        if order.method == "initialize":
+        if order.method == INITIALIZE:
             return self.fixed
-        if self.revision != MODERN:
+        if not self.repeats:
             return self.head
-        name = ((b"mcp-name", header_value(named).encode()),) if named is not None else ()
-        return (*self.head, (b"mcp-method", order.method.encode()), *name, *header_pairs(order.headers or {}))
+        name = ((NAME, headers.wrap(named).encode()),) if named is not None else ()
+        return (*self.head, (METHOD, order.method.encode()), *name, *header_pairs(order.headers or {}))
+
+    @property
+    def repeats(self) -> bool:
+        return self.spoken is not None and self.spoken.repeats_in_headers
+
+    @property
+    def resumes(self) -> bool:
+        return self.spoken is None or self.spoken.resumes_streams
 
     async def accepted(
         self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
@@ -321,12 +326,12 @@ class HttpLink:
             return await self.taken(await self.post(body, order))
         if reply.status == 401 and (again := await self.post_again(reply, body, order)) is not None:
             return again
-        refusal = await self.refusal(reply, b"" if order.method == "initialize" else used)
+        refusal = await self.refusal(reply, b"" if order.method == INITIALIZE else used)
         if isinstance(refusal, Moved) and order.method not in OPENING:
             self.fail(refusal.message)
         if not isinstance(refusal, StaleSession) or self.renew is None:
             raise refusal
-        await self.renew(refusal, order.deadline)
+        await self.renew(refusal, order.until)
         return await self.taken(await self.post(body, order))
 
     async def taken(self, reply: Reply | StreamReply) -> Reply | StreamReply:
@@ -364,7 +369,7 @@ class HttpLink:
         if status == 429 or (status == 503 and reply.header(b"retry-after")):
             return Throttled(retry_after(reply, DEFAULT_AFTER))
         if status in (401, 403):
-            return Refused(status)
+            return TurnedAway(status)
         try:
             result_of(decode_message(text))
         except RpcError as error:
@@ -372,29 +377,33 @@ class HttpLink:
         except UNREADABLE:
             pass
         return (
-            Broken(f"it answered with HTTP status {status}", sent=True) if status >= 500 else Refused(status)
+            Broken(f"it answered with HTTP status {status}", sent=True)
+            if status >= 500
+            else TurnedAway(status)
         )
 
     async def read_stream(self, reply: StreamReply, order: Order, number: int) -> Message:
         """Follow one request's stream to its answer, over reconnections where the server offers them."""
-        place = Place()
+        place = StreamPosition()
         while place.quiet < MAX_RESUMES:
             place.quiet += 1
             try:
                 answer = await self.follow(reply, order, number, place)
             except Lost as error:
-                if error.timed_out or not place.last or is_modern(self.revision):
+                if error.timed_out or not place.last or not self.resumes:
                     raise
                 answer = None
             if answer is not None:
                 return answer
-            if not place.last or is_modern(self.revision):
+            if not place.last or not self.resumes:
                 break
-            await asyncio.sleep(min(place.delay, max(order.deadline - monotonic(), 0)))
-            reply = await self.resume(place.last, order.deadline)
+            await asyncio.sleep(min(place.delay, max(order.until - monotonic(), 0)))
+            reply = await self.resume(place.last, order.until)
         raise Broken("its stream ended before the answer", sent=True)
 
-    async def follow(self, reply: StreamReply, order: Order, number: int, place: "Place") -> Message | None:
+    async def follow(
+        self, reply: StreamReply, order: Order, number: int, place: "StreamPosition"
+    ) -> Message | None:
         """Read one stream until the answer; None where it ends before."""
         parser = EventParser(self.limit)
         try:
@@ -402,7 +411,7 @@ class HttpLink:
                 for event in parser.feed(chunk):
                     place.note(event)
                     for message in messages_in(event.data):
-                        if not message.method and message.id == number:
+                        if not message.method and number_of(message) == number:
                             self.let_end(reply)
                             return message
                         await self.during(message, order)
@@ -428,7 +437,7 @@ class HttpLink:
 
     async def get(self, last: bytes, deadline: float) -> StreamReply:
         await self.prove()
-        resumed = ((b"last-event-id", last),) if last else ()
+        resumed = ((LAST_EVENT, last),) if last else ()
         return await self.pool.stream(
             "GET",
             self.target,
@@ -444,11 +453,11 @@ class HttpLink:
 
         Of questions that come faster than they are answered, the surplus is refused before more is read.
         """
-        if message.method and message.id is not None and len(order.questions) < MAX_QUESTIONS:
+        if wants_reply(message) and len(order.questions) < MAX_QUESTIONS:
             order.asks(spawn(self.tasks, self.respond(message, order.talk)))
-        elif message.method and message.id is not None:
+        elif wants_reply(message):
             await self.respond(message, None)
-        elif message.method == "notifications/progress" and order.talk is not None:
+        elif message.method == PROGRESS and order.talk is not None:
             if order.progress is not None:
                 await order.talk.notify(message.method, order.told(params_of(message)))
         elif message.method and order.talk is not None:
@@ -460,8 +469,8 @@ class HttpLink:
         await self.tell(await reply_to(message, talk))
 
     async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None:
-        await self.tell(encode_notification(method, params))
-        if method == "notifications/initialized":
+        await self.tell(notification(method, params))
+        if method == INITIALIZED:
             if self.hearing is not None:
                 self.hearing.cancel()
             self.hearing = spawn(self.tasks, self.hear())
@@ -488,7 +497,7 @@ class HttpLink:
         Proxies end streams on which nothing is said for a while, so it is opened again; more and more seldom where
         it ends at once.
         """
-        place = Place()
+        place = StreamPosition()
         while True:
             began = monotonic()
             try:
@@ -506,10 +515,10 @@ class HttpLink:
             await asyncio.sleep(min(place.delay * 2 ** min(place.quiet, 16), LONGEST_RETRY))
             place.quiet += 1
 
-    async def hear_one(self, reply: StreamReply, place: Place) -> None:
+    async def hear_one(self, reply: StreamReply, place: StreamPosition) -> None:
         """Read one such stream to its end."""
         try:
-            async for event in read_events(reply):
+            async for event in read_events(reply, MAX_MESSAGE):
                 place.note(event)
                 for message in messages_in(event.data):
                     await self.beside(message)
@@ -522,11 +531,12 @@ class HttpLink:
             return
         params = params_of(message)
         order = self.running.get(hashable(params.get("progressToken"))) or self.only_order()
-        if message.id is not None and order is not None:
+        asked = wants_reply(message)
+        if asked and order is not None:
             await self.during(message, order)
-        elif message.id is not None:
+        elif asked:
             await self.respond(message, None)
-        elif message.method in ("notifications/progress", "notifications/message"):
+        elif message.method in (PROGRESS, LOG):
             if order is not None:
                 await self.during(message, order)
         else:
@@ -563,12 +573,12 @@ def answer_in(body: bytes, number: int, status: int = 200) -> Message:
     """The response with our number in a JSON body."""
     try:
         message = decode_message(body)
-        if message.id == number and not message.method:
+        if number_of(message) == number and not message.method:
             return message
     except UNREADABLE:
         pass
     for message in messages_in(body):
-        if not message.method and message.id == number:
+        if not message.method and number_of(message) == number:
             return message
     raise Unanswered(
         "it answered with something that is not the response to the request: "
@@ -579,7 +589,7 @@ def answer_in(body: bytes, number: int, status: int = 200) -> Message:
 
 def messages_in(data: bytes) -> list[Message]:
     try:
-        return decode(data) if data else []
+        return read_frame(data) if data else []
     except UNREADABLE:
         return []
 

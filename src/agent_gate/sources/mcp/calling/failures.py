@@ -9,8 +9,10 @@ from agent_gate.errors import (
     Unauthorized,
     UpstreamError,
 )
+from agent_gate.mcp.errors import RpcError, Unanswered
+from agent_gate.mcp.names import CALL_TOOL
 from agent_gate.sources.mcp.clean import clean
-from agent_gate.sources.mcp.wire import Broken, Refused, RpcError, StaleSession, Throttled, Unanswered
+from agent_gate.sources.mcp.wire.problems import Broken, StaleSession, Throttled, TurnedAway
 from agent_gate.sources.state import SignInNeeded
 
 FAILURES = (RpcError, Throttled, Broken, StaleSession, TimeoutError)
@@ -21,11 +23,11 @@ LONGEST_WHY = 300
 
 def call_error(error: Exception, title: str, method: str) -> GatewayError:
     """For the caller whose request failed."""
-    if isinstance(error, Refused) and error.status == UNAUTHENTICATED:
+    if isinstance(error, TurnedAway) and error.status == UNAUTHENTICATED:
         return SignInNeeded(refusal(error, title))
-    if isinstance(error, Refused) and error.status in CREDENTIAL:
+    if isinstance(error, TurnedAway) and error.status in CREDENTIAL:
         return DependencyUnavailable(refusal(error, title))
-    if isinstance(error, Unanswered) and method == "tools/call":
+    if isinstance(error, Unanswered) and method == CALL_TOOL:
         return no_result(title, method, error.message, error.came)
     if isinstance(error, RpcError):
         details = {"server": title, "code": error.code, "data": error.data}
@@ -41,7 +43,7 @@ def call_error(error: Exception, title: str, method: str) -> GatewayError:
     return CallTimeout(f"{title} did not answer {method} in time; it was told to stop")
 
 
-def refusal(error: Refused, title: str) -> str:
+def refusal(error: TurnedAway, title: str) -> str:
     return (
         f"{title} refuses the gateway: {error.message}; check its auth. When it is right, reload, "
         "or reconnect it with `agent-gate sources reconnect`"
@@ -59,7 +61,7 @@ def no_result(title: str, method: str, why: str, came: bytes) -> OutcomeUnknown:
 
 def connect_error(error: Exception, title: str) -> GatewayError:
     """For the operator, when connecting, listing or watching failed."""
-    if isinstance(error, Refused) and error.status in CREDENTIAL:
+    if isinstance(error, TurnedAway) and error.status in CREDENTIAL:
         return Unauthorized(refusal(error, title))
     if isinstance(error, Throttled):
         return DependencyUnavailable(f"{title} is busy", retry_after=error.after)

@@ -1,35 +1,36 @@
 """Calls that wait here while their caller is asked: an old server's question becomes a new client's round.
 
-A server of a handshake era asks in the middle of a call; a client of the modern era is answered with
-`input_required` and comes back with a second request. In between, the call stays open in a task here.
+A server with sessions asks in the middle of a call; a client that comes back is answered with `input_required`
+and makes a second request. In between, the call stays open in a task here.
 """
 
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
-from time import monotonic
 from typing import Any
 
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs
-from agent_gate.sources.mcp.ask import Ask, check_askable, tell
-from agent_gate.sources.mcp.deadlines import Deadlines
-from agent_gate.sources.mcp.link import Order, Talk
-from agent_gate.sources.mcp.wire import INVALID_REQUEST, RpcError, encode
+from agent_gate.mcp.errors import INVALID_REQUEST, RpcError
+from agent_gate.mcp.messages import encode
+from agent_gate.mcp.names import INPUT_REQUIRED
+from agent_gate.sources.mcp.calling.callers import check_askable, tell
+from agent_gate.sources.mcp.wire.deadlines import Deadlines
+from agent_gate.sources.mcp.wire.order import Order
 
 TTL = 600.0
 MAX_PARKED = 1_000
 GONE = "This requestState is unknown, used or expired; make the call again without it"
 
-Start = Callable[[Talk], Coroutine[None, None, bytes]]
+Send = Callable[[Order], Coroutine[Any, Any, bytes]]
 
 
 class Parked:
     """One open call: the `Talk` of its upstream request, and the questions its caller has not answered."""
 
-    def __init__(self, ask: Ask, conversation: Conversation) -> None:
-        self.first = ask
+    def __init__(self, order: Order, conversation: Conversation) -> None:
+        self.first = order
         self.conversation = conversation
         self.open: dict[str, tuple[str, Mapping[str, Json], asyncio.Future[Json]]] = {}
         self.asked = 0
@@ -41,10 +42,10 @@ class Parked:
         self.task = asyncio.get_running_loop().create_task(work)
         self.task.add_done_callback(self.ended)
 
-    def is_about(self, ask: Ask) -> bool:
-        """Whether `ask` is the same call by the same caller."""
+    def is_about(self, order: Order) -> bool:
+        """Whether `order` is the same call by the same caller."""
         first = self.first
-        return (ask.caller, ask.method, ask.params) == (first.caller, first.method, first.params)
+        return (order.caller, order.method, order.params) == (first.caller, first.method, first.params)
 
     async def notify(self, method: str, params: Mapping[str, Json]) -> None:
         await tell(self.conversation, method, params)
@@ -91,12 +92,6 @@ class Parked:
             self.task.cancel()
 
 
-def parked_until(ask: Ask) -> float:
-    """The upstream half of a parked call outlives its rounds, each of which keeps its own, shorter deadline."""
-    now = monotonic()
-    return now + TTL + max(ask.deadline - now, 0)
-
-
 class Parking:
     """The open calls of one server, each under a random state that only its own caller can use, once."""
 
@@ -109,37 +104,41 @@ class Parking:
         """Whether so many calls wait for their callers that no other may; the server's questions are refused then."""
         return len(self.waiting) >= MAX_PARKED
 
-    async def run(self, ask: Ask, conversation: Conversation, start: Start) -> bytes:
-        """The first round: until the server answers, or asks something of the caller."""
-        parked = Parked(ask, conversation)
-        parked.start(start(parked))
-        return await self.round(parked, ask.deadline)
+    async def run(self, order: Order, conversation: Conversation, send: Send) -> bytes:
+        """The first round: until the server answers, or asks something of the caller.
+
+        What is sent outlives its rounds, each of which keeps its own, shorter deadline.
+        """
+        parked = Parked(order, conversation)
+        order.travels(parked).patience = TTL
+        parked.start(send(order))
+        return await self.round(parked, order.deadline)
 
     async def follow(
-        self, ask: Ask, conversation: Conversation, order: Order, work: Coroutine[Any, Any, bytes]
+        self, conversation: Conversation, order: Order, work: Coroutine[Any, Any, bytes]
     ) -> bytes:
         """What is left of the first round, where the server began to speak before it answered."""
         if self.full:
             return await work
-        parked = Parked(ask, conversation)
-        order.talk, order.deadline = parked, parked_until(ask)
+        parked = Parked(order, conversation)
+        order.talk, order.patience = parked, TTL
         parked.start(work)
-        return await self.round(parked, ask.deadline)
+        return await self.round(parked, order.deadline)
 
-    async def resume(self, ask: Ask, conversation: Conversation, state: Json) -> bytes:
+    async def resume(self, order: Order, conversation: Conversation, state: Json) -> bytes:
         """A further round: the caller came back with its answers."""
-        return await self.round(self.taken_up(ask, conversation, state), ask.deadline)
+        return await self.round(self.taken_up(order, conversation, state), order.deadline)
 
-    def taken_up(self, ask: Ask, conversation: Conversation, state: Json) -> Parked:
+    def taken_up(self, order: Order, conversation: Conversation, state: Json) -> Parked:
         parked = self.waiting.get(state) if isinstance(state, str) else None
-        if parked is None or not parked.is_about(ask):
+        if parked is None or not parked.is_about(order):
             raise InvalidArgs(GONE)
         del self.waiting[state]
         if parked.timer is not None:
             parked.timer.cancel()
         parked.conversation = conversation
         parked.turn = asyncio.get_running_loop().create_future()
-        parked.take(ask.meta.get("inputResponses"))
+        parked.take(order.meta.get("inputResponses"))
         if parked.questions() or (parked.task is not None and parked.task.done()):
             parked.wake()
         return parked
@@ -166,7 +165,7 @@ class Parking:
         self.waiting[state] = parked
         parked.timer = asyncio.get_running_loop().call_later(TTL, self.expire, state)
         return encode(
-            {"resultType": "input_required", "inputRequests": parked.questions(), "requestState": state}
+            {"resultType": INPUT_REQUIRED, "inputRequests": parked.questions(), "requestState": state}
         )
 
     def expire(self, state: str) -> None:

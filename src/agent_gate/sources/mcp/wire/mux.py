@@ -12,19 +12,15 @@ from itertools import count
 from typing import Any
 
 from agent_gate.core.tool import Json
-from agent_gate.sources.mcp.deadlines import Deadlines
-from agent_gate.sources.mcp.link import Notice, Order, Renew, ignore, reply_to
-from agent_gate.sources.mcp.wire import (
-    UNREADABLE,
-    Broken,
-    Message,
-    RpcError,
-    decode,
-    encode_notification,
-    encode_request,
-    params_of,
-    result_of,
-)
+from agent_gate.mcp.errors import RpcError
+from agent_gate.mcp.messages import UNREADABLE, Message, encode, notification, request
+from agent_gate.mcp.names import CANCELLED, LOG, PING, PROGRESS
+from agent_gate.mcp.revisions import Revision
+from agent_gate.sources.mcp.wire.deadlines import Deadlines
+from agent_gate.sources.mcp.wire.frames import number_of, params_of, read_frame, result_of, wants_reply
+from agent_gate.sources.mcp.wire.link import Notice, Renew, ignore, reply_to
+from agent_gate.sources.mcp.wire.order import Order
+from agent_gate.sources.mcp.wire.problems import Broken
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -110,12 +106,12 @@ class Mux:
         self.deliver = deliver
         self.notice: Notice = ignore
         self.renew: Renew | None = None
-        self.era = ""
+        self.revision: Revision | None = None
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
         self.deadlines = Deadlines()
         self.pending: dict[object, Exchange] = {}
-        self.questions: dict[object, asyncio.Task[None]] = {}
+        self.questions: dict[bytes, asyncio.Task[None]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self.numbers = count(1)
         self.strays = 0
@@ -135,10 +131,10 @@ class Mux:
         number = next(self.numbers)
         future: asyncio.Future[bytes | None] = self.loop.create_future()
         exchange = self.pending[number] = Exchange(order, future)
-        self.deadlines.add(number, order.deadline, exchange.expire)
+        self.deadlines.add(number, order.until, exchange.expire)
         following: Coroutine[Any, Any, bytes] | None = None
         try:
-            sending = self.deliver(encode_request(number, order.method, order.numbered(number)))
+            sending = self.deliver(request(number, order.method, order.numbered(number)))
             if sending is not None:
                 await sending
             result = await future
@@ -155,7 +151,7 @@ class Mux:
 
     async def followed(self, number: int, exchange: Exchange) -> bytes:
         """The result of a request whose server asked something first."""
-        self.deadlines.add(number, exchange.order.deadline, exchange.expire)
+        self.deadlines.add(number, exchange.order.until, exchange.expire)
         try:
             result = await exchange.future
             assert result is not None
@@ -182,19 +178,19 @@ class Mux:
         if not self.lost.done():
             spawn(
                 self.tasks,
-                self.notify("notifications/cancelled", {"requestId": number, "reason": "not awaited"}),
+                self.notify(CANCELLED, {"requestId": number, "reason": "not awaited"}),
             )
 
     async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None:
         try:
-            await self.tell(encode_notification(method, params))
+            await self.tell(notification(method, params))
         except (Broken, RpcError) as error:
             log.debug("a %s notification was not sent: %s", method, error)
 
     def feed(self, data: bytes) -> None:
         """Take one frame from the server; what is no message is counted and dropped."""
         try:
-            messages = decode(data)
+            messages = read_frame(data)
         except UNREADABLE:
             self.skip(data)
             return
@@ -206,27 +202,27 @@ class Mux:
 
     def dispatch(self, message: Message) -> None:
         if not message.method:
-            exchange = self.pending.get(message.id)
+            exchange = self.pending.get(number_of(message))
             if exchange is None or exchange.reply is not None or exchange.future.done():
                 self.strays += 1
             else:
                 exchange.settle(message)
-        elif message.id is None:
-            self.heard(message)
-        else:
+        elif wants_reply(message):
             self.asked(message)
+        else:
+            self.heard(message)
 
     def heard(self, message: Message) -> None:
         method, params = message.method, params_of(message)
-        if method == "notifications/progress":
+        if method == PROGRESS:
             exchange = self.pending.get(hashable(params.get("progressToken")))
             if exchange is not None and exchange.order.progress is not None:
                 exchange.note(method, exchange.order.told(params), self.tasks)
-        elif method == "notifications/message":
+        elif method == LOG:
             if (only := self.only_exchange()) is not None:
                 only.note(method, params, self.tasks)
-        elif method == "notifications/cancelled":
-            if (question := self.questions.get(hashable(params.get("requestId")))) is not None:
+        elif method == CANCELLED:
+            if (question := self.questions.get(encode(params.get("requestId")))) is not None:
                 question.cancel()
         else:
             self.notice(method, params)
@@ -240,15 +236,16 @@ class Mux:
         only = self.only_exchange()
         if len(self.questions) >= MAX_QUESTIONS:
             only = None
-        if only is not None and message.method != "ping":
+        if only is not None and message.method != PING:
             only.park()
         task = spawn(self.tasks, self.respond(message, only.order if only is not None else None))
         if only is not None:
             only.order.asks(task)
-        self.questions[message.id] = task
-        task.add_done_callback(lambda done: self.forget(message.id, done))
+        number = bytes(message.id)
+        self.questions[number] = task
+        task.add_done_callback(lambda done: self.forget(number, done))
 
-    def forget(self, number: object, task: "asyncio.Task[None]") -> None:
+    def forget(self, number: bytes, task: "asyncio.Task[None]") -> None:
         if self.questions.get(number) is task:
             del self.questions[number]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from agent_gate.core.tool import Definition, Json
-from agent_gate.sources.mcp.wire import UNREADABLE
+from agent_gate.mcp.messages import UNREADABLE
 
 MOST = 1_000
 LONGEST = 4_096
@@ -18,7 +18,7 @@ class Embedded(msgspec.Struct):
     uri: str = ""
 
 
-class Part(msgspec.Struct):
+class LinkedPart(msgspec.Struct):
     """A link has its address itself, a resource that came along has it inside."""
 
     type: str = ""
@@ -27,7 +27,7 @@ class Part(msgspec.Struct):
 
 
 class Content(msgspec.Struct):
-    content: list[Part] = []
+    content: list[LinkedPart] = []
 
 
 decode_content = msgspec.json.Decoder(Content).decode

@@ -1,4 +1,4 @@
-"""The sessions of one server: the one its lists come from, and those kept apart for a caller or an era."""
+"""The sessions of one server: the one its lists come from, and those kept apart for a caller or an older revision."""
 
 import asyncio
 import logging
@@ -9,14 +9,18 @@ from hashlib import sha256
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.ports import Memory
 from agent_gate.core.tool import Json
+from agent_gate.mcp.errors import RpcError
+from agent_gate.mcp.messages import encode
+from agent_gate.mcp.revisions import BY_NAME, NEWEST_WITH_SESSIONS, Revision
 from agent_gate.net.pool import Pool
 from agent_gate.sources.access import Access
-from agent_gate.sources.mcp.ask import Ask
-from agent_gate.sources.mcp.dial import Dialer
-from agent_gate.sources.mcp.eras import ALL_CAPABILITIES
-from agent_gate.sources.mcp.link import Notice
-from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.wire import MAX_MESSAGE, NEWEST_HANDSHAKE, Broken, Refused, RpcError, encode
+from agent_gate.sources.mcp.sessions.dial import Dialer
+from agent_gate.sources.mcp.sessions.meeting import ALL_CAPABILITIES
+from agent_gate.sources.mcp.sessions.session import ServerSession
+from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE
+from agent_gate.sources.mcp.wire.link import Notice
+from agent_gate.sources.mcp.wire.order import Order
+from agent_gate.sources.mcp.wire.problems import Broken, TurnedAway
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -24,10 +28,10 @@ MAX_CHILDREN = 16
 MAX_SESSIONS = 512
 TWIN = b"handshake"
 Key = tuple[str, bytes]
-"""A caller, and what sets its session apart: the capabilities it declared, or the older era."""
+"""A caller, and what sets its session apart: the capabilities it declared, or the older revision."""
 
 
-class Connections:
+class ServerSessions:
     """`main` is met first and lists everything; others are opened when a caller needs one."""
 
     def __init__(
@@ -43,9 +47,9 @@ class Connections:
         self.dialer = Dialer(settings, pool, access, limit)
         self.memory = memory
         self.notice = notice
-        self.main: Session | None = None
-        self.others: OrderedDict[Key, asyncio.Task[Session]] = OrderedDict()
-        self.opened: dict[Key, Session] = {}
+        self.main: ServerSession | None = None
+        self.others: OrderedDict[Key, asyncio.Task[ServerSession]] = OrderedDict()
+        self.opened: dict[Key, ServerSession] = {}
         self.closing: set[asyncio.Task[None]] = set()
         self.handshake_refused = False
         self.declared: tuple[Mapping[str, Json], bytes] = ({}, b"")
@@ -55,52 +59,53 @@ class Connections:
         place = [self.dialer.argv, self.settings.url]
         return f"mcp-era:{self.settings.key}:{sha256(encode(place)).hexdigest()[:16]}"
 
-    async def open(self) -> Session:
+    async def open(self) -> ServerSession:
         """Meet the server anew; whatever was open before is closed."""
         await self.close()
         self.handshake_refused = False
-        known = self.memory.get(self.memory_key) or ""
+        known = BY_NAME.get(self.memory.get(self.memory_key) or "")
         session = await self.meet(known)
-        if session.welcome.era != known:
-            self.memory.set(self.memory_key, session.welcome.era)
+        if session.revision is not known:
+            self.memory.set(self.memory_key, session.revision.name)
         session.link.notice = self.notice
         self.main = session
         return session
 
-    async def meet(self, known: str) -> Session:
-        """In the era it spoke before; a server that was replaced since is asked again what it speaks."""
+    async def meet(self, known: Revision | None) -> ServerSession:
+        """In the revision it spoke before; a server that was replaced since is asked again what it speaks."""
         try:
             return await self.dialer.open(known, ALL_CAPABILITIES)
         except RpcError as error:
-            if not known or (isinstance(error, Refused) and error.status in (401, 403)):
+            if known is None or (isinstance(error, TurnedAway) and error.status in (401, 403)):
                 raise
-        return await self.dialer.open("", ALL_CAPABILITIES)
+        return await self.dialer.open(None, ALL_CAPABILITIES)
 
     @property
     def usable(self) -> bool:
         return self.main is not None and self.main.usable
 
-    def current(self) -> Session:
+    def current(self) -> ServerSession:
         if self.main is None:
             raise Broken("it is not connected", sent=False)
         if not self.main.usable:
             raise Broken(self.main.link.lost.result(), sent=False)
         return self.main
 
-    def kept_apart(self, ask: Ask, main: Session) -> Key | None:
+    def kept_apart(self, order: Order, main: ServerSession) -> Key | None:
         """The key of the session this caller needs for itself; None where the shared one will do."""
-        if ask.shared:
+        if order.shared:
             return None
         alone = self.settings.isolation == "caller"
-        if main.modern:
-            if not ask.modern and ask.can_be_asked and not self.handshake_refused:
-                if self.dialer.exclusive:
-                    return (ask.caller if alone else "", TWIN)
-                return (ask.caller, TWIN + encode(ask.capabilities))
-            return (ask.caller, b"") if alone and self.dialer.exclusive else None
+        by_result = main.revision.asks_by_result and not order.comes_back
+        if by_result and order.can_be_asked and not self.handshake_refused:
+            if self.dialer.exclusive:
+                return (order.caller if alone else "", TWIN)
+            return (order.caller, TWIN + encode(order.capabilities))
+        if not main.revision.has_sessions:
+            return (order.caller, b"") if alone and self.dialer.exclusive else None
         if self.dialer.exclusive:
-            return (ask.caller, b"") if alone else None
-        return (ask.caller, self.encoded(ask.capabilities))
+            return (order.caller, b"") if alone else None
+        return (order.caller, self.encoded(order.capabilities))
 
     def encoded(self, capabilities: Mapping[str, Json]) -> bytes:
         """What a client declared, as part of a key; most say the same with each of their requests."""
@@ -108,12 +113,12 @@ class Connections:
             self.declared = (capabilities, encode(capabilities) if capabilities else b"")
         return self.declared[1]
 
-    def at_hand(self, ask: Ask) -> Session | None:
+    def at_hand(self, order: Order) -> ServerSession | None:
         """The session for this request, where it is open already."""
         main = self.main
         if main is None or main.link.lost.done():
             return None
-        key = self.kept_apart(ask, main)
+        key = self.kept_apart(order, main)
         if key is None:
             return main
         session = self.opened.get(key)
@@ -122,31 +127,31 @@ class Connections:
         self.others.move_to_end(key)
         return session
 
-    async def for_ask(self, ask: Ask) -> Session:
+    async def serving(self, order: Order) -> ServerSession:
         """The session for this request, opened if it has to be."""
         main = self.current()
-        key = self.kept_apart(ask, main)
+        key = self.kept_apart(order, main)
         if key is None:
             return main
         try:
-            return await self.other(key, ask, main)
+            return await self.other(key, order, main)
         except (RpcError, Broken, TimeoutError) as error:
-            if not main.modern or not key[1].startswith(TWIN):
+            if not key[1].startswith(TWIN):
                 raise
-            log.info("%s has no handshake era: %s", self.settings.key, error)
+            log.info("%s has no handshake: %s", self.settings.key, error)
             self.handshake_refused = isinstance(error, RpcError)
             return main
 
-    async def other(self, key: Key, ask: Ask, main: Session) -> Session:
+    async def other(self, key: Key, order: Order, main: ServerSession) -> ServerSession:
         """The session under `key`, opened once however many calls wait for it."""
         task = self.others.get(key)
         if task is not None and task.done() and not alive(task):
             self.drop(key)
             task = None
         if task is None:
-            era = NEWEST_HANDSHAKE if key[1].startswith(TWIN) else main.welcome.era
-            declared = ALL_CAPABILITIES if self.dialer.exclusive else ask.capabilities
-            task = self.others[key] = asyncio.create_task(self.open_other(era, declared, key[0]))
+            revision = NEWEST_WITH_SESSIONS if key[1].startswith(TWIN) else main.revision
+            declared = ALL_CAPABILITIES if self.dialer.exclusive else order.capabilities
+            task = self.others[key] = asyncio.create_task(self.open_other(revision, declared, key[0]))
             task.add_done_callback(failure)
             self.evict()
         await asyncio.wait([task])
@@ -157,8 +162,10 @@ class Connections:
             self.opened[key] = session
         return session
 
-    async def open_other(self, era: str, declared: Mapping[str, Json], caller: str) -> Session:
-        session = await self.dialer.open(era, declared, caller)
+    async def open_other(
+        self, revision: Revision, declared: Mapping[str, Json], caller: str
+    ) -> ServerSession:
+        session = await self.dialer.open(revision, declared, caller)
         session.link.notice = self.overhear
         return session
 
@@ -180,7 +187,7 @@ class Connections:
         self.opened.pop(key, None)
         self.close_later(self.others.pop(key))
 
-    def close_later(self, task: "asyncio.Task[Session]") -> None:
+    def close_later(self, task: "asyncio.Task[ServerSession]") -> None:
         closing = asyncio.create_task(close_opened(task))
         self.closing.add(closing)
         closing.add_done_callback(self.closing.discard)
@@ -195,16 +202,16 @@ class Connections:
             await asyncio.wait(self.closing)
 
 
-def alive(task: "asyncio.Task[Session]") -> bool:
+def alive(task: "asyncio.Task[ServerSession]") -> bool:
     return not task.cancelled() and task.exception() is None and not task.result().link.lost.done()
 
 
-def failure(task: "asyncio.Task[Session]") -> BaseException | None:
+def failure(task: "asyncio.Task[ServerSession]") -> BaseException | None:
     """Why a session could not be opened; reading it keeps the loop from reporting it a second time."""
     return None if task.cancelled() else task.exception()
 
 
-async def close_opened(task: "asyncio.Task[Session]") -> None:
+async def close_opened(task: "asyncio.Task[ServerSession]") -> None:
     """Close a session whether it is open or still being opened."""
     task.cancel()
     await asyncio.wait([task])

@@ -1,4 +1,4 @@
-"""The deprecated HTTP+SSE transport of 2024-11-05: one stream for everything the server says, POSTs for the rest."""
+"""The deprecated HTTP+SSE transport of the first revision: one stream for everything the server says, POSTs for the rest."""
 
 import logging
 import math
@@ -9,12 +9,14 @@ from time import monotonic
 from urllib.parse import urljoin
 
 from agent_gate.core.credentials import Header
+from agent_gate.mcp.errors import INVALID_REQUEST, RpcError
+from agent_gate.mcp.events import Event, read_events
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply
 from agent_gate.sources.access import Access
-from agent_gate.sources.mcp.events import Event, read_events
-from agent_gate.sources.mcp.http import ACCEPT, MAX_ERROR, SMALL_SECONDS, media_type, split_url
-from agent_gate.sources.mcp.mux import Mux, spawn
-from agent_gate.sources.mcp.wire import Broken, Refused, RpcError
+from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE
+from agent_gate.sources.mcp.wire.http import ACCEPT, EVENTS, MAX_ERROR, SMALL_SECONDS, media_type, split_url
+from agent_gate.sources.mcp.wire.mux import Mux, spawn
+from agent_gate.sources.mcp.wire.problems import Broken, TurnedAway
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -50,9 +52,9 @@ class SseLink(Mux):
             )
         except (NotSent, Lost) as error:
             raise Broken(error.message, sent=False) from None
-        if reply.status != 200 or media_type(reply) != b"text/event-stream":
+        if reply.status != 200 or media_type(reply) != EVENTS:
             await reply.aclose()
-            raise Refused(reply.status)
+            raise TurnedAway(reply.status)
         reply.deadline = math.inf
         spawn(self.tasks, self.hear(reply))
         try:
@@ -67,7 +69,7 @@ class SseLink(Mux):
     async def hear(self, reply: StreamReply) -> None:
         reason = "it ended its stream"
         try:
-            async for event in read_events(reply):
+            async for event in read_events(reply, MAX_MESSAGE):
                 self.take(event)
         except (Lost, BadReply, RpcError) as error:
             reason = error.message
@@ -88,7 +90,7 @@ class SseLink(Mux):
         url = urljoin(self.target.origin + self.path.decode(), data.decode("ascii", errors="replace"))
         path = url.removeprefix(self.target.origin)
         if path == url or not path.startswith("/"):
-            raise RpcError(-32600, "it sends requests to another origin than its own")
+            raise RpcError(INVALID_REQUEST, "it sends requests to another origin than its own")
         return path.encode()
 
     async def post(self, data: bytes) -> None:
@@ -108,7 +110,7 @@ class SseLink(Mux):
         except Lost as error:
             raise Broken(error.message, sent=True) from None
         if reply.status in (401, 403):
-            raise Refused(reply.status)
+            raise TurnedAway(reply.status)
         if not 200 <= reply.status < 300:
             raise Broken(f"it answered with HTTP status {reply.status}", sent=reply.status >= 500)
 

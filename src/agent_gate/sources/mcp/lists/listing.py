@@ -11,12 +11,15 @@ from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace, tool_id
 from agent_gate.core.tool import Definition, Json, Traits
 from agent_gate.errors import CatalogError
-from agent_gate.sources.mcp.budget import Budget
+from agent_gate.mcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
+from agent_gate.mcp.names import LIST_TOOLS
+from agent_gate.mcp.revisions import Revision
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean, clean_schema
-from agent_gate.sources.mcp.headers import HeaderMap, header_map
-from agent_gate.sources.mcp.link import Order
-from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.wire import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, object_in
+from agent_gate.sources.mcp.lists.budget import Budget
+from agent_gate.sources.mcp.lists.mirrors import HeaderMap, header_map
+from agent_gate.sources.mcp.sessions.session import ServerSession
+from agent_gate.sources.mcp.wire.frames import object_in
+from agent_gate.sources.mcp.wire.order import Order
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -25,7 +28,7 @@ MAX_BYTES = 32 * 1024 * 1024
 MAX_NAME = 256
 MOST_PAGES = 2_000
 LISTS = {
-    "tools": "tools/list",
+    "tools": LIST_TOOLS,
     "resources": "resources/list",
     "resourceTemplates": "resources/templates/list",
     "prompts": "prompts/list",
@@ -33,7 +36,7 @@ LISTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class UpstreamTool:
     """How one definition is called upstream."""
 
     upstream: str
@@ -46,7 +49,7 @@ class Tools:
     """The tools of one server that can be used, how to call each, and what was left out."""
 
     definitions: tuple[Definition, ...] = ()
-    routes: Mapping[str, Route] = field(default_factory=dict)
+    routes: Mapping[str, UpstreamTool] = field(default_factory=dict)
     excluded: tuple[Excluded, ...] = ()
 
 
@@ -57,7 +60,7 @@ class Endless(RpcError):
         super().__init__(INTERNAL_ERROR, message)
 
 
-async def list_all(session: Session, kind: str, deadline: float, pages: Budget) -> list[Json]:
+async def list_all(session: ServerSession, kind: str, deadline: float, pages: Budget) -> list[Json]:
     """Every page of one list, bounded in entries and bytes, and in pages per minute."""
     entries: list[Json] = []
     cursor, size = None, 0
@@ -92,7 +95,7 @@ def listed_in(page: Mapping[str, Json], kind: str) -> list[Json]:
     return listed
 
 
-async def list_context(session: Session, deadline: float, pages: Budget) -> dict[str, tuple[Json, ...]]:
+async def list_context(session: ServerSession, deadline: float, pages: Budget) -> dict[str, tuple[Json, ...]]:
     """Resources, templates and prompts; a list the server does not have is empty."""
     found: dict[str, tuple[Json, ...]] = {}
     for kind in "resources", "resourceTemplates", "prompts":
@@ -119,7 +122,9 @@ def usable_entries(kind: str, entries: Sequence[Json]) -> Iterator[Json]:
             log.debug("one of the %s is left out: %s", kind, error)
 
 
-async def list_tools(session: Session, settings: ServerSettings, deadline: float, pages: Budget) -> Tools:
+async def list_tools(
+    session: ServerSession, settings: ServerSettings, deadline: float, pages: Budget
+) -> Tools:
     if "tools" not in session.welcome.capabilities:
         return Tools()
     try:
@@ -130,13 +135,13 @@ async def list_tools(session: Session, settings: ServerSettings, deadline: float
         raise
     if len(entries) > MAX_ENTRIES:
         raise RpcError(INTERNAL_ERROR, f"it lists more than {MAX_ENTRIES} tools")
-    return usable_tools(entries, settings, modern=session.modern)
+    return usable_tools(entries, settings, session.revision)
 
 
-def usable_tools(entries: Sequence[Json], settings: ServerSettings, *, modern: bool) -> Tools:
+def usable_tools(entries: Sequence[Json], settings: ServerSettings, revision: Revision) -> Tools:
     """The definitions of `entries`, filtered and renamed as the settings say."""
     definitions: dict[str, Definition] = {}
-    routes: dict[str, Route] = {}
+    routes: dict[str, UpstreamTool] = {}
     excluded: list[Excluded] = []
     for entry in entries:
         name = entry.get("name") if isinstance(entry, dict) else None
@@ -147,12 +152,12 @@ def usable_tools(entries: Sequence[Json], settings: ServerSettings, *, modern: b
             if definition.name in definitions:
                 check_differs(definitions[definition.name], definition, settings)
                 raise ValueError("another tool of this server has the same name")
-            headers = header_map(definition.input_schema) if modern else {}
+            headers = header_map(definition.input_schema) if revision.repeats_in_headers else {}
         except (ValueError, TypeError) as error:
             excluded.append(Excluded(settings.key, clean(name, MAX_TITLE) or "(unnamed)", str(error)))
             continue
         definitions[definition.name] = definition
-        routes[definition.name] = Route(entry["name"], headers, definition.traits.idempotent)
+        routes[definition.name] = UpstreamTool(entry["name"], headers, definition.traits.idempotent)
     return Tools(tuple(definitions.values()), routes, tuple(excluded))
 
 

@@ -1,4 +1,4 @@
-"""A met server: requests in its era, the handshake repeated when the server has forgotten it."""
+"""A met server: requests in its revision, the handshake repeated when the server has forgotten it."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -6,22 +6,23 @@ from time import monotonic
 from typing import Any
 
 from agent_gate.core.tool import Json
-from agent_gate.sources.mcp.eras import Welcome, initialize, modern_meta
-from agent_gate.sources.mcp.link import Link, Order
-from agent_gate.sources.mcp.wire import Broken, StaleSession, is_modern
+from agent_gate.mcp.names import TOOLS_CHANGED
+from agent_gate.sources.mcp.sessions.meeting import Welcome, initialize, said_each_time
+from agent_gate.sources.mcp.wire.link import ServerLink
+from agent_gate.sources.mcp.wire.order import Order
+from agent_gate.sources.mcp.wire.problems import Broken, StaleSession
 
-RENEWED = "notifications/tools/list_changed"
 RENEW_SECONDS = 30.0
 
 
-class Session:
+class ServerSession:
     """One link with what its server said at the start. `declared` are the capabilities offered in the handshake."""
 
-    def __init__(self, link: Link, welcome: Welcome, declared: Mapping[str, Json]) -> None:
+    def __init__(self, link: ServerLink, welcome: Welcome, declared: Mapping[str, Json]) -> None:
         self.link = link
         self.welcome = welcome
         self.declared = declared
-        self.modern = is_modern(welcome.era)
+        self.revision = welcome.revision
         self.renewal: asyncio.Task[None] | None = None
         link.renew = self.renew
 
@@ -38,9 +39,9 @@ class Session:
         self, order: Order, capabilities: Mapping[str, Json] | None = None
     ) -> Coroutine[Any, Any, bytes]:
         """Send one request; `capabilities` are those of the caller it is for."""
-        if self.modern:
-            own = modern_meta(self.declared if capabilities is None else capabilities)
-            order.params["_meta"] = {**order.params.get("_meta", {}), **own}
+        if not self.revision.has_sessions:
+            declared = self.declared if capabilities is None else capabilities
+            order.own = said_each_time(self.revision, declared)
         return self.link.request(order)
 
     async def renew(self, stale: StaleSession, deadline: float) -> None:
@@ -61,7 +62,7 @@ class Session:
 
     async def introduce(self) -> None:
         self.welcome = await initialize(self.link, self.declared, monotonic() + RENEW_SECONDS)
-        self.link.notice(RENEWED, {})
+        self.link.notice(TOOLS_CHANGED, {})
 
     async def close(self) -> None:
         if self.renewal is not None:

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Mapping
 
 from agent_gate.net.outbox import Outbox
-from agent_gate.sources.mcp.child import Child, Lines, start_child
 from agent_gate.sources.mcp.clean import clean
-from agent_gate.sources.mcp.mux import Mux
-from agent_gate.sources.mcp.wire import MAX_MESSAGE, Broken
+from agent_gate.sources.mcp.process.child import Child, LineReader, start_child
+from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE
+from agent_gate.sources.mcp.wire.mux import Mux
+from agent_gate.sources.mcp.wire.problems import Broken
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -26,7 +27,7 @@ class StdioLink(Mux):
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         super().__init__(self.write)
-        self.lines = Lines(self.feed, self.ended, self.overflow, limit)
+        self.lines = LineReader(self.feed, self.ended, self.overflow, limit)
         self.child: Child | None = None
         self.name = ""
         self.unsent: list[bytes] = []

@@ -7,11 +7,13 @@ from contextlib import suppress
 from time import monotonic
 
 from agent_gate.core.tool import Json
-from agent_gate.sources.mcp.budget import Budget
-from agent_gate.sources.mcp.connections import Connections
-from agent_gate.sources.mcp.link import Order
-from agent_gate.sources.mcp.session import Session
-from agent_gate.sources.mcp.wire import META_SUBSCRIPTION, Broken, RpcError, Throttled
+from agent_gate.mcp.errors import METHOD_NOT_FOUND, RpcError
+from agent_gate.mcp.names import ACKNOWLEDGED, DISCOVER, LISTEN, META_SUBSCRIPTION, PING
+from agent_gate.sources.mcp.lists.budget import Budget
+from agent_gate.sources.mcp.sessions.connections import ServerSessions
+from agent_gate.sources.mcp.sessions.session import ServerSession
+from agent_gate.sources.mcp.wire.order import Order
+from agent_gate.sources.mcp.wire.problems import Broken, Throttled
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -34,16 +36,16 @@ LIST_KINDS = {
 class Subscription:
     """The `Talk` of a listening request: every note on its stream is a notice of the server."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ServerSession) -> None:
         self.session = session
 
     async def notify(self, method: str, params: Mapping[str, Json]) -> None:
-        if method != "notifications/subscriptions/acknowledged":
+        if method != ACKNOWLEDGED:
             self.session.link.notice(method, without_subscription(params))
 
     async def ask(self, method: str, params: Mapping[str, Json]) -> Json:
         del params
-        raise RpcError(-32601, f"{method:.64} is not asked on a subscription")
+        raise RpcError(METHOD_NOT_FOUND, f"{method:.64} is not asked on a subscription")
 
 
 def without_subscription(params: Mapping[str, Json]) -> dict[str, Json]:
@@ -62,7 +64,7 @@ class Watcher:
 
     def __init__(
         self,
-        connections: Connections,
+        connections: ServerSessions,
         refresh: Callable[[], Awaitable[bool]],
         complain: Callable[[str], None],
         budget: Budget,
@@ -82,7 +84,7 @@ class Watcher:
         """Return never; raise when the server is lost."""
         session = self.connections.current()
         jobs = [self.lose(session), self.list_again(), self.beat(session)]
-        if session.modern:
+        if session.revision.listens_by_request:
             jobs.append(self.listen(session))
         tasks = [asyncio.create_task(job) for job in jobs]
         try:
@@ -95,7 +97,7 @@ class Watcher:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
 
-    async def lose(self, session: Session) -> None:
+    async def lose(self, session: ServerSession) -> None:
         raise Broken(await asyncio.shield(session.link.lost), sent=False)
 
     async def list_again(self) -> None:
@@ -118,9 +120,9 @@ class Watcher:
                 await asyncio.sleep(AGAIN_SECONDS)
                 self.changed.set()
 
-    async def beat(self, session: Session) -> None:
+    async def beat(self, session: ServerSession) -> None:
         """Ask a silent server for a sign of life; an error reply is one."""
-        method = "server/discover" if session.modern else "ping"
+        method = PING if session.revision.has_sessions else DISCOVER
         while True:
             await asyncio.sleep(IDLE_SECONDS)
             if session.in_flight > self.holds:
@@ -137,8 +139,8 @@ class Watcher:
         """Whether one of the requests in flight is the one that listens, which says nothing of the server's health."""
         return self.listening is not None and not self.listening.done()
 
-    async def listen(self, session: Session) -> None:
-        """Hold the stream on which a modern server tells of changes; a lost stream may have lost some.
+    async def listen(self, session: ServerSession) -> None:
+        """Hold the stream on which a server tells of changes; a lost stream may have lost some.
 
         Where it ends at once, it is opened more and more seldom.
         """
@@ -161,7 +163,7 @@ class Watcher:
             async with asyncio.timeout(min(RETRY_SECONDS * 2 ** min(short, 16), LONGEST_RETRY)):
                 await self.relisten.wait()
 
-    def wanted(self, session: Session) -> dict[str, Json]:
+    def wanted(self, session: ServerSession) -> dict[str, Json]:
         offered = session.welcome.capabilities
         kinds = {
             flag: True
@@ -170,11 +172,11 @@ class Watcher:
         }
         return {**kinds, "resourceSubscriptions": list(self.watched)} if self.watched else kinds
 
-    async def hold(self, session: Session, wanted: Mapping[str, Json]) -> bool:
+    async def hold(self, session: ServerSession, wanted: Mapping[str, Json]) -> bool:
         """Listen until the wishes change, or the stream ends, which is True. A server that does not offer it is not
         asked again before there are other wishes."""
         order = Order(
-            method="subscriptions/listen",
+            method=LISTEN,
             params={"notifications": wanted},
             deadline=monotonic() + LISTEN_SECONDS,
             talk=Subscription(session),

@@ -1,0 +1,79 @@
+"""What servers send, read forgivingly: a frame into messages, and a response into its raw result or its error."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from agent_gate.core.tool import Json
+from agent_gate.mcp.errors import INTERNAL_ERROR, RpcError, Unanswered
+from agent_gate.mcp.messages import UNREADABLE, Message, decode, decode_message
+
+MAX_MESSAGE = 16 * 1024 * 1024
+LONGEST_ERROR = 2_000
+NULL = b"null"
+
+
+class ErrorBody(msgspec.Struct):
+    code: int = INTERNAL_ERROR
+    message: str = ""
+    data: Any = None
+
+
+decode_batch = msgspec.json.Decoder(list[Message]).decode
+decode_error = msgspec.json.Decoder(ErrorBody).decode
+
+
+def read_frame(data: bytes) -> list[Message]:
+    """The messages in one frame; one of the revisions may batch them. Raises one of `UNREADABLE` if it is none."""
+    if data[:1] == b"{":
+        return [decode_message(data)]
+    return decode_batch(data) if data.lstrip()[:1] == b"[" else [decode_message(data)]
+
+
+def number_of(message: Message) -> int | None:
+    """The number of the request that a response answers; all of ours have one."""
+    try:
+        return int(message.id)
+    except ValueError:
+        return None
+
+
+def wants_reply(message: Message) -> bool:
+    """Whether it is a request of the server, and no notification."""
+    return bool(message.method and message.id) and bytes(message.id) != NULL
+
+
+def rpc_error(raw: Raw) -> RpcError:
+    """The error in a response; one that is itself malformed still becomes an error."""
+    try:
+        body = decode_error(raw)
+    except UNREADABLE:
+        return RpcError(INTERNAL_ERROR, "the server sent a malformed error")
+    return RpcError(body.code, body.message[:LONGEST_ERROR], body.data)
+
+
+def result_of(message: Message) -> bytes:
+    """The raw result object of a response, or its error raised. What has both, or neither, is no answer."""
+    if message.error and bytes(message.error) != NULL:
+        result = bytes(message.result)
+        if result and result != NULL:
+            raise Unanswered("it sent a response with both a result and an error", result)
+        raise rpc_error(message.error)
+    if message.result:
+        return bytes(message.result)
+    raise Unanswered("it sent a response with neither result nor error")
+
+
+def params_of(message: Message) -> dict[str, Json]:
+    """The decoded parameters; anything but an object counts as none."""
+    return object_in(message.params) or {} if message.params else {}
+
+
+def object_in(data: bytes | Raw) -> dict[str, Json] | None:
+    """The JSON object in `data`, or None where it holds anything else."""
+    try:
+        found = decode(data)
+    except UNREADABLE:
+        return None
+    return found if isinstance(found, dict) else None
