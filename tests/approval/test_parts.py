@@ -261,8 +261,8 @@ def test_a_template_keeps_types_and_leaves_unknown_names():
         "b": ["{'k': 1} x", 3],
         "c": "{what}",
     }
-    assert slack({"text": "t", "plain_title": "p", "answer": {}})["blocks"] == [
-        {"type": "section", "text": {"type": "plain_text", "text": "t", "emoji": False}}
+    assert slack({"title": "p", "text": "t", "pressed": {}, "answer": {}})["blocks"] == [
+        {"type": "section", "text": {"type": "plain_text", "text": "p\nt", "emoji": False}}
     ]
 
 

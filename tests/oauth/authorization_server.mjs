@@ -1,5 +1,5 @@
 // A certified authorization server over real HTTP: discovery, registration, PKCE, rotation with reuse detection, the
-// device flow, revocation, resource indicators. It prints its issuer, then a line of JSON per request that it served.
+// device flow, revocation, resource indicators. It prints its issuer; `/test/count?path=/token` tells how often it was asked.
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
 
@@ -48,6 +48,7 @@ const provider = new Provider(issuer, {
 });
 provider.on('server_error', (_ctx, error) => process.stderr.write(`${error.stack}\n`));
 const answer = provider.callback();
+const counts = new Map();
 
 // What a resource server asks: is this token good, and for whom? Answered from the provider's own store.
 async function isGood(token) {
@@ -57,13 +58,15 @@ async function isGood(token) {
 
 server.on('request', async (request, response) => {
   const path = new URL(request.url, issuer).pathname;
+  if (path === '/test/count') {
+    return response.end(String(counts.get(new URL(request.url, issuer).searchParams.get('path')) ?? 0));
+  }
   if (path === '/test/token') {
     const found = await isGood(new URL(request.url, issuer).searchParams.get('token'));
     response.setHeader('content-type', 'application/json');
     return response.end(JSON.stringify(found));
   }
-  response.on('finish', () => process.stdout.write(
-    `${JSON.stringify({ method: request.method, path, status: response.statusCode })}\n`));
+  counts.set(path, (counts.get(path) ?? 0) + 1);
   return answer(request, response);
 });
 process.stdout.write(`${JSON.stringify({ issuer })}\n`);

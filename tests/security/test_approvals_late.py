@@ -25,10 +25,10 @@ def acts(home):
 
 
 def ended(home, call):
-    return until(lambda: home.gateway.story(call)[-1] == "failed" and home.gateway.story(call))
+    return until(lambda: home.gateway.story(call)[-1] == "denied" and home.gateway.story(call))
 
 
-def test_what_was_approved_does_not_run_when_a_rule_denies_it_or_its_agent_is_gone_by_then(own):
+def test_a_question_ends_itself_when_a_rule_denies_its_call_or_its_agent_is_gone(own):
     gateway = own.gateway
     denied = gateway.call("act", {"what": "denied"}, wait=0).json["call"]
     orphan = gateway.call("act", {"what": "orphan"}, wait=0, token=OTHER_TOKEN).json["call"]
@@ -41,9 +41,8 @@ def test_what_was_approved_does_not_run_when_a_rule_denies_it_or_its_agent_is_go
     config.write_text(json.dumps(settings))
     assert gateway.admin.request("POST", "/api/reload", {})["reloaded"] is True
 
-    approve(own, "act(denied)")
-    approve(own, "act(orphan)")
-    assert ended(own, denied) == ended(own, orphan) == ["pending", "approved", "failed"]
+    assert ended(own, denied) == ended(own, orphan) == ["pending", "denied"]
+    assert gateway.admin.get("/api/approvals") == []
     reply = gateway.request("GET", f"/api/calls/{denied}")
     assert (reply.status, reply.json["error"]["message"]) == (403, "Denied by policy")
     assert acts(own) == []
@@ -54,7 +53,7 @@ def test_what_was_approved_does_not_run_when_a_rule_denies_it_or_its_agent_is_go
     assert len(acts(own)) == 1
 
 
-def test_what_was_approved_does_not_run_when_its_agent_may_not_see_the_tool_any_more(own):
+def test_a_question_ends_itself_when_its_agent_may_not_see_the_tool_any_more(own):
     gateway = own.gateway
     call = gateway.call("act", {"what": "narrowed"}, wait=0, token=OTHER_TOKEN).json["call"]
     config = own.folder / "config.yaml"
@@ -62,8 +61,7 @@ def test_what_was_approved_does_not_run_when_its_agent_may_not_see_the_tool_any_
     settings["agents"]["second"]["namespaces"] = ["elsewhere"]
     config.write_text(json.dumps(settings))
     assert gateway.admin.request("POST", "/api/reload", {})["reloaded"] is True
-    approve(own, "act(narrowed)")
-    assert ended(own, call) == ["pending", "approved", "failed"]
+    assert ended(own, call) == ["pending", "denied"]
     assert acts(own) == []
 
 

@@ -120,7 +120,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             "tests/policy/test_decide.py::test_a_fault_inside_the_engine_is_a_deny",
             HERE
             + "approvals_late.py::"
-            + "test_what_was_approved_does_not_run_when_a_rule_denies_it_or_its_agent_is_gone_by_then",
+            + "test_a_question_ends_itself_when_a_rule_denies_its_call_or_its_agent_is_gone",
         ),
     ),
     "T12": (

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import signal
 import socket
 import threading
@@ -117,6 +118,7 @@ class Cable:
         self._listener.bind(str(folder / ".s.PGSQL.5432"))
         self._listener.listen()
         self.cut: str | None = None
+        self._prepared: set[bytes] = set()
         self.down = threading.Event()
         self.refused = 0
         threading.Thread(target=self._accept, daemon=True).start()
@@ -137,12 +139,17 @@ class Cable:
     def _pump(self, source: socket.socket, sink: socket.socket, upward: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                if upward and self.cut and b"COMMIT" in data:
+                if upward and self._commits(data) and self.cut:
                     self._cut(data, source, sink)
                     return
                 sink.sendall(data)
         for end in (source, sink):
             end.close()
+
+    def _commits(self, data: bytes) -> bool:
+        """Whether a commit is in there; one that is sent often has a name, told when it is prepared."""
+        self._prepared.update(re.findall(rb"(_pg3_[0-9]+)\0COMMIT\0", data))
+        return b"COMMIT" in data or any(b"\0%b\0" % name in data for name in self._prepared)
 
     def _cut(self, data: bytes, client: socket.socket, server: socket.socket) -> None:
         mode, self.cut = self.cut, None

@@ -23,6 +23,8 @@ MAX_CHILDREN = 20
 OTHER = "other"
 
 _NAMESPACE = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+LONGEST_TOLD = 200
+"""Of what a caller said, in an answer to it."""
 _SEGMENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _OUTSIDE = re.compile(r"[^a-z0-9_-]")
 
@@ -70,7 +72,8 @@ def parse_path(path: str) -> tuple[str, ...]:
 
 def _invalid(path: str, why: str) -> PathInvalid:
     return PathInvalid(
-        f"Malformed path: {why}. Start at / and follow the ids of the cards.", details={"path": path}
+        f"Malformed path: {why}. Start at / and follow the ids of the cards.",
+        details={"path": path[:LONGEST_TOLD]},
     )
 
 

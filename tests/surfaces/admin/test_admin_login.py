@@ -7,6 +7,7 @@ import pytest
 from admin_gate import PEOPLE, Browser, browser, gate, link
 
 from gateway import TOKEN, Gateway
+from security.house import until
 
 APPROVE = {"verdict": "approve"}
 
@@ -24,7 +25,7 @@ def bearer(gateway, method, path, token, body=None):
 
 def test_the_start_prints_a_link_on_stderr_only_and_it_opens_one_session(tmp_path):
     with gate(tmp_path) as gateway:
-        [printed] = re.findall(r"http://\S+/login#(\S+)", gateway.stderr)
+        [printed] = until(lambda: re.findall(r"http://\S+/login#(\S+)\n", gateway.stderr))
         assert printed not in json.dumps(gateway.announced)
         person = Browser(gateway.announced["admin"])
         opened = person.follow(f"/login#{printed}")

@@ -175,6 +175,12 @@ async def run(
     )
     for warning in gateway.configuration.loaded.warnings:
         remark(f"Warning: {warning}")
+    # Before the listeners: whoever finds the gateway serving may tell it to stop.
+    stop, changed = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOP:
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, changed.set)
     await gateway.start()
     try:
         caller = stdio_caller(gateway, stdio_agent) if stdio_agent is not None else None
@@ -182,11 +188,6 @@ async def run(
         await gateway.stop()
         raise
     settle_memory()
-    stop, changed = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in STOP:
-        loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, changed.set)
     announce(gateway, out if caller is None else sys.stderr)
     if ready is not None:
         ready(gateway)
