@@ -104,6 +104,9 @@ export function question(approval, { answer, makeRule, wait }) {
       " · ",
       when(approval),
     ),
+    approval.picture
+      ? h("img.picture", { src: `/api/approvals/${approval.id}/picture`, alt: "What the call would act on" })
+      : null,
     h("h3", many(details.length, "argument")),
     details.length ? h("div.arguments", details) : h("p.soft", "The call has no arguments."),
     approval.state === "pending" ? [h("h3", "Your answer"), answers(approval, answer, wait)] : null,

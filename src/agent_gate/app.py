@@ -19,6 +19,7 @@ from agent_gate.approval.channels.dispatcher import Dispatcher, Place
 from agent_gate.approval.channels.make import channel_people, make_places
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
+from agent_gate.approval.pictures import purge_pictures
 from agent_gate.audit import Heads, Sealer, ensure_key
 from agent_gate.calls import Calls
 from agent_gate.calls.in_force import InForce, Terms
@@ -126,6 +127,7 @@ class Gateway:
         )
         self.sweeper.every(3600.0, self.artifacts.sweep)
         self.sweeper.every(3600.0, self.dispatcher.purge)
+        self.sweeper.every(3600.0, lambda: purge_pictures(self.store, self.clock))
         places = self._places(settings)
         self._make_surfaces()
         read_heads(self.metrics, lambda: self.listeners.public.known, self.pool)
@@ -186,6 +188,7 @@ class Gateway:
             inbox=self.inbox,
             grants=self.grants,
             sources=self.supervisor,
+            witnesses=self.supervisor.witnesses,
             sweeper=self.sweeper,
             in_force=self.in_force,
             shaper=Shaper(self.artifacts, fits, self.in_force, self.readers),
@@ -206,6 +209,7 @@ class Gateway:
             redactor=self.redactor,
             buttons=self.buttons,
             answer=self.calls.answer,
+            became=self.calls.became,
         )
         return make_places(settings.channels, settings.people, desk, self.listeners.people_url)
 

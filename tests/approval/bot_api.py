@@ -44,6 +44,14 @@ METHODS = {
         },
         {"chat_id", "document"},
     ),
+    "sendPhoto": (
+        {
+            "business_connection_id", "chat_id", "message_thread_id", "photo", "caption", "parse_mode",
+            "caption_entities", "show_caption_above_media", "has_spoiler", "disable_notification",
+            "protect_content", "message_effect_id", "reply_parameters", "reply_markup",
+        },
+        {"chat_id", "photo"},
+    ),
 }  # fmt: skip
 BUTTON = {"text", "url", "callback_data", "web_app", "login_url", "switch_inline_query", "pay", "copy_text"}
 PREVIEW = {"is_disabled", "url", "prefer_small_media", "prefer_large_media", "show_above_text"}
@@ -107,12 +115,19 @@ def parsed(params):
     return text
 
 
+def reply_parameters(params):
+    """What a message replies to; in a form it is JSON in a part."""
+    given = params.get("reply_parameters", {})
+    return given if isinstance(given, dict) else json.loads(given.get_content())
+
+
 class BotApi:
     """The server. `press`, `say` and `reply` are what people do; `messages` is what they see."""
 
     def __init__(self, port=0):
         self.lock = threading.Condition()
         self.empty, self.faults, self.calls, self.answered, self.documents = [], [], [], [], []
+        self.photos = []
         self.messages, self.updates = {}, []
         self.next_message, self.next_update, self.conflicts, self.poller = 100, 7000, 0, None
         self.lose, self.refuse_markup, self.limits, self.down = [], False, [], False
@@ -122,7 +137,7 @@ class BotApi:
     def reset(self):
         """Forget the last test; numbers go on, as they do in a real chat."""
         with self.lock:
-            for kept in (self.messages, self.calls, self.answered, self.documents, self.limits):
+            for kept in (self.messages, self.calls, self.answered, self.documents, self.photos, self.limits):
                 kept.clear()
             self.refuse_markup, self.conflicts = False, 0
 
@@ -216,10 +231,7 @@ class BotApi:
             raise self.fault(
                 f"{method} with {sorted(set(params) - known)} without {sorted(needed - set(params))}"
             )
-        if (
-            set(params.get("link_preview_options", {})) - PREVIEW
-            or set(params.get("reply_parameters", {})) - REPLY
-        ):
+        if set(params.get("link_preview_options", {})) - PREVIEW or set(reply_parameters(params)) - REPLY:
             raise self.fault(f"{method} with unknown options")
         for row in (params.get("reply_markup") or {}).get("inline_keyboard", []):
             for button in row:
@@ -248,7 +260,7 @@ class BotApi:
                 )
             if not self.updates:
                 self.empty.append(offset)
-            return self.updates[: params.get("limit", 100)]
+            return [u.get("sent", u) for u in self.updates[: params.get("limit", 100)]]
 
     def markup(self, params):
         if params.get("parse_mode") and self.refuse_markup:
@@ -304,6 +316,15 @@ class BotApi:
             self.next_message += 1
             return self.message(self.next_message)
 
+    def sendPhoto(self, params):
+        part = params["photo"]
+        with self.lock:
+            about = reply_parameters(params).get("message_id")
+            self.photos.append((part.get_content_type(), part.get_payload(decode=True), about))
+            self.lock.notify_all()
+            self.next_message += 1
+            return self.message(self.next_message)
+
     def message(self, number):
         chat = {"id": CHAT, "type": "supergroup", "title": "Approvals"}
         return {
@@ -320,6 +341,10 @@ class BotApi:
             self.updates.append({"update_id": self.next_update, **content})
             self.lock.notify_all()
             return self.next_update
+
+    def damaged(self, sent):
+        """An update that arrives as `sent`, whatever it was."""
+        return self.update(sent=sent)
 
     def user(self, ident):
         return {"id": ident, "is_bot": False, "first_name": "Somebody"}

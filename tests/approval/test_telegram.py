@@ -352,7 +352,7 @@ def test_an_edit_whose_reply_was_lost_is_done_all_the_same(talk, api):
     bot.lose = ["editMessageText"]
     gate.answer("deny")
     until(lambda: counted(gate, UPDATED) == updated + 1)
-    edits = [params for method, params in bot.calls if method == "editMessageText"]
+    edits = [params for method, params in bot.calls if params.get("message_id") == number]
     assert len(edits) == 2
     assert edits[0] == edits[1]
     assert "Denied by operator" in bot.messages[number]["text"]

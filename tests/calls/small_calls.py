@@ -82,11 +82,24 @@ class Slow(Failing):
 class SmallCalls:
     """One tool, `lab__act`, that does what `work` says, and every part of a call between it and the store."""
 
-    def __init__(self, store, work=None, *, action="allow", via="person", clock=None, key=None):
+    def __init__(
+        self,
+        store,
+        work=None,
+        *,
+        action="allow",
+        via="person",
+        clock=None,
+        key=None,
+        shelf=None,
+        sources=None,
+        witnesses=(),
+    ):
         self.store, self.work, self.clock = store, work, clock or Clock()
         self.jobs = []
-        self.shelf, self.metrics, redactor = Shelf(), Metrics(), Redactor()
-        self.publish()
+        self.shelf, self.metrics, redactor = shelf or Shelf(), Metrics(), Redactor()
+        if sources is None:
+            self.publish()
         self.inbox, self.grants = Inbox(store, self.clock, key), Grants(store, self.clock)
         self.artifacts = Artifacts(store, self.clock)
         self.in_force = in_force(Rule(pattern="*", action=action, via=via))
@@ -97,7 +110,8 @@ class SmallCalls:
             shelf=self.shelf,
             inbox=self.inbox,
             grants=self.grants,
-            sources=self,
+            sources=sources or self,
+            witnesses=witnesses or {},
             sweeper=Sweeper(self.clock),
             in_force=self.in_force,
             shaper=self.shaper,

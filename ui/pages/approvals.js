@@ -247,6 +247,8 @@ class Approvals {
     for (const result of results) if (!result.error) inbox.open.delete(result.id);
     this.picked.clear();
     say(`${many(results.length - failed.length, "question")} ${verdict === "deny" ? "denied" : "approved once"}`);
+    const ended = results.filter((result) => ["failed", "unknown"].includes(result.became?.state));
+    if (ended.length) say(`${many(ended.length, "call")} did not go well. ${ended[0].became.text}`, { fault: true });
     if (failed.length)
       say(`${many(failed.length, "answer")} did not count: ${failed[0].error.message}`, { fault: true });
     this.close();

@@ -13,6 +13,8 @@ from hashlib import sha256
 from typing import Any
 
 from agent_gate.core.approval import Approval
+from agent_gate.core.call import Outcome, State
+from agent_gate.core.facts import beside
 from agent_gate.observe.redact import mask_arguments
 
 FOLD = 400
@@ -162,6 +164,19 @@ class Card:
         return f"{said}{at}" + (f": {self.answer_reason}" if self.answer_reason else "")
 
 
+def fate(answered: Approval, outcome: Outcome | None) -> str:
+    """What became of the call of an answered question, for the person who answered it."""
+    if answered.state is not State.APPROVED:
+        return "It does not run."
+    if outcome is None:
+        return "It is under way."
+    if outcome.state is State.COMPLETED:
+        return "It ran."
+    why = outcome.error.message if outcome.error is not None else "it ended without a result"
+    said = "It is not known whether it ran" if outcome.state is State.UNKNOWN else "It failed"
+    return f"{said}: {why}"
+
+
 Redact = Callable[[str], str]
 
 
@@ -178,6 +193,7 @@ def card(approval: Approval, redact: Redact = keep) -> Card:
             "sentence": approval.sentence,
             "signature": approval.signature,
             "arguments": mask_arguments(approval.arguments, approval.secret),
+            "facts": approval.facts,
             "agent": approval.caller.name,
             "surface": approval.call.surface,
             "rule": approval.decision.rule,
@@ -212,9 +228,8 @@ TEXTS = (
 
 def card_of(data: Mapping[str, Any], redact: Redact = keep) -> Card:
     """The card of a question as the admin API gives it."""
-    arguments = tuple(
-        Argument(named(redact(name)), redact(whole(value))) for name, value in data["arguments"].items()
-    )
+    shown = beside(data["arguments"], data.get("facts"))
+    arguments = tuple(Argument(named(redact(name)), redact(whole(value))) for name, value in shown.items())
     texts = {name: visible(redact(str(data.get(name) or ""))) for name in TEXTS}
     return Card(
         id=str(data["id"]),
@@ -230,7 +245,7 @@ def card_of(data: Mapping[str, Any], redact: Redact = keep) -> Card:
 
 
 def argument_lines(shown: Card, room: int = FOLD) -> list[str]:
-    """Every argument, also those that the signature does not show."""
+    """Every argument and fact, also those that the signature does not show."""
     return [f"{argument.name} = {argument.folded(room)}" for argument in shown.arguments] or ["(none)"]
 
 

@@ -32,6 +32,7 @@ INSERT_GRANT = (
 )
 LIFETIMES = get_args(Lifetime)
 IN_BODY = ("wire", "sentence")
+IN_BODY_AT_TIMES = ("facts", "picture")
 LIVE = ("conversation", "sender")
 """What of a call is its sender's; everything else is kept."""
 KEPT = {
@@ -58,6 +59,7 @@ def approval_body(approval: Approval, key: SealsValues | None) -> str:
         body["sealed"] = sealed
     body["secret"] = sorted(approval.secret)
     body["decision"] = replace(approval.decision, considered=())
+    body |= {name: kept for name in IN_BODY_AT_TIMES if (kept := getattr(approval, name))}
     return msgspec.json.encode(body).decode()
 
 
@@ -100,6 +102,7 @@ def approval_of(record: Record, key: SealsValues | None = None) -> Approval:
         reason=row["reason"] or "",
         lifetime=row["verdict"] if row["verdict"] in LIFETIMES else "once",
         **{name: body[name] for name in IN_BODY},
+        **{name: body[name] for name in IN_BODY_AT_TIMES if name in body},
     )
     return open_arguments(kept, body.get("sealed", ""), key)
 

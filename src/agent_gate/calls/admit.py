@@ -1,6 +1,6 @@
 """The stages that admit a call: no I/O but counters. Each refuses by raising, or adds its part to the draft."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -10,6 +10,8 @@ from agent_gate.approval.grants import Grants
 from agent_gate.calls.in_force import InForce
 from agent_gate.core.call import Call, Case, Decision, hash_arguments
 from agent_gate.core.catalog import Shelf
+from agent_gate.core.facts import beside, observe, signed_facts
+from agent_gate.core.ports import Witness
 from agent_gate.core.tool import Tool
 from agent_gate.core.validate import check_known
 from agent_gate.errors import Forbidden, ToolNotFound
@@ -23,7 +25,7 @@ NONE: frozenset[str] = frozenset()
 class Draft:
     """A call on its way to becoming a case."""
 
-    __slots__ = ("arguments_hash", "call", "decision", "signature", "tool")
+    __slots__ = ("arguments_hash", "call", "decision", "facts", "signature", "tool")
 
     tool: Tool
     decision: Decision
@@ -32,6 +34,7 @@ class Draft:
         self.call = call
         self.signature = ""
         self.arguments_hash = ""
+        self.facts: Mapping[str, str] | None = None
 
     def case(self) -> Case:
         return Case(
@@ -41,6 +44,7 @@ class Draft:
             decision=self.decision,
             arguments_hash=self.arguments_hash,
             definition_hash=self.tool.pin,
+            facts=self.facts,
         )
 
 
@@ -84,13 +88,19 @@ def validate(draft: Draft) -> None:
 class Decide:
     """Sign the call once, ask the policy in force, and let a grant turn *ask* into *allow*."""
 
-    def __init__(self, in_force: InForce, grants: Grants, metrics: Metrics) -> None:
-        self._in_force, self._grants = in_force, grants
+    def __init__(
+        self, in_force: InForce, grants: Grants, metrics: Metrics, witnesses: Mapping[str, Witness]
+    ) -> None:
+        self._in_force, self._grants, self._witnesses = in_force, grants, witnesses
         self._count = metrics.decisions.add
 
     def __call__(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
-        draft.signature = tool.sign(call.arguments)
+        shown = call.arguments
+        if self._witnesses and (witness := self._witnesses.get(tool.source)) is not None:
+            draft.facts = observe(witness, tool, call)
+            shown = beside(shown, signed_facts(draft.facts)) if tool.definition.template else shown
+        draft.signature = tool.sign(shown)
         decision = self._in_force.terms.policy.decide(
             Subject(tool, call.arguments, draft.signature, call.caller.name)
         )
@@ -99,7 +109,7 @@ class Decide:
         if decision.effect == "deny":
             raise Forbidden(DENIED, details={"reason": decision.said} if decision.said else None)
         if decision.effect == "ask" or call.idempotency_key is not None:
-            draft.arguments_hash = hash_arguments(call.arguments)
+            draft.arguments_hash = hash_arguments(call.arguments, draft.facts)
         if decision.effect == "ask":
             self._look_for_grant(draft)
         if draft.decision.effect == "ask" and call.continues:

@@ -100,7 +100,7 @@ class ApprovedCalls:
         """Why what was approved may not run now."""
         if case is None:
             return DependencyUnavailable(AWAY)
-        same = hash_arguments(case.call.arguments) == approval.hashes.arguments
+        same = hash_arguments(case.call.arguments, case.facts) == approval.hashes.arguments
         if not same or case.tool.pin != approval.hashes.definition:
             return Forbidden(CHANGED)
         return None if self._still_allowed(case) else Forbidden(DENIED)

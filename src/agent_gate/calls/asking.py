@@ -2,12 +2,14 @@
 
 import logging
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
+from agent_gate.approval.pictures import keep_picture, take_picture
 from agent_gate.calls import entries
 from agent_gate.calls.admit import DENIED
 from agent_gate.calls.in_force import InForce
@@ -15,7 +17,8 @@ from agent_gate.calls.perform import remember_key
 from agent_gate.core.approval import Answer, Approval, Hashes
 from agent_gate.core.call import Case, Outcome, State, new_id
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.ports import Clock
+from agent_gate.core.facts import beside
+from agent_gate.core.ports import Clock, Picture, Witness
 from agent_gate.core.signature import PLACEHOLDER
 from agent_gate.core.tool import Tool
 from agent_gate.errors import (
@@ -46,7 +49,7 @@ def clipped(text: str) -> str:
 
 def sentence(case: Case) -> str:
     """The tool's own `ask` template in plain words; arguments it names are filled in."""
-    arguments, secret = case.call.arguments, case.tool.definition.secret
+    arguments, secret = beside(case.call.arguments, case.facts), case.tool.definition.secret
 
     def filled(found: re.Match[str]) -> str:
         name = found[1]
@@ -93,20 +96,32 @@ class Asking:
     """Holds the live cases of open questions, so that an answer finds the caller's own conversation again."""
 
     def __init__(
-        self, inbox: Inbox, grants: Grants, shelf: Shelf, clock: Clock, metrics: Metrics, in_force: InForce
+        self,
+        inbox: Inbox,
+        grants: Grants,
+        shelf: Shelf,
+        clock: Clock,
+        metrics: Metrics,
+        in_force: InForce,
+        witnesses: Mapping[str, Witness],
     ) -> None:
-        self._inbox, self._grants, self._shelf = inbox, grants, shelf
+        self._inbox, self._grants, self._shelf, self._witnesses = inbox, grants, shelf, witnesses
         self._clock, self._metrics, self._in_force = clock, metrics, in_force
         self._cases: dict[str, Case] = {}
 
     async def ask(self, case: Case, received: float) -> Approval:
         """Make the question durable and show it; the same question open already is that question."""
-        open_already = self._inbox.same(case.call.caller.name, case.tool.id, case.arguments_hash)
+        witness, picture = self._witnesses.get(case.tool.source), None
+        open_already = self._open_already(case)
+        if open_already is None and witness is not None:
+            picture = await take_picture(witness, case)
+            open_already = self._open_already(case)
         if open_already is not None:
             return open_already
-        self._inbox.check_room(case.call.caller.name, case.call.caller.max_pending)
-        approval = self._approval(case)
+        approval = self._approval(case, picture)
         also = [entries.pending(case, approval, received)]
+        if picture is not None:
+            also.append(keep_picture(approval, picture))
         if case.call.idempotency_key:
             also.append(remember_key(case, approval.asked_at))
         failpoint.reach("before_pending_commit")
@@ -129,7 +144,15 @@ class Asking:
         )
         return approval
 
-    def _approval(self, case: Case) -> Approval:
+    def _open_already(self, case: Case) -> Approval | None:
+        """The same question where it is open; where it is not, there is room for it or this raises."""
+        caller = case.call.caller
+        same = self._inbox.same(caller.name, case.tool.id, case.arguments_hash)
+        if same is None:
+            self._inbox.check_room(caller.name, caller.max_pending)
+        return same
+
+    def _approval(self, case: Case, picture: Picture | None) -> Approval:
         now, call = self._clock.now(), case.call
         return Approval(
             id=new_id(),
@@ -142,6 +165,8 @@ class Asking:
             expires_at=now + (case.decision.lifetime or self._in_force.terms.settings.approval_timeout),
             sentence=sentence(case),
             secret=case.tool.definition.secret,
+            facts=case.facts,
+            picture=picture.media_type if picture is not None else "",
         )
 
     def case(self, approval: Approval) -> Case | None:
@@ -236,4 +261,5 @@ def rebuilt(approval: Approval, tool: Tool) -> Case:
         decision=approval.decision,
         arguments_hash=approval.hashes.arguments,
         definition_hash=approval.hashes.definition,
+        facts=approval.facts,
     )

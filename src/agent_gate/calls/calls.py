@@ -169,7 +169,7 @@ class Calls:
         if not rows:
             return None
         first, arguments_hash = rows[0]
-        if arguments_hash != case.arguments_hash:
+        if arguments_hash != perform.hash_for_key(case):
             raise InvalidArgs(
                 "This idempotency key was used with other arguments. Use a new key for a new call"
             )

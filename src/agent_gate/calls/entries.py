@@ -34,6 +34,7 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     decision: str
     definition_hash: str
     expires_at: float = 0.0
+    facts: Mapping[str, str] | None = None
     grant: str | None = None
     idempotency_key: str | None = None
     reason: str
@@ -75,6 +76,7 @@ def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
         decision=decision.effect,
         definition_hash=case.definition_hash,
         expires_at=expires_at,
+        facts=case.facts or None,
         grant=decision.grant,
         idempotency_key=call.idempotency_key,
         reason=decision.reason,

@@ -13,7 +13,7 @@ from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.sweeper import Sweeper
 from agent_gate.calls.waiting import Waiting
-from agent_gate.core.call import Call, Case, Outcome, Result, State
+from agent_gate.core.call import Call, Case, Outcome, Result, State, hash_arguments
 from agent_gate.core.ports import Clock, Job
 from agent_gate.errors import (
     ApprovalDenied,
@@ -113,7 +113,12 @@ def remember_key(case: Case, now: float) -> Statement:
     """The row that makes a second call with this key find the first; a key that has expired is free again."""
     call = case.call
     named = (call.caller.name, case.tool.id, call.idempotency_key)
-    return Statement(REMEMBER_KEY, (*named, call.id, case.arguments_hash, now + 86_400, now), expect=1)
+    return Statement(REMEMBER_KEY, (*named, call.id, hash_for_key(case), now + 86_400, now), expect=1)
+
+
+def hash_for_key(case: Case) -> str:
+    """What a second call with the same key must repeat: the arguments, whatever the world looks like meanwhile."""
+    return hash_arguments(case.call.arguments) if case.facts else case.arguments_hash
 
 
 def check_source(sources: Answering) -> Stage:

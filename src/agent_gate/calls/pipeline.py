@@ -1,6 +1,6 @@
 """The pipeline: the two lists that every call passes, joined by the record, and `Calls` made of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from agent_gate.access.quota import Quota
 from agent_gate.approval.grants import Grants
@@ -29,13 +29,14 @@ from agent_gate.calls.sweeper import Sweeper
 from agent_gate.calls.waiting import Waiting
 from agent_gate.core.call import Caller, Case
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.ports import Clock
+from agent_gate.core.ports import Clock, Witness
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
 from agent_gate.store.statement import Store
 
 EXPIRE, FOLD, PURGE = 0.25, 10.0, 3600.0
+NO_WITNESSES: Mapping[str, Witness] = {}
 
 
 def make_calls(
@@ -46,6 +47,7 @@ def make_calls(
     inbox: Inbox,
     grants: Grants,
     sources: Answering,
+    witnesses: Mapping[str, Witness] = NO_WITNESSES,
     sweeper: Sweeper,
     in_force: InForce,
     shaper: Shaping | None = None,
@@ -54,8 +56,9 @@ def make_calls(
     redactor: Redactor,
     caller_now: Callable[[str], Caller | None] | None = None,
 ) -> Calls:
-    """`Calls` with all its parts. `caller_now` finds the caller of a name as it is when an approved call runs."""
-    count, decide, ahead = quota(Quota(clock)), Decide(in_force, grants, metrics), Ahead(store)
+    """`Calls` with all its parts. `witnesses` are the sources that know what their calls act on, by key; `caller_now`
+    finds the caller of a name as it is when an approved call runs."""
+    count, decide, ahead = quota(Quota(clock)), Decide(in_force, grants, metrics, witnesses), Ahead(store)
     refusals = Refusals(store, clock, metrics, redactor, tracer)
 
     admit: list[AdmitStage] = [count, resolve(shelf), validate, decide]
@@ -78,7 +81,7 @@ def make_calls(
 
     waiting = Waiting()
     performing = Performing(perform, waiting)
-    asking = Asking(inbox, grants, shelf, clock, metrics, in_force)
+    asking = Asking(inbox, grants, shelf, clock, metrics, in_force, witnesses)
     approved = ApprovedCalls(store, clock, shelf, asking, performing, waiting, still_allowed)
     calls = Calls(
         store=store,

@@ -22,7 +22,8 @@ class Hashes:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
     """One question, as kept. `call` is exactly what will run, its `tool` the tool's id; `secret` names the arguments
-    to mask when shown."""
+    to mask when shown; `facts` are what its source said of it; `picture` is the media type of the image that is kept
+    beside it, empty where there is none."""
 
     id: str
     call: Call
@@ -32,6 +33,8 @@ class Approval:
     decision: Decision
     sentence: str = ""
     secret: frozenset[str] = frozenset()
+    facts: Mapping[str, str] | None = None
+    picture: str = ""
     state: State = State.PENDING
     asked_at: float = 0.0
     expires_at: float = 0.0

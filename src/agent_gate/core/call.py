@@ -132,9 +132,10 @@ def sent_arguments(call: Call) -> Mapping[str, Json]:
     return {name: value for name, value in call.arguments.items() if name not in call.filled}
 
 
-def hash_arguments(arguments: Mapping[str, Json]) -> str:
-    """SHA-256 of the arguments in canonical form: the identity of what a person approves."""
-    return sha256(encode(arguments)).hexdigest()
+def hash_arguments(arguments: Mapping[str, Json], facts: Mapping[str, str] | None = None) -> str:
+    """SHA-256 of the arguments in canonical form, with the facts where there are some: the identity of what a person
+    approves."""
+    return sha256(encode(arguments if not facts else [arguments, facts])).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +160,10 @@ class Decision:
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """An admitted call with its tool, signature and decision."""
+    """An admitted call with its tool, signature and decision.
+
+    `facts` are what its source said of it, None where the source is no `Witness`; `arguments_hash` is of both.
+    """
 
     call: Call
     tool: Tool
@@ -167,6 +171,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     arguments_hash: str
     definition_hash: str
+    facts: Mapping[str, str] | None = None
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):

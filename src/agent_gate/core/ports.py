@@ -1,4 +1,4 @@
-"""The Protocols at which folders meet: `Source`, `Conversation`, `Sender`, `Channel`, `Clock`."""
+"""The Protocols at which folders meet: `Source`, `Witness`, `Conversation`, `Sender`, `Channel`, `Clock`."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,8 +9,8 @@ from typing import Protocol, Self
 import msgspec
 
 from agent_gate.core.approval import Answer, Approval
-from agent_gate.core.call import Case, Result
-from agent_gate.core.tool import Definition, Json
+from agent_gate.core.call import Call, Case, Result
+from agent_gate.core.tool import Definition, Json, Tool
 
 
 class Clock(Protocol):
@@ -160,6 +160,29 @@ class ContextSource(Source, Protocol):
         ...
 
 
+class Picture(msgspec.Struct, frozen=True):
+    """An image that a person sees beside a question."""
+
+    media_type: str
+    body: bytes
+
+
+class Witness(Protocol):
+    """What a source offers that knows more of a call than its arguments say, such as what a page shows at a place."""
+
+    def facts(self, tool: Tool, call: Call) -> Mapping[str, str]:
+        """A few words on what the call would act on now, from memory, without I/O (a page's origin, an element's name).
+
+        They are part of what a person approves. They are asked for again just before `answer`; a source that waits
+        between that and its act compares them with `job.case.facts` once more.
+        """
+        ...
+
+    async def picture(self, tool: Tool, call: Call) -> Picture | None:
+        """What a person should see before they answer; None where there is nothing to see."""
+        ...
+
+
 class Announce(Protocol):
     """A source calls this when its tools changed while it was connected."""
 
@@ -178,11 +201,12 @@ class Plan:
     """How the supervisor should keep one source. `settings` decides on reload whether it is still the same.
 
     `known` are tools that need no connection to be known; `pinned` ones are remembered from the last run. `reads`
-    are what it can be asked for beside its tools.
+    are what it can be asked for beside its tools. `witness` is the source again where it knows what its calls act on.
     """
 
     source: Source
     settings: object
+    witness: Witness | None = None
     known: Sequence[Definition] | None = None
     reads: Sequence[Definition] = ()
     enabled: bool = True

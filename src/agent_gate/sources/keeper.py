@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from agent_gate.core.call import Result
+from agent_gate.core.facts import check_facts
 from agent_gate.core.ports import Clock, Job, Plan, Source
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import (
@@ -304,6 +305,8 @@ class Keeper:
                 await self._connected(job.deadline)
                 if not self._serves(job.case.tool):
                     raise Forbidden(CHANGED)
+            if self.plan.witness is not None or job.case.facts:
+                check_facts(self.plan.witness, job.case)
             try:
                 result = await self.plan.source.answer(job)
             except ConnectionGone:
@@ -341,6 +344,8 @@ class Keeper:
         await self._connected(job.deadline)
         if not self._serves(job.case.tool):
             raise Forbidden(CHANGED)
+        if self.plan.witness is not None or job.case.facts:
+            check_facts(self.plan.witness, job.case)
         return await self.plan.source.answer(job)
 
     def _hurried(self, job: Job) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
-from agent_gate.core.ports import Clock, ContextSource, Job, Plan, Source
+from agent_gate.core.ports import Clock, ContextSource, Job, Plan, Source, Witness
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.sources.keeper import Keeper, Redact
@@ -51,6 +51,8 @@ class Supervisor:
     def __init__(self, shelf: Shelf, clock: Clock, pins: Pins, redact: Redact = str) -> None:
         self.shelf, self._clock, self.pins, self._redact = shelf, clock, pins, redact
         self._keepers = Keepers()
+        self.witnesses: dict[str, Witness] = {}
+        """The sources that know what their calls act on."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._listings: dict[str, Listing] = {}
         self._leaving: set[str] = set()
@@ -100,6 +102,8 @@ class Supervisor:
         self._listings[plan.source.key] = self._listing(plan, known)
 
     def _keep(self, plan: Plan, *, known: bool) -> None:
+        if plan.witness is not None:
+            self.witnesses[plan.source.key] = plan.witness
         self._keepers[plan.source.key] = Keeper(
             plan, self._clock, self.publish, known=known, redact=self._redact, serves=self._serves
         )
@@ -330,6 +334,7 @@ class Supervisor:
         await self._stop(keys)
         for key in keys:
             del self._keepers[key]
+            self.witnesses.pop(key, None)
             del self._listings[key]
 
     async def add(self, plan: Plan) -> None:

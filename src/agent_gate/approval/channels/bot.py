@@ -1,9 +1,9 @@
-"""The Telegram Bot API, as far as this gateway needs it: five methods over the outbound pool."""
+"""The Telegram Bot API, as far as this gateway needs it: six methods over the outbound pool."""
 
 import json
 import secrets
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,6 +12,7 @@ from agent_gate.errors import DependencyUnavailable, UpstreamError
 from agent_gate.net.pool import Pool, Target
 
 SECONDS = 15.0
+T = TypeVar("T")
 MAX_REPLY = 4 << 20
 
 
@@ -78,6 +79,14 @@ def envelope(body: bytes) -> Envelope:
         return msgspec.json.decode(whole.encode("utf-8", "replace"), type=Envelope)
 
 
+def read(method: str, result: bytes, kind: type[T]) -> T:
+    """A result as what it should be."""
+    try:
+        return msgspec.json.decode(result, type=kind)
+    except (msgspec.DecodeError, RecursionError):
+        raise DependencyUnavailable(f"Telegram's answer to {method} cannot be read") from None
+
+
 class Bot:
     """Calls methods. The token is in the path only, and no error repeats the path."""
 
@@ -92,26 +101,34 @@ class Bot:
 
     async def message(self, method: str, params: Mapping[str, Any]) -> int:
         """A method whose result is a message; that message's id."""
-        return msgspec.json.decode(await self.call(method, params), type=Message).message_id
+        return read(method, await self.call(method, params), Message).message_id
 
     async def updates(self, offset: int, seconds: int) -> list[msgspec.Raw]:
         """What happened from `offset` on; asking confirms everything before it."""
         wanted = {"offset": offset, "timeout": seconds, "allowed_updates": ["message", "callback_query"]}
-        return msgspec.json.decode(
-            await self.call("getUpdates", wanted, seconds=seconds + SECONDS), type=list[msgspec.Raw]
-        )
+        reply = await self.call("getUpdates", wanted, seconds=seconds + SECONDS)
+        return read("getUpdates", reply, list[msgspec.Raw])
 
     async def document(self, fields: Mapping[str, str], name: str, content: bytes) -> None:
-        """Send a file; the only method that needs a form."""
+        await self._file("sendDocument", "document", fields, name, b"application/json", content)
+
+    async def photo(self, fields: Mapping[str, str], media_type: str, content: bytes) -> None:
+        name = f"picture.{media_type.rpartition('/')[2]}"
+        await self._file("sendPhoto", "photo", fields, name, media_type.encode("ascii"), content)
+
+    async def _file(
+        self, method: str, field: str, fields: Mapping[str, str], name: str, kind: bytes, content: bytes
+    ) -> None:
+        """Send a file, which needs a form."""
         boundary = secrets.token_hex(16)
         lines = [
             f'--{boundary}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
             for key, value in fields.items()
         ]
-        head = f'--{boundary}\r\nContent-Disposition: form-data; name="document"; filename="{name}"\r\n'
-        lines += [head.encode(), b"Content-Type: application/json\r\n\r\n", content]
+        head = f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\n'
+        lines += [head.encode(), b"Content-Type: %b\r\n\r\n" % kind, content]
         body = b"".join([*lines, f"\r\n--{boundary}--\r\n".encode()])
-        await self._send("sendDocument", f"multipart/form-data; boundary={boundary}".encode(), body, SECONDS)
+        await self._send(method, f"multipart/form-data; boundary={boundary}".encode(), body, SECONDS)
 
     async def _send(self, method: str, content_type: bytes, body: bytes, seconds: float) -> bytes:
         reply = await self._pool.request(

@@ -6,7 +6,7 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from agent_gate.approval.render import Argument, Card, argument_lines, clock, span
+from agent_gate.approval.render import Argument, Card, argument_lines, clock, span, visible
 
 LIMIT = 3900
 ROOMS = (400, 120, 40)
@@ -52,8 +52,9 @@ def fitting(shown: Card, budget: int) -> tuple[str, bool]:
     return "\n".join([*out, f"… and {left} more arguments, all together sha256 {digest[:16]}"]), True
 
 
-def parts(shown: Card, now: float) -> tuple[list[Part], bool]:
-    """The message, and whether the whole arguments should be offered beside it."""
+def parts(shown: Card, now: float, became: str = "") -> tuple[list[Part], bool]:
+    """The message, and whether the whole arguments should be offered beside it. `became` is said of a call that was
+    approved."""
     head = [
         Part(
             "bold",
@@ -76,6 +77,8 @@ def parts(shown: Card, now: float) -> tuple[list[Part], bool]:
         )
     else:
         tail.append(Part("bold", fold(shown.outcome(), 600)))
+        if became:
+            tail.append(Part("bold", fold(visible(became), 600)))
     tail.append(Part("plain", f"#{shown.short}"))
     used = sum(units(part.text) + 1 for part in [*head, *tail])
     text, cut = fitting(shown, LIMIT - used - 20)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.inbox import Inbox
-from agent_gate.approval.render import Card, card
+from agent_gate.approval.pictures import read_picture
+from agent_gate.approval.render import Card, card, fate
 from agent_gate.core.approval import Answer, Approval
-from agent_gate.core.ports import Clock
+from agent_gate.core.call import Outcome
+from agent_gate.core.ports import Clock, Picture
 from agent_gate.net.pool import Pool
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
@@ -24,10 +26,18 @@ class Desk:
     redactor: Redactor
     buttons: Buttons
     answer: Callable[[str, Answer], Awaitable[Approval]]
+    became: Callable[[Approval], Awaitable[Outcome | None]]
 
     def card(self, approval: Approval) -> Card:
         """What leaves this machine: the card without any secret this gateway knows."""
         return card(approval, self.redactor.known)
+
+    async def told(self, approval: Approval) -> str:
+        """What became of the call of an approved question, as far as that is known soon."""
+        return self.redactor.known(fate(approval, await self.became(approval)))
+
+    async def picture(self, approval: Approval) -> Picture | None:
+        return await read_picture(self.store, approval)
 
     async def about(self, channel: str, message: str) -> Approval | None:
         """The question that a message of this channel asked."""

@@ -4,10 +4,12 @@ Who pressed is taken from the platform's update, never from text. A button carri
 so that it still works after a restart and cannot be made up.
 """
 
+import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from hashlib import sha256
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -24,6 +26,7 @@ from agent_gate.observe.redact import mask_arguments
 
 log = logging.getLogger("agent_gate.channels.telegram")
 POLL_SECONDS = 50
+UNREADABLE_PAUSE = 1.0
 ROWS: tuple[tuple[Action, ...], ...] = (("once", "hour"), ("always", "deny"))
 NOT_YOURS = "Only the people this gateway knows may answer."
 NOT_OURS = "This button is not valid."
@@ -63,15 +66,39 @@ class Telegram:
         self._bot = Bot(desk.pool, desk.clock, settings.base_url, settings.token)
         self._reasons: dict[tuple[str, int], str] = {}
         self._offset = 0
+        self._unreadable: set[bytes] = set()
+        """Digests of updates that could not be read; where their number cannot be read either, they come again."""
 
     async def asked(self, approval: Approval) -> str:
         message, cut = chat.parts(self._desk.card(approval), self._desk.clock.now())
         markup = {"reply_markup": {"inline_keyboard": self._keyboard(approval, cut=cut)}}
-        return str(await self._show("sendMessage", message, markup))
+        number = await self._show("sendMessage", message, markup)
+        if approval.picture:
+            await self._send_picture(approval, number)
+        return str(number)
+
+    async def _send_picture(self, approval: Approval, question: int) -> None:
+        """What the source shows, as a reply to its question; one that does not get through is looked at elsewhere."""
+        fields = {
+            "chat_id": str(self._chat),
+            "caption": f"#{approval.id[-8:]}",
+            "reply_parameters": msgspec.json.encode({"message_id": question}).decode(),
+        }
+        try:
+            picture = await self._desk.picture(approval)
+            if picture is not None:
+                await self._bot.photo(fields, picture.media_type, picture.body)
+        except GatewayError as error:
+            log.warning("A picture was not sent", extra={"approval": approval.id, "why": error.message})
 
     async def resolved(self, approval: Approval, message: str) -> None:
-        """Show the end on the message and take its buttons away."""
-        text, _ = chat.parts(self._desk.card(approval), self._desk.clock.now())
+        """Show the end on the message and take its buttons away, then what became of the call."""
+        await self._edit(approval, message)
+        if approval.state is State.APPROVED:
+            await self._edit(approval, message, await self._desk.told(approval))
+
+    async def _edit(self, approval: Approval, message: str, became: str = "") -> None:
+        text, _ = chat.parts(self._desk.card(approval), self._desk.clock.now(), became)
         try:
             await self._show("editMessageText", text, {"message_id": int(message)})
         except Refused as refused:
@@ -104,16 +131,21 @@ class Telegram:
             updates = await self._bot.updates(self._offset, POLL_SECONDS)
             for raw in updates:
                 await self._handle(raw)
-                self._offset = msgspec.json.decode(raw, type=Numbered).update_id + 1
+                self._confirm(raw)
+            if updates and number_of(updates[-1]) is None:
+                await asyncio.sleep(UNREADABLE_PAUSE)
             if not updates:
                 # Numbers start anywhere after a quiet week, and an empty answer means that all were confirmed.
                 self._offset = 0
+                self._unreadable.clear()
 
     async def _handle(self, raw: msgspec.Raw) -> None:
         try:
             update = msgspec.json.decode(raw, type=Update)
-        except msgspec.ValidationError as error:
-            log.warning("An update cannot be read and is skipped", extra={"why": str(error)})
+        except (msgspec.DecodeError, RecursionError) as error:
+            if (known := sha256(raw).digest()) not in self._unreadable:
+                log.warning("An update cannot be read and is skipped", extra={"why": str(error)})
+            self._unreadable.add(known)
             return
         try:
             if update.callback_query is not None:
@@ -122,6 +154,14 @@ class Telegram:
                 await self._said(update.message)
         except GatewayError as error:
             log.warning("An update could not be answered", extra={"channel": self.name, "why": error.message})
+
+    def _confirm(self, raw: msgspec.Raw) -> None:
+        """Ask for what follows from now on. They come in order, so one without a number has at least the next."""
+        number = number_of(raw)
+        if number is not None:
+            self._offset = number + 1
+        elif self._offset:
+            self._offset += 1
 
     def _person(self, user: User | None) -> str | None:
         """The name of somebody whose press counts; None for everybody else."""
@@ -214,4 +254,11 @@ class Telegram:
 class Numbered(msgspec.Struct):
     """The part that every update has."""
 
-    update_id: int
+    update_id: Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+
+def number_of(raw: msgspec.Raw) -> int | None:
+    try:
+        return msgspec.json.decode(raw, type=Numbered).update_id
+    except (msgspec.DecodeError, RecursionError):
+        return None

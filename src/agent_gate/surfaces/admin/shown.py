@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 
 from agent_gate.approval.grants import describe
+from agent_gate.approval.render import fate
 from agent_gate.core.approval import Approval, Grant
-from agent_gate.core.call import Decision, Outcome, State
+from agent_gate.core.call import Decision, Outcome
+from agent_gate.core.facts import named
 from agent_gate.core.rule import Rule
 from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Json, Tool
@@ -57,6 +59,8 @@ def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
         "tool_id": a.tool_id,
         "arguments": mask_arguments(a.arguments, a.secret),
         "arguments_hash": a.hashes.arguments,
+        "facts": a.facts or {},
+        "picture": a.picture,
         "rule": a.decision.rule,
         "where": a.decision.where,
         "reason": a.decision.reason,
@@ -90,17 +94,18 @@ def details(a: Approval, tool: Tool | None) -> list[dict[str, Any]]:
 def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
     shows = signed(a, tool)
     masked = mask_arguments(a.arguments, a.secret)
-    for name, value in a.arguments.items():
-        text = as_text(value)
+    facts = named(a.facts)
+    for name, value in {**masked, **facts}.items():
+        text = as_text(a.arguments.get(name, value))
         secret = name in a.secret
         yield {
             "name": name,
-            "text": spelled(masked[name]),
+            "text": spelled(value),
             "length": len(text),
             "sha256": None if secret else sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
             "secret": secret,
             "in_signature": name in shows,
-            "declared": tool is None or name in tool.declared,
+            "declared": tool is None or name in tool.declared or name in facts,
         }
 
 
@@ -172,12 +177,7 @@ def decision(d: Decision) -> dict[str, Any]:
 
 def became(answered: Approval, outcome: Outcome | None) -> dict[str, str]:
     """What became of the call of an answered question, for the person who answered it."""
-    if answered.state is not State.APPROVED:
-        return {"state": str(answered.state), "text": "It does not run."}
-    if outcome is None:
-        return {"state": str(State.APPROVED), "text": "It is under way."}
-    if outcome.state is State.COMPLETED:
-        return {"state": str(outcome.state), "text": "It ran."}
-    why = outcome.error.message if outcome.error is not None else "it ended without a result"
-    said = "It is not known whether it ran" if outcome.state is State.UNKNOWN else "It failed"
-    return {"state": str(outcome.state), "text": f"{said}: {why}"}
+    return {
+        "state": str(outcome.state if outcome is not None else answered.state),
+        "text": fate(answered, outcome),
+    }

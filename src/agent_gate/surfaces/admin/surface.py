@@ -8,7 +8,7 @@ from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.doors.answers import Answers
 from agent_gate.surfaces.admin.doors.listener import AdminListener
 from agent_gate.surfaces.admin.doors.page import PageFiles, folder
-from agent_gate.surfaces.admin.doors.slack import SlackButtons
+from agent_gate.surfaces.admin.doors.slack import SOON, SlackButtons
 from agent_gate.surfaces.admin.doors.socket import AdminSocket
 
 
@@ -24,6 +24,7 @@ class AdminSurface:
             admin.numbers.metrics,
             channels=lambda: link_people(admin.setup.configuration.settings.channels),
             answer=admin.calls.answer,
+            became=admin.calls.became,
             check_passphrase=admin.who.passphrases.check,
         )
         slack = SlackButtons(
@@ -32,6 +33,7 @@ class AdminSurface:
             pool,
             channels=lambda: slack_channels(admin.setup.configuration.settings.channels),
             answer=admin.calls.answer,
+            became=lambda approval: admin.calls.became(approval, wait=SOON),
             check_passphrase=admin.who.passphrases.check,
         )
         self.listener = AdminListener(api, admin.who.logins, PageFiles(folder()), answers, slack)

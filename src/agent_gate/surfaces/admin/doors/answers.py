@@ -14,9 +14,9 @@ from agent_gate.approval.channels.buttons import ANSWERS, Buttons, Pressed, answ
 from agent_gate.approval.channels.webhook import clipped
 from agent_gate.approval.grants import describe
 from agent_gate.approval.inbox import Inbox
-from agent_gate.approval.render import card, lines
+from agent_gate.approval.render import card, fate, lines, visible
 from agent_gate.core.approval import Answer, Approval
-from agent_gate.core.call import State
+from agent_gate.core.call import Outcome, State
 from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, InvalidArgs, RateLimited, Unauthorized
 from agent_gate.net.http import Header, Request, Response, parse_query
@@ -96,10 +96,12 @@ class Answers:
         *,
         channels: Callable[[], Mapping[str, str]],
         answer: Callable[[str, Answer], Awaitable[Approval]],
+        became: Callable[[Approval], Awaitable[Outcome | None]],
         check_passphrase: Callable[[str, str | None], bool],
     ) -> None:
         self._buttons, self._inbox, self._clock, self._metrics = buttons, inbox, clock, metrics
-        self._channels, self._answer, self._check = channels, answer, check_passphrase
+        self._channels, self._answer, self._became = channels, answer, became
+        self._check = check_passphrase
 
     async def handle(self, request: Request) -> Response:
         try:
@@ -177,4 +179,6 @@ class Answers:
         answered = await self._answer(
             pressed.approval_id, answer_of(choice, person, channel, form.get("reason", ""))
         )
-        return page(200, card(answered).outcome(), f"<pre>{html.escape(card(answered).signature)}</pre>")
+        became = html.escape(visible(fate(answered, await self._became(answered))))
+        shown = f"<pre>{html.escape(card(answered).signature)}</pre>\n<p>{became}</p>"
+        return page(200, card(answered).outcome(), shown)

@@ -13,8 +13,9 @@ import msgspec
 
 from agent_gate.approval.channels.buttons import ANSWERS, Buttons, answer_of
 from agent_gate.approval.channels.webhook import unmarked
-from agent_gate.approval.render import card
+from agent_gate.approval.render import card, fate
 from agent_gate.core.approval import Answer, Approval
+from agent_gate.core.call import Outcome
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import JSON, Request, Response, error_response, json_response, parse_query, refusal
@@ -26,6 +27,8 @@ PREFIX = "/slack/"
 FRESH = 300.0
 REPLY_SECONDS = 2.0
 LONGEST_REPLY = 1 << 16
+SOON = 1.0
+"""How long a press may wait to say what became of the call; Slack itself waits for three seconds."""
 BROWSER = "Your answer needs a passphrase, which Slack must not see. Answer on the operator's page"
 
 
@@ -78,10 +81,12 @@ class SlackButtons:
         *,
         channels: Callable[[], Mapping[str, SlackChannel]],
         answer: Callable[[str, Answer], Awaitable[Approval]],
+        became: Callable[[Approval], Awaitable[Outcome | None]],
         check_passphrase: Callable[[str, str | None], bool],
     ) -> None:
         self._buttons, self._clock, self._pool = buttons, clock, pool
-        self._channels, self._answer, self._check = channels, answer, check_passphrase
+        self._channels, self._answer, self._became = channels, answer, became
+        self._check = check_passphrase
 
     async def handle(self, request: Request) -> Response:
         if request.method != "POST":
@@ -109,7 +114,8 @@ class SlackButtons:
         except GatewayError as error:
             return {"response_type": "ephemeral", "replace_original": False, "text": unmarked(error.message)}
         shown = card(answered)
-        return {"replace_original": True, "text": unmarked(f"{shown.title()}\n{shown.outcome()}")}
+        became = fate(answered, await self._became(answered))
+        return {"replace_original": True, "text": unmarked(f"{shown.title()}\n{shown.outcome()}\n{became}")}
 
     async def _pressed(self, channel: str, person: str, payload: SlackPayload) -> Approval:
         pressed = self._buttons.read(channel, payload.actions[0].value) if payload.actions else None

@@ -1,11 +1,13 @@
 """Questions and remembered answers: the inbox, its history, answering one or many, grants."""
 
+import asyncio
 from typing import Any
 
+from agent_gate.approval.pictures import read_picture
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.tool import Tool
-from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized
-from agent_gate.net.http import json_response
+from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized, ViewFailed
+from agent_gate.net.http import Response, json_response
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import FLAG, NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
@@ -49,6 +51,7 @@ class Approvals:
                 required=("ids", "verdict"),
             ),
             Route("GET", "/api/approvals/{id}", self._one, "One question, every argument in full"),
+            Route("GET", "/api/approvals/{id}/picture", self._picture, "What its source shows of a question"),
             Route(
                 "POST",
                 "/api/approvals/{id}",
@@ -78,6 +81,13 @@ class Approvals:
         approval = await self._inbox.find(ask.values["id"])
         tool = self._tool(approval)
         return json_response(200, shown.approval(approval, tool) | {"details": shown.details(approval, tool)})
+
+    async def _picture(self, ask: OperatorRequest) -> Reply:
+        approval = await self._inbox.find(ask.values["id"])
+        picture = await read_picture(self._admin.record.store, approval)
+        if picture is None:
+            raise ViewFailed("This question has no picture, or it is not kept any more")
+        return Response(200, picture.body, content_type=picture.media_type.encode("ascii"))
 
     def _said(self, ask: OperatorRequest, body: dict[str, Any]) -> Answer:
         """The answer in the body, from a person who may give one."""
@@ -110,14 +120,23 @@ class Approvals:
         if not isinstance(ids, list) or not 0 < len(ids) <= MOST_AT_ONCE:
             raise InvalidArgs(f"ids must list 1 to {MOST_AT_ONCE} approvals")
         answer = self._said(ask, body)
-        return json_response(200, {"results": [await self._try_answer(str(id_), answer) for id_ in ids]})
+        answered = [(str(id_), await self._try_answer(str(id_), answer)) for id_ in ids]
+        return json_response(
+            200, {"results": await asyncio.gather(*(self._told(*each) for each in answered))}
+        )
 
-    async def _try_answer(self, approval_id: str, answer: Answer) -> dict[str, Any]:
+    async def _try_answer(self, approval_id: str, answer: Answer) -> Approval | GatewayError:
         try:
-            answered = await self._admin.calls.answer(approval_id, answer)
+            return await self._admin.calls.answer(approval_id, answer)
         except GatewayError as error:
-            return {"id": approval_id, "error": error.as_dict()}
-        return {"id": approval_id, "state": str(answered.state)}
+            return error
+
+    async def _told(self, approval_id: str, answered: Approval | GatewayError) -> dict[str, Any]:
+        """What one of many answers led to; all of them are waited for together."""
+        if isinstance(answered, GatewayError):
+            return {"id": approval_id, "error": answered.as_dict()}
+        became = shown.became(answered, await self._admin.calls.became(answered))
+        return {"id": approval_id, "state": str(answered.state), "became": became}
 
     async def _grants(self, _ask: OperatorRequest) -> Reply:
         await self._admin.record.store.flush()
