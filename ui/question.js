@@ -1,4 +1,5 @@
 // One question with everything a person needs to judge it, and the answers it can be given.
+import { segment } from "./api.js";
 import { at, button, h, show } from "./dom.js";
 import { ago, count, left, many, moment } from "./format.js";
 import { field } from "./layout.js";
@@ -105,7 +106,7 @@ export function question(approval, { answer, makeRule, wait }) {
       when(approval),
     ),
     approval.picture
-      ? h("img.picture", { src: `/api/approvals/${approval.id}/picture`, alt: "What the call would act on" })
+      ? h("img.picture", { src: `/api/approvals/${segment(approval.id)}/picture`, alt: "What the call would act on" })
       : null,
     h("h3", many(details.length, "argument")),
     details.length ? h("div.arguments", details) : h("p.soft", "The call has no arguments."),

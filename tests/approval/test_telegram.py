@@ -344,9 +344,9 @@ def test_an_update_given_twice_counts_once(talk, api):
     assert len(reached(api)) == 1
 
 
-def test_an_edit_whose_reply_was_lost_is_done_all_the_same(talk, api):
+def test_an_edit_whose_reply_was_lost_is_done_all_the_same(start, bot, api):
     """The second try is told that nothing was modified, and that is the end of it."""
-    gate, bot = talk
+    gate = start(telegram(bot))
     number = begun(gate, bot)
     updated = counted(gate, UPDATED)
     bot.lose = ["editMessageText"]
