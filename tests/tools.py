@@ -1,7 +1,8 @@
 """Small builders for tests of pure parts."""
 
 from agent_gate.core.catalog import Listing, build
-from agent_gate.core.tool import Definition, Traits
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import Traits
 
 
 def arg(**schema):

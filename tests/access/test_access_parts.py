@@ -10,11 +10,11 @@ from agent_gate.access.tokens import Credential, Tokens, digest
 from agent_gate.access.view import View
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Listing, Shelf, build
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.errors import RateLimited, Unauthorized
 from agent_gate.net.http import Request
 from agent_gate.policy import Policy
+from agent_gate.policy.rule import make_rule
 
 TOKEN, OTHER = "a-token-of-more-than-sixteen", "another-token-of-sixteen"
 PI, CODER = Caller(name="pi"), Caller(name="coder")
@@ -177,7 +177,7 @@ def test_a_caller_sees_its_namespaces_less_what_is_denied_altogether():
     shelf = Shelf()
     definitions = [Definition(name="read"), Definition(name="wipe")]
     shelf.swap(build([Listing(key=key, namespace=key, definitions=definitions) for key in ("disk", "tape")]))
-    view = View(shelf, lambda: Policy([Rule(pattern="*__wipe*", action="deny")]))
+    view = View(shelf, lambda: Policy([make_rule(pattern="*__wipe*", action="deny")]))
     bound = Caller(name="pi", namespaces=frozenset({"disk"}))
     assert seen(view, bound) == ["disk__read"]
     assert seen(view, CODER) == ["disk__read", "tape__read"]
@@ -191,7 +191,7 @@ def test_what_was_seen_is_kept_until_the_rules_or_the_tools_change():
     view = View(shelf, lambda: rules[-1])
     first = view.tools(PI)
     assert view.tools(PI) is first
-    rules.append(Policy([Rule(pattern="*__wipe*", action="deny")]))
+    rules.append(Policy([make_rule(pattern="*__wipe*", action="deny")]))
     assert seen(view, PI) == ["vault__read"]
     rules.append(Policy())
     assert seen(view, PI) == ["vault__read", "vault__wipe"]

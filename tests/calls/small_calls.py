@@ -16,12 +16,12 @@ from agent_gate.config.settings import ResultsSettings, Settings
 from agent_gate.core.approval import Answer as PersonsAnswer
 from agent_gate.core.call import Call, Caller, Result
 from agent_gate.core.catalog import Listing, Shelf, build
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.tokens import fits
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.policy import Policy
+from agent_gate.policy.rule import make_rule
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.store import StoreSettings, open_store
 from agent_gate.store.engine import Fault
@@ -102,7 +102,7 @@ class SmallCalls:
             self.publish()
         self.inbox, self.grants = Inbox(store, self.clock, key), Grants(store, self.clock)
         self.artifacts = Artifacts(store, self.clock)
-        self.in_force = in_force(Rule(pattern="*", action=action, via=via))
+        self.in_force = in_force(make_rule(pattern="*", action=action, via=via))
         self.shaper = Shaper(self.artifacts, fits, self.in_force)
         self.calls = make_calls(
             store=store,

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from agent_gate.core.call import Result, State
-from agent_gate.core.rule import Rule
 from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError
 from agent_gate.policy import Policy
+from agent_gate.policy.rule import make_rule
 from calls.small_calls import ANNA, NO, YES, SmallCalls, opened, told
 
 
 def deny(gate):
-    gate.in_force.swap(replace(gate.in_force.terms, policy=Policy([Rule(pattern="*", action="deny")])))
+    gate.in_force.swap(replace(gate.in_force.terms, policy=Policy([make_rule(pattern="*", action="deny")])))
 
 
 def test_an_open_question_that_a_rule_now_denies_ends_itself(tmp_path):

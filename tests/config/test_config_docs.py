@@ -12,6 +12,7 @@ from agent_gate.config.servers.section import SERVERS
 from agent_gate.config.services import settings as services
 from agent_gate.config.services.section import SERVICES
 from agent_gate.config.shape import also, shape
+from agent_gate.policy.rule import Rule
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONFIGURATION = [
@@ -49,7 +50,7 @@ TOOLS = [
     services.RequestDefinition,
     services.ResponseDefinition,
 ]
-PERMISSIONS = [permissions.Permissions, permissions.RuleSettings, permissions.PolicyTest]
+PERMISSIONS = [permissions.Permissions, Rule, permissions.PolicyTest]
 PAGES = [("configuration.md", CONFIGURATION), ("tools-in-yaml.md", TOOLS), ("permissions.md", PERMISSIONS)]
 
 
@@ -105,7 +106,7 @@ def test_the_permissions_examples_load(write):
     assert len(load(None, write("p.yaml", rules), {}).rules) == 3
     indented = "".join(f"    {line}\n" for line in when.splitlines())
     rule = f"rules:\n  - pattern: a\n    action: ask\n{indented}"
-    assert set(load(None, write("w.yaml", rule), {}).rules[0].when) == {
+    assert set(load(None, write("w.yaml", rule), {}).rules[0].arguments()) == {
         "branch",
         "remote",
         "path",

@@ -6,6 +6,10 @@ import pytest
 
 from agent_gate.config.load import load
 from agent_gate.errors import ConfigError
+from agent_gate.policy.conditions.callers import ByCallers
+from agent_gate.policy.conditions.namespace import InNamespace
+from agent_gate.policy.conditions.traits import HasTrait
+from agent_gate.policy.conditions.when import WithArguments
 
 
 @pytest.fixture
@@ -35,20 +39,25 @@ rules:
     via: client
 """)
     (rule,) = loaded.rules
-    assert (rule.namespace, rule.callers, rule.open_world) == ("mail_box", ("pi", "coder-*"), True)
-    assert (rule.read_only, rule.destructive) == (None, None)
-    assert rule.when == {
-        "to": "a@b",
-        "kind": ["x", "y"],
-        "size": {"min": 1, "max": 9},
-        "subject": {"glob": "Re: *"},
+    assert rule.conditions == {
+        "namespace": InNamespace("mail_box"),
+        "callers": ByCallers(("pi", "coder-*")),
+        "open_world": HasTrait("open_world", True),
+        "when": WithArguments(
+            {
+                "to": "a@b",
+                "kind": ["x", "y"],
+                "size": {"min": 1, "max": 9},
+                "subject": {"glob": "Re: *"},
+            }
+        ),
     }
     assert (rule.extra, rule.lifetime, rule.approvers, rule.via) == (("cc",), 60.0, ("ada",), "client")
     assert rule.where == "p.yaml:3:5"
 
 
 def test_a_pattern_of_namespaces_is_kept(rules):
-    assert rules("rules: [{namespace: 'Lab*', action: deny}]").rules[0].namespace == "Lab*"
+    assert rules("rules: [{namespace: 'Lab*', action: deny}]").rules[0].label() == "deny namespace Lab*"
 
 
 def test_variables_are_filled_in_rules_too(rules):
@@ -61,7 +70,7 @@ def test_variables_are_filled_in_rules_too(rules):
     [
         (
             "rules:\n  - {pattern: a, action: permit}",
-            "p.yaml:2:26: rules[0].action: expected one of allow, deny, ask",
+            "p.yaml:2:26: rules[0].action: expected one of allow, ask, deny",
         ),
         ("defaults: [{pattern: a, action: no}]", "p.yaml:1:33: defaults[0].action: expected one of"),
         ("rules: [{pattern: a}]", 'p.yaml:1:9: rules[0]: the key "action" is missing'),

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tools import HOME_TOOLS, catalog
 
-from agent_gate.core.rule import Rule
 from agent_gate.core.signature import pairs, undeclared
 from agent_gate.errors import InvalidArgs
 from agent_gate.policy import Policy, Subject
+from agent_gate.policy.rule import make_rule
 
 DATA = json.loads((Path(__file__).parent.parent / "vectors" / "agentgate_signatures.json").read_text())
 CATALOG = catalog(*HOME_TOOLS)
 POLICY = Policy(
-    [Rule(pattern=pattern, action=action) for pattern, action in DATA["permissions"]["rules"]],
-    [Rule(pattern=pattern, action=action) for pattern, action in DATA["permissions"]["defaults"]],
+    [make_rule(pattern=pattern, action=action) for pattern, action in DATA["permissions"]["rules"]],
+    [make_rule(pattern=pattern, action=action) for pattern, action in DATA["permissions"]["defaults"]],
 )
 KNOWN = [row for row in DATA["vectors"] if CATALOG.find(row["tool"])]
 UNKNOWN = [row for row in DATA["vectors"] if not CATALOG.find(row["tool"])]

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from tests.tools import HOME_TOOLS, arg, catalog, yaml_tool
 
 from agent_gate.core.catalog import Listing, build
-from agent_gate.core.rule import Rule
-from agent_gate.core.tool import Definition, Traits
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import Traits
 from agent_gate.policy import Policy, Subject
 from agent_gate.policy.lint import bare, lint
+from agent_gate.policy.rule import make_rule
 
 CATALOG = catalog(*HOME_TOOLS)
 SERVICE = CATALOG.find("ha_call_service")
@@ -30,9 +31,9 @@ def upstream(name, traits=PLAIN, key="git", **schema):
 
 def test_deny_beats_allow_beats_ask_whatever_their_order():
     rules = [
-        Rule(pattern="ha_*", action="ask"),
-        Rule(pattern="ha_*", action="allow"),
-        Rule(pattern="ha_call_service(lock.*)", action="deny", where="p.yaml:3"),
+        make_rule(pattern="ha_*", action="ask"),
+        make_rule(pattern="ha_*", action="allow"),
+        make_rule(pattern="ha_call_service(lock.*)", action="deny", where="p.yaml:3"),
     ]
     policy = Policy(rules)
     denied = decide(policy, SERVICE, {"domain": "lock", "service": "unlock"})
@@ -41,7 +42,9 @@ def test_deny_beats_allow_beats_ask_whatever_their_order():
 
 
 def test_defaults_are_read_top_down_and_the_last_word_is_ask():
-    policy = Policy([], [Rule(pattern="ha_get_*", action="allow"), Rule(pattern="ha_*", action="deny")])
+    policy = Policy(
+        [], [make_rule(pattern="ha_get_*", action="allow"), make_rule(pattern="ha_*", action="deny")]
+    )
     assert decide(policy, CATALOG.find("ha_get_states"), {}).effect == "allow"
     assert decide(policy, SERVICE, {"domain": "a", "service": "b"}).effect == "deny"
     assert decide(Policy(), SERVICE, {"domain": "a", "service": "b"}).effect == "ask"
@@ -49,18 +52,18 @@ def test_defaults_are_read_top_down_and_the_last_word_is_ask():
 
 def test_patterns_are_case_sensitive_everywhere():
     assert (
-        decide(Policy([Rule(pattern="HA_*", action="allow")]), CATALOG.find("ha_get_states"), {}).effect
+        decide(Policy([make_rule(pattern="HA_*", action="allow")]), CATALOG.find("ha_get_states"), {}).effect
         == "ask"
     )
 
 
 def test_an_undeclared_argument_never_rides_along_on_an_allow_rule():
     arguments = {"domain": "light", "service": "turn_on", "entity_id": "light.a", "area_id": "everything"}
-    assert decide(Policy([Rule(pattern="*", action="allow")]), SERVICE, arguments).effect == "ask"
-    assert decide(Policy([], [Rule(pattern="*", action="allow")]), SERVICE, arguments).effect == "ask"
+    assert decide(Policy([make_rule(pattern="*", action="allow")]), SERVICE, arguments).effect == "ask"
+    assert decide(Policy([], [make_rule(pattern="*", action="allow")]), SERVICE, arguments).effect == "ask"
     assert (
         decide(
-            Policy([Rule(pattern="*", action="allow", extra=frozenset({"area_id"}))]), SERVICE, arguments
+            Policy([make_rule(pattern="*", action="allow", extra=frozenset({"area_id"}))]), SERVICE, arguments
         ).effect
         == "allow"
     )
@@ -79,9 +82,9 @@ def test_an_undeclared_argument_never_rides_along_on_an_allow_rule():
         ({"extra": frozenset({"area_id"}), "action": "deny"}, {}, ""),
     ],
 )
-@pytest.mark.parametrize("asking", [[], [Rule(pattern="*", action="ask")]])
+@pytest.mark.parametrize("asking", [[], [make_rule(pattern="*", action="ask")]])
 def test_a_question_says_what_kept_a_rule_from_allowing_the_call(rule, arguments, near, asking):
-    policy = Policy([Rule(**{"pattern": "ha_*", "action": "allow", **rule}), *asking])
+    policy = Policy([make_rule(**{"pattern": "ha_*", "action": "allow", **rule}), *asking])
     decision = decide(policy, SERVICE, {"domain": "light", "service": "turn_on", **arguments})
     assert decision.near == near
     assert decision.effect == ("deny" if rule.get("action") else "ask")
@@ -92,7 +95,7 @@ def test_a_fault_inside_the_engine_is_a_deny():
         def get(self, *_):
             raise RuntimeError("boom")
 
-    policy = Policy([Rule(pattern="*", action="allow", when={"domain": "x"})])
+    policy = Policy([make_rule(pattern="*", action="allow", when={"domain": "x"})])
     assert (
         policy.decide(Subject(SERVICE, Broken(domain="x", service="y"), "ha_call_service(x.y, )", "a")).effect
         == "deny"
@@ -101,7 +104,7 @@ def test_a_fault_inside_the_engine_is_a_deny():
 
 def test_rules_can_name_a_namespace_a_caller_and_traits():
     tool = upstream("push", Traits(read_only=True, trusted=True))
-    policy = Policy([Rule(namespace="git", read_only=True, callers=("coder*",), action="allow")])
+    policy = Policy([make_rule(namespace="git", read_only=True, callers=("coder*",), action="allow")])
     assert decide(policy, tool, {}, "coder-1").effect == "allow"
     assert decide(policy, tool, {}, "pi").effect == "ask"
     assert (
@@ -115,12 +118,12 @@ def test_rules_can_name_a_namespace_a_caller_and_traits():
 @pytest.mark.parametrize(
     ("traits", "rule", "effect"),
     [
-        (Traits(read_only=True), Rule(read_only=True, action="allow"), "ask"),
-        (Traits(read_only=True, trusted=True), Rule(read_only=True, action="allow"), "allow"),
-        (Traits(), Rule(destructive=False, action="allow"), "ask"),
-        (Traits(destructive=True), Rule(destructive=True, action="deny"), "deny"),
-        (Traits(read_only=True), Rule(read_only=False, action="deny"), "deny"),
-        (Traits(open_world=True), Rule(open_world=True, action="deny"), "deny"),
+        (Traits(read_only=True), make_rule(read_only=True, action="allow"), "ask"),
+        (Traits(read_only=True, trusted=True), make_rule(read_only=True, action="allow"), "allow"),
+        (Traits(), make_rule(destructive=False, action="allow"), "ask"),
+        (Traits(destructive=True), make_rule(destructive=True, action="deny"), "deny"),
+        (Traits(read_only=True), make_rule(read_only=False, action="deny"), "deny"),
+        (Traits(open_world=True), make_rule(open_world=True, action="deny"), "deny"),
     ],
 )
 def test_what_a_server_claims_counts_only_where_it_makes_us_careful(traits, rule, effect):
@@ -145,19 +148,19 @@ def test_what_a_server_claims_counts_only_where_it_makes_us_careful(traits, rule
         ({"n": {"glob": "a*"}}, "abc", True),
         ({"n": {"glob": "a*"}}, 1, False),
         ({"n": {"in": ["x"]}}, "x", True),
-        ({"n": {"present": False}}, None, True),
+        ({"n": None}, None, True),
     ],
 )
 def test_a_rule_can_look_at_arguments(when, value, matches):
     arguments = {} if value is None else {"n": value}
     assert decide(
-        Policy([Rule(pattern="*", action="allow", when=when)]), upstream("x"), arguments
+        Policy([make_rule(pattern="*", action="allow", when=when)]), upstream("x"), arguments
     ).effect == ("allow" if matches else "ask")
 
 
 def test_a_call_without_arguments_is_covered_by_a_rule_for_all_arguments():
     assert (
-        decide(Policy([Rule(pattern="git__status(*)", action="deny")]), upstream("status"), {}).effect
+        decide(Policy([make_rule(pattern="git__status(*)", action="deny")]), upstream("status"), {}).effect
         == "deny"
     )
 
@@ -165,17 +168,19 @@ def test_a_call_without_arguments_is_covered_by_a_rule_for_all_arguments():
 def test_a_tool_with_a_signature_of_its_own_is_matched_as_that_is_written():
     states = CATALOG.find("ha_get_states")
     for pattern, effect in {"ha_get_states(*)": "ask", "ha_get_states": "allow"}.items():
-        assert decide(Policy([Rule(pattern=pattern, action="allow")]), states, {}).effect == effect
+        assert decide(Policy([make_rule(pattern=pattern, action="allow")]), states, {}).effect == effect
 
 
 def test_what_is_not_worth_offering_is_what_a_deny_rule_covers_and_no_default():
     read, denied = upstream("read"), {"path": "/etc"}
-    policy = Policy([Rule(pattern="*(path=/etc*", action="deny"), Rule(pattern="git__*", action="allow")])
+    policy = Policy(
+        [make_rule(pattern="*(path=/etc*", action="deny"), make_rule(pattern="git__*", action="allow")]
+    )
     assert policy.denies(read, denied, "pi")
     assert not policy.denies(read, {"path": "/srv"}, "pi")
-    assert not Policy([], [Rule(pattern="*", action="deny")]).denies(read, denied, "pi")
-    assert not Policy([Rule(pattern="*", action="ask")]).denies(read, denied, "pi")
-    assert not Policy([Rule(pattern="*", action="deny", callers=("coder",))]).denies(read, denied, "pi")
+    assert not Policy([], [make_rule(pattern="*", action="deny")]).denies(read, denied, "pi")
+    assert not Policy([make_rule(pattern="*", action="ask")]).denies(read, denied, "pi")
+    assert not Policy([make_rule(pattern="*", action="deny", callers=("coder",))]).denies(read, denied, "pi")
 
 
 @pytest.mark.parametrize(
@@ -191,17 +196,22 @@ def test_what_is_not_worth_offering_is_what_a_deny_rule_covers_and_no_default():
 )
 def test_a_tool_leaves_the_listing_only_when_every_call_of_it_is_denied(pattern, hidden):
     tool = upstream("push", properties={"branch": {}}, required=["branch"])
-    assert Policy([Rule(pattern=pattern, action="deny")]).hides(tool, "a") is hidden
+    assert Policy([make_rule(pattern=pattern, action="deny")]).hides(tool, "a") is hidden
 
 
 def test_a_bare_tool_is_hidden_by_its_name():
-    assert Policy([Rule(pattern="ha_get_states", action="deny")]).hides(CATALOG.find("ha_get_states"), "a")
+    assert Policy([make_rule(pattern="ha_get_states", action="deny")]).hides(
+        CATALOG.find("ha_get_states"), "a"
+    )
 
 
 def test_an_explanation_lists_every_rule_up_to_the_one_that_decided():
     policy = Policy(
-        [Rule(pattern="ha_get_*", action="allow"), Rule(pattern="ha_call_service(lock.*)", action="deny")],
-        [Rule(pattern="*", action="ask")],
+        [
+            make_rule(pattern="ha_get_*", action="allow"),
+            make_rule(pattern="ha_call_service(lock.*)", action="deny"),
+        ],
+        [make_rule(pattern="*", action="ask")],
     )
     arguments = {"domain": "light", "service": "turn_on"}
     explained = policy.explain(Subject(SERVICE, arguments, SERVICE.sign(arguments), "a"))
@@ -215,14 +225,16 @@ def test_an_explanation_lists_every_rule_up_to_the_one_that_decided():
 
 def test_lint_names_rules_that_match_nothing_and_rules_that_never_decide():
     rules = [
-        Rule(pattern="ha_call_service(lock.*)", action="deny", where="p:1"),
-        Rule(pattern="ha_call_service(lock.front*)", action="allow", where="p:2"),
-        Rule(pattern="nothing_*", action="allow", where="p:3"),
+        make_rule(pattern="ha_call_service(lock.*)", action="deny", where="p:1"),
+        make_rule(pattern="ha_call_service(lock.front*)", action="allow", where="p:2"),
+        make_rule(pattern="nothing_*", action="allow", where="p:3"),
     ]
     found = {
         finding.where: finding.message
         for finding in lint(
-            rules, [Rule(pattern="*", where="p:4"), Rule(pattern="ha_*", where="p:5")], CATALOG.tools
+            rules,
+            [make_rule(pattern="*", where="p:4"), make_rule(pattern="ha_*", where="p:5")],
+            CATALOG.tools,
         )
     }
     assert set(found) == {"p:2", "p:3", "p:5"}
@@ -247,7 +259,7 @@ def test_lint_names_rules_that_match_nothing_and_rules_that_never_decide():
     ],
 )
 def test_an_allow_that_covers_more_than_a_wider_one_does_decide(wide, narrow, decides):
-    rules = [Rule(action="allow", where="p:1", **wide), Rule(action="allow", where="p:2", **narrow)]
+    rules = [make_rule(action="allow", where="p:1", **wide), make_rule(action="allow", where="p:2", **narrow)]
     assert [finding.where for finding in lint(rules, [], ())] == ([] if decides else ["p:2"])
 
 
@@ -276,14 +288,17 @@ def test_the_engine_agrees_with_the_meaning_written_down(rules, defaults, name, 
         )
 
     made = Policy(
-        [Rule(pattern=p, action=a) for p, a in rules], [Rule(pattern=p, action=a) for p, a in defaults]
+        [make_rule(pattern=p, action=a) for p, a in rules],
+        [make_rule(pattern=p, action=a) for p, a in defaults],
     )
     assert made.decide(Subject(tool, {"v": value}, signature, "x")).effect == oracle()
 
 
 def test_a_tool_that_got_another_name_meets_the_rules_of_that_name():
     [tool] = catalog(yaml_tool("unlock")).tools
-    policy = Policy([Rule(pattern="open_door", action="deny"), Rule(pattern="unlock", action="allow")])
+    policy = Policy(
+        [make_rule(pattern="open_door", action="deny"), make_rule(pattern="unlock", action="allow")]
+    )
     assert policy.decide(Subject(tool, {}, "unlock", "pi")).effect == "allow"
     assert policy.decide(Subject(replace(tool, wire="open_door"), {}, "open_door", "pi")).effect == "deny"
 
@@ -293,7 +308,7 @@ def test_a_tool_that_got_another_name_meets_the_rules_of_that_name():
 )
 def test_a_rule_may_name_a_tool_by_its_namespace_and_name(pattern):
     tool = upstream("push")
-    policy = Policy([Rule(pattern=pattern, action="deny"), Rule(pattern="*", action="allow")])
+    policy = Policy([make_rule(pattern=pattern, action="deny"), make_rule(pattern="*", action="allow")])
     called = {} if pattern == "git:push" else {"branch": "main"}
     assert decide(policy, tool, called).effect == "deny"
     assert decide(policy, upstream("pull"), called).effect == ("deny" if pattern == "git:*" else "allow")
@@ -305,10 +320,11 @@ def test_a_rule_on_an_alias_without_the_doubled_prefix_refuses_and_never_allows(
     made = catalog(Definition(name=name), key="git")
     tool = made.find("git:push")
     rules = {
-        action: Rule(pattern="git:push(*)", action=action, where="p:1") for action in ("deny", "ask", "allow")
+        action: make_rule(pattern="git:push(*)", action=action, where="p:1")
+        for action in ("deny", "ask", "allow")
     }
     for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
-        policy = Policy([rules[action]], [Rule(pattern="*", action="deny")])
+        policy = Policy([rules[action]], [make_rule(pattern="*", action="deny")])
         assert decide(policy, tool, {"branch": "main"}).effect == effect
         assert decide(policy, tool, {}).effect == effect
     assert Policy([rules["deny"]]).hides(tool, "pi")
@@ -322,14 +338,14 @@ def test_a_rule_on_an_alias_without_the_doubled_prefix_refuses_and_never_allows(
 def test_a_value_cannot_hide_in_a_list_or_an_object(path):
     denies = Policy(
         [
-            Rule(pattern="*", action="deny", when={"path": {"glob": "/etc/*"}}),
-            Rule(pattern="*", action="allow"),
+            make_rule(pattern="*", action="deny", when={"path": {"glob": "/etc/*"}}),
+            make_rule(pattern="*", action="allow"),
         ]
     )
     assert decide(denies, upstream("read"), {"path": path}).effect == "deny"
-    allows = Policy([Rule(pattern="*", action="allow", when={"path": {"glob": "/tmp*"}})])
+    allows = Policy([make_rule(pattern="*", action="allow", when={"path": {"glob": "/tmp*"}})])
     assert decide(allows, upstream("read"), {"path": path}).effect == "ask"
-    absent = Policy([Rule(pattern="*", action="deny", when={"path": {"present": False}})])
+    absent = Policy([make_rule(pattern="*", action="deny", when={"path": None})])
     assert decide(absent, upstream("read"), {"path": path}).effect == "ask"
     assert decide(absent, upstream("read"), {}).effect == "deny"
 
@@ -339,9 +355,10 @@ def test_only_an_allow_rule_overlooks_what_a_signature_cuts():
     arguments = {"command": "x" * 300 + " rm -rf"}
     signature = tool.sign(arguments)
     for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
-        for others in ([], [Rule(pattern="shell__run(other)", action="deny")]):
+        for others in ([], [make_rule(pattern="shell__run(other)", action="deny")]):
             policy = Policy(
-                [*others, Rule(pattern="*rm -rf*", action=action)], [Rule(pattern="*", action="deny")]
+                [*others, make_rule(pattern="*rm -rf*", action=action)],
+                [make_rule(pattern="*", action="deny")],
             )
             assert policy.decide(Subject(tool, arguments, signature, "pi")).effect == effect
 
@@ -354,12 +371,12 @@ def test_an_argument_that_the_tool_does_not_know_takes_no_call_out_of_a_rule_tha
     [tool] = catalog(Definition(name="push", input_schema=schema), key="git").tools
     called = {"aside": "x" * 300, "branch": "main"}
     for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
-        for others in ([], [Rule(pattern="git__push(other)", action="deny")]):
+        for others in ([], [make_rule(pattern="git__push(other)", action="deny")]):
             policy = Policy(
-                [*others, Rule(pattern=pattern, action=action)], [Rule(pattern="*", action="deny")]
+                [*others, make_rule(pattern=pattern, action=action)], [make_rule(pattern="*", action="deny")]
             )
             assert decide(policy, tool, called).effect == effect
-    policy = Policy([Rule(pattern=pattern, action="deny")], [Rule(pattern="*", action="allow")])
+    policy = Policy([make_rule(pattern=pattern, action="deny")], [make_rule(pattern="*", action="allow")])
     assert decide(policy, tool, {"aside": 1, "branch": "dev"}).effect == "allow"
     for taken in ({}, True, {"type": "string"}):
         free = Definition(name="push", input_schema=schema | {"additionalProperties": taken})
@@ -371,7 +388,9 @@ def test_a_call_with_nothing_but_unknown_arguments_is_a_bare_one_to_rules_that_r
     [tool] = catalog(
         Definition(name="wipe", input_schema={"type": "object", "properties": {"at": {}}}), key="disk"
     ).tools
-    policy = Policy([Rule(pattern="disk__wipe", action="deny")], [Rule(pattern="*", action="allow")])
+    policy = Policy(
+        [make_rule(pattern="disk__wipe", action="deny")], [make_rule(pattern="*", action="allow")]
+    )
     assert decide(policy, tool, {"aside": 1}).effect == "deny"
     assert decide(policy, tool, {"at": 1}).effect == "allow"
 
@@ -391,18 +410,18 @@ OUT = [
 @pytest.mark.parametrize(
     "rule",
     [
-        Rule(pattern="files__read(path=*/srv/*)", action="allow"),
-        Rule(pattern="files:read(path=?srv/*", action="allow"),
-        Rule(pattern="files__read(path=/srv/*", action="allow"),
-        Rule(pattern="files__*", action="allow", when={"path": {"glob": "/srv/*"}}),
+        make_rule(pattern="files__read(path=*/srv/*)", action="allow"),
+        make_rule(pattern="files:read(path=?srv/*", action="allow"),
+        make_rule(pattern="files__read(path=/srv/*", action="allow"),
+        make_rule(pattern="files__*", action="allow", when={"path": {"glob": "/srv/*"}}),
     ],
 )
 def test_a_rule_for_a_folder_allows_nothing_that_leads_out_of_it(rule, value):
     [tool] = catalog(Definition(name="read"), key="files").tools
     assert decide(Policy([rule]), tool, {"path": value}).effect == "ask"
-    anything = Policy([rule, Rule(pattern="files__read(*)", action="allow")])
+    anything = Policy([rule, make_rule(pattern="files__read(*)", action="allow")])
     assert decide(anything, tool, {"path": value}).effect == "allow"
-    refuses = Policy([replace(rule, action="deny")], [Rule(pattern="*", action="deny")])
+    refuses = Policy([replace(rule, action="deny")], [make_rule(pattern="*", action="deny")])
     assert decide(refuses, tool, {"path": value}).effect == "deny"
 
 
@@ -410,11 +429,11 @@ def test_a_rule_for_a_folder_allows_nothing_that_leads_out_of_it(rule, value):
 def test_dots_that_are_part_of_a_name_lead_nowhere(value):
     [tool] = catalog(Definition(name="read"), key="files").tools
     for rule in (
-        Rule(pattern="files__read(path=/srv/*)", action="allow"),
-        Rule(pattern="files__read*", action="allow", when={"path": {"glob": "/srv/*"}}),
+        make_rule(pattern="files__read(path=/srv/*)", action="allow"),
+        make_rule(pattern="files__read*", action="allow", when={"path": {"glob": "/srv/*"}}),
     ):
         assert decide(Policy([rule]), tool, {"path": value}).effect == "allow"
-    spelled = Policy([Rule(pattern="files__read(path=../notes/*)", action="allow")])
+    spelled = Policy([make_rule(pattern="files__read(path=../notes/*)", action="allow")])
     assert decide(spelled, tool, {"path": "../notes/a"}).effect == "allow"
 
 
@@ -423,28 +442,28 @@ def test_dots_that_are_part_of_a_name_lead_nowhere(value):
 def test_a_letter_has_one_spelling_for_rules_that_refuse(written, called):
     [tool] = catalog(Definition(name="read"), key="files").tools
     for rule in (
-        Rule(pattern=f"files__read(path=*{written}*)", action="deny"),
-        Rule(pattern="*", action="deny", when={"path": {"glob": f"*{written}*"}}),
-        Rule(pattern="*", action="deny", when={"path": [f"/{written}"]}),
+        make_rule(pattern=f"files__read(path=*{written}*)", action="deny"),
+        make_rule(pattern="*", action="deny", when={"path": {"glob": f"*{written}*"}}),
+        make_rule(pattern="*", action="deny", when={"path": [f"/{written}"]}),
     ):
         assert decide(Policy([rule]), tool, {"path": f"/{called}"}).effect == "deny"
         assert decide(Policy([rule]), tool, {"path": {"in": [f"/{called}"]}}).effect == "deny"
     long = {"path": "x" * 300 + called}
-    assert decide(Policy([Rule(pattern=f"*{written}*", action="deny")]), tool, long).effect == "deny"
-    allows = Policy([Rule(pattern=f"files__read(path=/{written})", action="allow")])
+    assert decide(Policy([make_rule(pattern=f"*{written}*", action="deny")]), tool, long).effect == "deny"
+    allows = Policy([make_rule(pattern=f"files__read(path=/{written})", action="allow")])
     assert decide(allows, tool, {"path": f"/{called}"}).effect == ("allow" if written == called else "ask")
 
 
 @pytest.mark.parametrize("written", ["caf\u00e9", "cafe\u0301"])
 @pytest.mark.parametrize("called", ["caf\u00e9", "cafe\u0301"])
 def test_a_letter_has_one_spelling_also_where_a_tool_has_a_signature_of_its_own(written, called):
-    policy = Policy([Rule(pattern=f"ha_call_service({written}.*)", action="deny")])
+    policy = Policy([make_rule(pattern=f"ha_call_service({written}.*)", action="deny")])
     assert decide(policy, SERVICE, {"domain": called, "service": "open"}).effect == "deny"
 
 
 def test_a_long_run_of_accents_costs_a_rule_little():
     [tool] = catalog(Definition(name="read"), key="files").tools
-    policy = Policy([Rule(pattern="*caf\u00e9*", action="deny")])
+    policy = Policy([make_rule(pattern="*caf\u00e9*", action="deny")])
     assert decide(policy, tool, {"path": "a" + "\u0301\u0323" * 200_000}).effect == "ask"
 
 
@@ -453,17 +472,17 @@ def test_a_letter_has_one_spelling_wherever_it_stands_in_a_text_without_ascii(be
     [tool] = catalog(Definition(name="read"), key="files").tools
     value = "\u0434" * before + "\u0438\u0306"
     for rule in (
-        Rule(pattern="*\u0439*", action="deny"),
-        Rule(pattern="*", action="deny", when={"path": {"glob": "*\u0439*"}}),
+        make_rule(pattern="*\u0439*", action="deny"),
+        make_rule(pattern="*", action="deny", when={"path": {"glob": "*\u0439*"}}),
     ):
         assert decide(Policy([rule]), tool, {"path": value}).effect == "deny"
 
 
 def test_a_value_that_begins_with_a_mark_does_not_hide_its_name_from_a_rule():
     [tool] = catalog(Definition(name="read"), key="files").tools
-    policy = Policy([Rule(pattern="files__read(path=*caf\u00e9)", action="deny")])
+    policy = Policy([make_rule(pattern="files__read(path=*caf\u00e9)", action="deny")])
     assert decide(policy, tool, {"path": "\u0338cafe\u0301"}).effect == "deny"
-    spelled = Policy([Rule(pattern="files__read(path=\u0338*)", action="deny")])
+    spelled = Policy([make_rule(pattern="files__read(path=\u0338*)", action="deny")])
     assert decide(spelled, tool, {"path": "\u0338cafe\u0301"}).effect == "deny"
 
 
@@ -471,15 +490,15 @@ def test_a_value_that_begins_with_a_mark_does_not_hide_its_name_from_a_rule():
 def test_one_number_has_one_meaning_in_rules(value):
     [tool] = catalog(Definition(name="set"), key="home").tools
     for rule in (
-        Rule(pattern="home__set(level=5)", action="deny"),
-        Rule(pattern="*", action="deny", when={"level": 5}),
-        Rule(pattern="*", action="deny", when={"level": [4, 5]}),
-        Rule(pattern="home__set(deep=*5*)", action="deny"),
+        make_rule(pattern="home__set(level=5)", action="deny"),
+        make_rule(pattern="*", action="deny", when={"level": 5}),
+        make_rule(pattern="*", action="deny", when={"level": [4, 5]}),
+        make_rule(pattern="home__set(deep=*5*)", action="deny"),
     ):
         arguments = {"deep": {"a": [value]}} if "deep" in rule.pattern else {"level": value}
         assert Policy([rule]).decide(Subject(tool, arguments, tool.sign(arguments), "pi")).effect == "deny"
     assert (
-        Policy([Rule(pattern="*", action="deny", when={"on": 1})])
+        Policy([make_rule(pattern="*", action="deny", when={"on": 1})])
         .decide(Subject(tool, {"on": True}, tool.sign({"on": True}), "pi"))
         .effect
         == "ask"
@@ -489,7 +508,7 @@ def test_one_number_has_one_meaning_in_rules(value):
 @pytest.mark.parametrize("many", [2**53, 10**16, 123456789012345680])
 def test_a_large_number_has_one_meaning_too(many):
     [tool] = catalog(Definition(name="set"), key="home").tools
-    policy = Policy([Rule(pattern=f"home__set(level={many})", action="deny")])
+    policy = Policy([make_rule(pattern=f"home__set(level={many})", action="deny")])
     assert decide(policy, tool, {"level": many}).effect == "deny"
     assert decide(policy, tool, {"level": float(many)}).effect == "deny"
     assert decide(policy, tool, {"level": many + 1}).effect == "ask"
@@ -506,19 +525,22 @@ def test_a_rule_on_a_name_that_was_cut_or_made_unique_still_refuses_and_never_al
         for called in ({}, {"n": 1}):
             for action, effect in {"deny": "deny", "ask": "ask", "allow": "deny"}.items():
                 policy = Policy(
-                    [Rule(pattern=wanted, action=action), Rule(pattern=f"{wanted}(*)", action=action)],
-                    [Rule(pattern="*", action="deny")],
+                    [
+                        make_rule(pattern=wanted, action=action),
+                        make_rule(pattern=f"{wanted}(*)", action=action),
+                    ],
+                    [make_rule(pattern="*", action="deny")],
                 )
                 assert decide(policy, tool, called).effect == effect
-        assert Policy([Rule(pattern=f"{wanted}(*)", action="deny")]).hides(tool, "pi")
+        assert Policy([make_rule(pattern=f"{wanted}(*)", action="deny")]).hides(tool, "pi")
 
 
 @pytest.mark.parametrize("arguments", [{}, {"remote": "origin"}])
 def test_what_lint_proposes_instead_of_a_bare_name_is_for_every_call_of_that_tool_alone(arguments):
     push, force = catalog(Definition(name="push"), Definition(name="push_force"), key="git").tools
     for name in ("git__push", "git:push"):
-        [finding] = bare([Rule(pattern=name, action="allow")], ())
+        [finding] = bare([make_rule(pattern=name, action="allow")], ())
         proposed = finding.message.partition("write ")[2].partition(" for every call")[0]
-        policy = Policy([Rule(pattern=proposed, action="allow")])
+        policy = Policy([make_rule(pattern=proposed, action="allow")])
         assert decide(policy, push, arguments).effect == "allow"
         assert decide(policy, force, arguments).effect == "ask"

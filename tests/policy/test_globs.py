@@ -8,10 +8,10 @@ from tests.tools import HOME_TOOLS, arg, catalog, yaml_tool
 from agent_gate.access.view import View
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.policy import Policy, Subject
 from agent_gate.policy.lint import Unlisted, lint
+from agent_gate.policy.rule import make_rule
 
 HOME = catalog(*HOME_TOOLS)
 OPEN = {"type": "object", "properties": {"q": {}}}
@@ -22,7 +22,7 @@ def vault(name="secret_read", schema=OPEN):
 
 
 def denies(*patterns):
-    return Policy([Rule(pattern=pattern, action="deny") for pattern in patterns])
+    return Policy([make_rule(pattern=pattern, action="deny") for pattern in patterns])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_tool_is_hidden_wherever_the_wildcards_of_the_deny_rules_stand(pattern
 def test_a_denied_tool_is_absent_from_every_view_of_its_caller_only():
     shelf = Shelf()
     shelf.swap(catalog(Definition(name="secret_read"), Definition(name="list"), key="vault"))
-    view = View(shelf, lambda: Policy([Rule(pattern="*__secret*", action="deny", callers=("pi",))]))
+    view = View(shelf, lambda: Policy([make_rule(pattern="*__secret*", action="deny", callers=("pi",))]))
     pi, coder = Caller(name="pi"), Caller(name="coder")
     assert [tool.wire for tool in view.tools(pi)] == ["vault__list"]
     assert view.find(pi, "vault__secret_read") is None
@@ -101,8 +101,8 @@ def test_a_character_at_the_end_of_all_characters_is_one_like_others(character):
 
 
 def test_a_condition_on_arguments_or_a_default_never_hides():
-    when = Policy([Rule(pattern="*__secret*", action="deny", when={"q": 1})])
-    default = Policy([], [Rule(pattern="*__secret*", action="deny")])
+    when = Policy([make_rule(pattern="*__secret*", action="deny", when={"q": 1})])
+    default = Policy([], [make_rule(pattern="*__secret*", action="deny")])
     assert not when.hides(vault(), "a")
     assert not default.hides(vault(), "a")
 
@@ -131,7 +131,7 @@ def test_what_is_hidden_is_denied_whatever_it_is_called_with(patterns, values):
 
 
 def faults(*patterns, tools=(), all_known=False):
-    rules = [Rule(pattern=p, action="deny", where=f"p.yaml:{n}") for n, p in enumerate(patterns, 1)]
+    rules = [make_rule(pattern=p, action="deny", where=f"p.yaml:{n}") for n, p in enumerate(patterns, 1)]
     return {
         found.where: found.message for found in lint(rules, [], tools, () if all_known else (Unlisted(),))
     }
@@ -222,19 +222,19 @@ SERVERS = (Unlisted("git", ("git__", "git:")), Unlisted("my_files", ("my_files__
     ],
 )
 def test_a_rule_must_be_named_like_the_tools_of_some_server(pattern, fits):
-    rule = Rule(pattern=pattern, action="deny", where="p.yaml:1")
+    rule = make_rule(pattern=pattern, action="deny", where="p.yaml:1")
     assert [found.where for found in lint([rule], [], (), SERVERS)] == ([] if fits else ["p.yaml:1"])
 
 
 def test_a_rule_on_a_namespace_that_nothing_has_is_told_those_there_are():
-    rule = Rule(namespace="gti", action="deny", where="p.yaml:1")
+    rule = make_rule(namespace="gti", action="deny", where="p.yaml:1")
     [found] = lint([rule], [], HOME.tools, SERVERS)
     assert found.message.endswith("matches no tool; the namespaces are git, home, my_files")
     assert lint([rule], [], HOME.tools, (*SERVERS, Unlisted())) == []
 
 
 def test_a_rule_with_a_mistyped_name_is_told_the_nearest_one():
-    [found] = lint([Rule(pattern="my_fils__read*", action="deny", where="p.yaml:1")], [], (), SERVERS)
+    [found] = lint([make_rule(pattern="my_fils__read*", action="deny", where="p.yaml:1")], [], (), SERVERS)
     assert "tools are named like my_files__…" in found.message
 
 

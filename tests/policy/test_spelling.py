@@ -5,10 +5,10 @@ import pytest
 from agent_gate.cli.commands.check import check
 from agent_gate.core.catalog import Listing, build
 from agent_gate.core.ids import fold_namespace
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.policy import Policy, Subject
 from agent_gate.policy.lint import Unlisted, lint
+from agent_gate.policy.rule import make_rule
 
 
 def tool_of(key, name, *, prefix=True, own=""):
@@ -20,7 +20,9 @@ def tool_of(key, name, *, prefix=True, own=""):
 
 
 def decide(pattern, action, tool, **more):
-    policy = Policy([Rule(pattern=pattern, action=action, **more)], [Rule(pattern="*", action="allow")])
+    policy = Policy(
+        [make_rule(pattern=pattern, action=action, **more)], [make_rule(pattern="*", action="allow")]
+    )
     return policy.decide(Subject(tool, {"a": 1}, tool.sign({"a": 1}), "pi")).effect
 
 
@@ -56,8 +58,8 @@ def test_a_rule_that_refuses_holds_in_every_spelling_of_a_name(written):
     for pattern in (f"{written}(*)", f"{written}(a=1)", f"{written}*", f"?{written[1:]}(*)"):
         assert decide(pattern, "deny", tool) == "deny"
         assert decide(pattern, "ask", tool) == "ask"
-    assert Policy([Rule(pattern=f"{written}(*)", action="deny")]).hides(tool, "pi")
-    assert lint([Rule(pattern=f"{written}(*)", action="deny")], [], [tool]) == []
+    assert Policy([make_rule(pattern=f"{written}(*)", action="deny")]).hides(tool, "pi")
+    assert lint([make_rule(pattern=f"{written}(*)", action="deny")], [], [tool]) == []
     assert decide(f"{written}x(*)", "deny", tool) == "allow"
 
 
@@ -66,7 +68,7 @@ def test_a_rule_that_refuses_holds_in_every_spelling_of_a_name(written):
 )
 def test_a_rule_that_allows_needs_the_listed_name_and_check_says_which(written):
     tool = TOOLS[written]
-    rule = Rule(pattern=f"{written}(a=*)", action="allow", where="p:1")
+    rule = make_rule(pattern=f"{written}(a=*)", action="allow", where="p:1")
     asked = Policy([rule]).decide(Subject(tool, {"a": 1}, tool.sign({"a": 1}), "pi"))
     assert asked.effect == "ask"
     [finding] = lint([rule], [], [tool])
@@ -77,18 +79,18 @@ def test_a_namespace_may_be_written_as_the_file_has_it_to_refuse():
     tool = tool_of("My-Server", "Push")
     assert decide("*", "deny", tool, namespace="My-S*") == "deny"
     assert decide("*", "deny", tool, namespace="my-s*") == "deny"
-    allow = Policy([Rule(pattern="*", action="allow", namespace="My-S*")])
+    allow = Policy([make_rule(pattern="*", action="allow", namespace="My-S*")])
     assert allow.decide(Subject(tool, {}, tool.sign({}), "pi")).effect == "ask"
 
 
 def test_an_allow_in_a_spelling_that_no_listed_name_has_is_found_without_the_server():
     others = [Unlisted("notion", ("notion__", "notion:"), ("notion__", "notion:"))]
     rules = [
-        Rule(pattern="notion__API-post-page(*)", action="allow", where="p:1"),
-        Rule(pattern="notion__API_post_page(*)", action="allow", where="p:2"),
-        Rule(pattern="notion:API-post-page(*)", action="allow", where="p:3"),
-        Rule(pattern="notion__resources/read(*)", action="allow", where="p:4"),
-        Rule(pattern="notion__API-get(*)", action="deny", where="p:5"),
+        make_rule(pattern="notion__API-post-page(*)", action="allow", where="p:1"),
+        make_rule(pattern="notion__API_post_page(*)", action="allow", where="p:2"),
+        make_rule(pattern="notion:API-post-page(*)", action="allow", where="p:3"),
+        make_rule(pattern="notion__resources/read(*)", action="allow", where="p:4"),
+        make_rule(pattern="notion__API-get(*)", action="deny", where="p:5"),
     ]
     [finding] = lint(rules, [], [], others)
     assert finding.where == "p:1"

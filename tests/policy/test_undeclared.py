@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from tests.tools import arg, catalog, yaml_tool
 
 from agent_gate.core.declared import declared_by
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.core.validate import MOST_UNDECLARED
 from agent_gate.errors import InvalidArgs
 from agent_gate.policy import Policy, Subject
 from agent_gate.policy.globs import Glob
 from agent_gate.policy.lint import lint
+from agent_gate.policy.rule import make_rule
 
 BRANCH = {"properties": {"branch": {}}}
 WAYS = {
@@ -45,7 +45,7 @@ def tool_of(schema, name="pushx", key="box"):
 
 
 def decide(rules, tool, arguments, default="ask"):
-    policy = Policy(rules, [Rule(pattern="*", action=default)])
+    policy = Policy(rules, [make_rule(pattern="*", action=default)])
     return policy.decide(Subject(tool, arguments, tool.sign(arguments), "pi")).effect
 
 
@@ -60,7 +60,7 @@ def test_a_denied_call_stays_denied_with_an_argument_beside_it(schema, aside, pa
     tool = tool_of(schema)
     tool.validate({"branch": "main", **aside})
     for action in ("deny", "ask"):
-        rules = [Rule(pattern=pattern, action=action)]
+        rules = [make_rule(pattern=pattern, action=action)]
         assert decide(rules, tool, {"branch": "main", **aside}, "allow") == action
         assert decide(rules, tool, {"branch": "dev", **aside}, "allow") == "allow"
 
@@ -101,13 +101,13 @@ WHENS = st.dictionaries(
 def test_adding_undeclared_arguments_never_weakens_a_deny(pattern, when, arguments, added, declared):
     tool = tool_of({"properties": {name: {} for name in declared}, "additionalProperties": True})
     more = {name: value for name, value in added.items() if name not in declared and name not in arguments}
-    rules = [Rule(pattern=pattern, action="deny", when=when)]
+    rules = [make_rule(pattern=pattern, action="deny", when=when)]
     if decide(rules, tool, arguments) == "deny":
         assert decide(rules, tool, arguments | more) == "deny"
 
 
 def test_a_rule_that_asks_for_the_absence_of_an_argument_is_about_calls_without_it():
-    rules = [Rule(pattern="box__pushx(*)", action="deny", when={"force": None})]
+    rules = [make_rule(pattern="box__pushx(*)", action="deny", when={"force": None})]
     assert decide(rules, tool_of(BRANCH), {"branch": "main"}) == "deny"
     assert decide(rules, tool_of(BRANCH), {"branch": "main", "force": True}) == "ask"
 
@@ -132,16 +132,16 @@ def test_a_large_undeclared_value_costs_a_rule_that_refuses_little():
     glob.step = lambda state, character: (taken.append(1), before(state, character))[1]
     glob.run("box__pushx(a=" + "ma" * 1_000_000)
     assert len(taken) < 500
-    rules = [Rule(pattern="box__pushx(*mam*branch=main)", action="deny")]
+    rules = [make_rule(pattern="box__pushx(*mam*branch=main)", action="deny")]
     assert decide(rules, tool, {"a": "ma" * 100_000, "branch": "main"}) == "deny"
 
 
 @pytest.mark.parametrize("value", [{"/etc/passwd": 1}, {"a": {"/etc/passwd": None}}, [{"/etc/x": []}]])
 def test_a_value_cannot_hide_in_the_name_of_a_member(value):
     for action in ("deny", "ask"):
-        rules = [Rule(pattern="*", action=action, when={"path": {"glob": "/etc/*"}})]
+        rules = [make_rule(pattern="*", action=action, when={"path": {"glob": "/etc/*"}})]
         assert decide(rules, tool_of({}), {"path": value}, "allow") == action
-    allows = [Rule(pattern="*", action="allow", when={"path": {"glob": "/etc/*"}})]
+    allows = [make_rule(pattern="*", action="allow", when={"path": {"glob": "/etc/*"}})]
     assert decide(allows, tool_of({}), {"path": value}) == "ask"
 
 
@@ -168,7 +168,7 @@ READ = {"properties": {"path": {}, "limit": {}}}
 )
 def test_an_allow_that_spells_arguments_covers_what_it_names_and_what_is_declared(rule, effect):
     tool = tool_of({**READ, "additionalProperties": True}, "read")
-    rules = [Rule(action="allow", **rule)]
+    rules = [make_rule(action="allow", **rule)]
     assert decide(rules, tool, {"path": "/srv/a", "zroot": "/etc"}) == effect
     if (
         "zroot=" not in rule["pattern"]
@@ -183,7 +183,7 @@ def test_an_allow_that_spells_arguments_covers_what_it_names_and_what_is_declare
 
 def test_a_question_says_which_argument_kept_a_rule_from_allowing_the_call():
     tool = tool_of(READ, "read")
-    policy = Policy([Rule(pattern="box__read(path=/srv/*)", action="allow")])
+    policy = Policy([make_rule(pattern="box__read(path=/srv/*)", action="allow")])
     called = {"path": "/srv/a", "zroot": "/etc"}
     near = policy.decide(Subject(tool, called, tool.sign(called), "pi")).near
     assert near == "allow box__read(path=/srv/*) would allow it, but argument zroot is not declared"
@@ -195,8 +195,8 @@ def test_a_question_says_which_argument_kept_a_rule_from_allowing_the_call():
 )
 def test_an_allow_that_names_more_arguments_than_a_wider_one_does_decide(narrow, decides):
     rules = [
-        Rule(pattern="box__read(path=/srv/*", action="allow", where="p:1"),
-        Rule(pattern=narrow, action="allow", where="p:2"),
+        make_rule(pattern="box__read(path=/srv/*", action="allow", where="p:1"),
+        make_rule(pattern=narrow, action="allow", where="p:2"),
     ]
     assert [finding.where for finding in lint(rules, [], ())] == ([] if decides else ["p:2"])
 

@@ -15,10 +15,10 @@ from agent_gate.config.options import Options
 from agent_gate.core.approval import Approval, Hashes
 from agent_gate.core.call import Call, Caller, Decision, State
 from agent_gate.core.ports import SystemClock
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.errors import InvalidArgs
 from agent_gate.policy import Policy, Subject
+from agent_gate.policy.rule import make_rule
 from agent_gate.policy.simulate import recorded, simulate
 from agent_gate.policy.suggest import literal, past_questions, rule_from, suggest
 from agent_gate.store import StoreSettings
@@ -232,7 +232,7 @@ def test_what_a_rule_cannot_pin_is_refused_and_secrets_are_never_written():
 def test_an_argument_that_was_left_out_does_not_ride_along_on_the_rule():
     light = CATALOG.names["light"]
     made = rule_from(approval(), light, "allow", "exact")
-    policy = Policy([Rule(pattern=made["pattern"], action="allow", when=made["when"])])
+    policy = Policy([make_rule(pattern=made["pattern"], action="allow", when=made["when"])])
     assert policy.decide(Subject(light, {"name": "hall"}, "light(hall)", "pi")).effect == "allow"
     for name in ("note", "pin"):
         more = {"name": "hall", name: "x"}
@@ -257,7 +257,7 @@ def test_a_rule_made_from_a_question_allows_the_call_that_was_asked_about(scope,
     asked = approval(tool_id=tool.id, wire=tool.wire, signature=signature, arguments=arguments)
     made = rule_from(asked, tool, "allow", scope)
     assert made.get("extra") == extra
-    rule = Rule(
+    rule = make_rule(
         pattern=made["pattern"],
         action="allow",
         when=made.get("when", {}),
@@ -292,7 +292,7 @@ def test_no_exact_rule_allows_a_tool_whose_template_is_gone():
 
 
 def test_a_pattern_made_from_a_signature_matches_only_it():
-    policy = Policy([Rule(pattern=literal("f(a*[b]?)"), action="allow")])
+    policy = Policy([make_rule(pattern=literal("f(a*[b]?)"), action="allow")])
     tool = catalog(yaml_tool("f", "{x}", {"x": arg()})).names["f"]
     assert policy.decide(Subject(tool, {}, "f(a*[b]?)", "pi")).effect == "allow"
     assert policy.decide(Subject(tool, {}, "f(axb)", "pi")).effect == "ask"
@@ -307,7 +307,9 @@ def row(state, signature="light(hall)", call="c1", at=1.0, **body):
 
 
 def test_a_masked_argument_is_named_where_a_rule_would_look_at_it():
-    policy = Policy([Rule(pattern="light(*", action="allow", when={"pin": "1"})], [Rule(action="deny")])
+    policy = Policy(
+        [make_rule(pattern="light(*", action="allow", when={"pin": "1"})], [make_rule(action="deny")]
+    )
     call = recorded(row("pending", arguments={"pin": "•••"}))
     [found] = simulate(policy, [call], CATALOG.find).differences
     assert found.after == "deny"
@@ -316,7 +318,7 @@ def test_a_masked_argument_is_named_where_a_rule_would_look_at_it():
 
 def test_a_tool_that_is_gone_is_still_tried_and_said_to_be_gone():
     call = recorded(row("pending", "old(x)", wire="old") | {"tool": "lab:old@1"})
-    [found] = simulate(Policy([Rule(pattern="old*", action="deny")]), [call], CATALOG.find).differences
+    [found] = simulate(Policy([make_rule(pattern="old*", action="deny")]), [call], CATALOG.find).differences
     assert "the tool is gone" in found.notes[0]
 
 
@@ -348,7 +350,7 @@ def test_only_frequent_and_unanimous_answers_become_suggestions():
             ("light(d)", "denied"): 6,
         }
     )
-    found = suggest(Policy([], [Rule(action="ask")]), past_questions(rows), CATALOG.find)
+    found = suggest(Policy([], [make_rule(action="ask")]), past_questions(rows), CATALOG.find)
     assert [(s.rule["pattern"], s.rule["action"]) for s in found] == [
         ("light(a)", "allow"),
         ("light(d)", "deny"),
@@ -358,9 +360,9 @@ def test_only_frequent_and_unanimous_answers_become_suggestions():
 
 def test_a_tool_that_is_always_approved_is_one_suggestion_unless_it_destroys():
     rows = list(history({(f"light({i})", "approved"): 2 for i in range(4)}))
-    policy = Policy([], [Rule(action="ask")])
+    policy = Policy([], [make_rule(action="ask")])
     [found] = suggest(policy, past_questions(rows), CATALOG.find)
     assert found.rule["pattern"] == "light(*)"
     assert suggest(policy, past_questions(rows), lambda _id: None) == []
-    allowed = Policy([Rule(pattern="light(*)", action="allow")])
+    allowed = Policy([make_rule(pattern="light(*)", action="allow")])
     assert suggest(allowed, past_questions(rows), CATALOG.find) == []

@@ -25,7 +25,7 @@ from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, item
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.kinds import SourceEntry, sections
-from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings, read_permissions
+from agent_gate.config.permissions import Permissions, PolicyTest, read_permissions
 from agent_gate.config.settings import (
     AgentSettings,
     ChannelSettings,
@@ -38,6 +38,7 @@ from agent_gate.config.settings import (
 from agent_gate.config.shape import keys
 from agent_gate.core.ids import fold_namespace
 from agent_gate.errors import ConfigError
+from agent_gate.policy.rule import Rule
 
 SHORT_TOKEN = 16
 SHA256 = re.compile(r"[0-9a-fA-F]{64}")
@@ -59,8 +60,8 @@ class Loaded:
     """
 
     settings: Settings
-    rules: tuple[RuleSettings, ...] = ()
-    defaults: tuple[RuleSettings, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    defaults: tuple[Rule, ...] = ()
     policy_tests: tuple[PolicyTest, ...] = ()
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)

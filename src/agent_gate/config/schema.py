@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from agent_gate.config.kinds import sections
-from agent_gate.config.permissions import Permissions, PolicyTest, RuleSettings
+from agent_gate.config.permissions import Permissions, PolicyTest
 from agent_gate.config.settings import (
     AgentSettings,
     Person,
@@ -15,6 +15,7 @@ from agent_gate.config.settings import (
     Settings,
 )
 from agent_gate.config.shape import Field, also, shape
+from agent_gate.policy.rule import Rule
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCALARS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string"}
@@ -24,7 +25,7 @@ NAMED: tuple[type, ...] = (
     Person,
     PolicyTest,
     RateLimitSettings,
-    RuleSettings,
+    Rule,
 )
 
 

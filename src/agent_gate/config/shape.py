@@ -6,41 +6,12 @@ read the same `Field` list.
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
+from agent_gate.core.notes import GIVEN, SECRET, AtLeast, AtMost, InFile
 
-class Mode(Enum):
-    """How a field is treated beside its plain reading."""
-
-    GIVEN = "set while loading, never written in a file"
-    SECRET = "kept out of logs, errors and representations"  # noqa: S105
-
-
-GIVEN, SECRET = Mode.GIVEN, Mode.SECRET
-
-
-@dataclass(frozen=True, slots=True)
-class InFile:
-    """A field whose form in the file differs from its type: the loader reads it, `schema` describes it."""
-
-    schema: Mapping[str, Any]
-    doc: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AtLeast:
-    """The smallest number a field takes."""
-
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class AtMost:
-    """The largest number a field takes."""
-
-    value: float
+__all__ = ["GIVEN", "SECRET", "AtLeast", "AtMost", "Field", "InFile", "also", "is_path", "keys", "shape"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from agent_gate.core.traits import NO_TRAITS, Traits
+
 if TYPE_CHECKING:
     from agent_gate.core.declared import Declared
 
@@ -14,17 +16,6 @@ Json = Any
 """A JSON value as decoded: dict, list, str, int, float, bool or None."""
 
 JsonSchema = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """What a tool does to the world. `trusted` says whether an allow rule may rely on the benign ones."""
-
-    read_only: bool = False
-    destructive: bool = False
-    idempotent: bool = False
-    open_world: bool = False
-    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +36,7 @@ class Definition:
     output_schema: JsonSchema | None = None
     title: str = ""
     version: str = ""
-    traits: Traits = Traits()
+    traits: Traits = NO_TRAITS
     annotations: Mapping[str, Json] = field(default_factory=dict)
     meta: Mapping[str, Json] = field(default_factory=dict)
     icons: tuple[Json, ...] = ()

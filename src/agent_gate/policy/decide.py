@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_gate.core.call import Decision
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Json, Tool
-from agent_gate.policy.accents import composed, composed_signature
+from agent_gate.policy.accents import composed_signature
+from agent_gate.policy.conditions import Condition
 from agent_gate.policy.globs import compile_glob, glob
-from agent_gate.policy.match import confines, cover_every_call, leads_out, static_mismatch, when_mismatch
+from agent_gate.policy.match import cover_every_call
 from agent_gate.policy.names import is_named, may_mean, named_arguments, names
+from agent_gate.policy.rule import Rule
+from agent_gate.policy.steps import confines, leads_out
 from agent_gate.policy.subject import NOTHING_MORE, Subject, matches_without
 
 log = logging.getLogger("agent_gate.policy")
@@ -25,7 +27,8 @@ BROKEN = Decision(effect="deny", reason="the policy engine failed, so the call i
 class Compiled:
     """A rule with its pattern compiled and its decision made up front.
 
-    `spells` are the arguments that its pattern names; `names` what else than its wire name it can mean of one tool.
+    `spells` are the arguments that its pattern names; `conditions` those that are looked at with each call; `names` what
+    else than its wire name it can mean of one tool.
     """
 
     rule: Rule
@@ -34,6 +37,7 @@ class Compiled:
     allows: bool
     confines: bool
     spells: tuple[str, ...]
+    conditions: tuple[Condition, ...]
     names: tuple[str, ...] = ()
 
 
@@ -57,9 +61,9 @@ def compile_rule(rule: Rule) -> Compiled:
         approvers=rule.approvers,
         via=rule.via,
     )
-    allows = rule.action == "allow"
+    allows = rule.allows
     if not allows:
-        rule = replace(rule, pattern=composed_signature(rule.pattern), when=composed(rule.when))
+        rule = replace(rule, pattern=composed_signature(rule.pattern))
     return Compiled(
         rule,
         compile_glob(rule.pattern),
@@ -67,6 +71,7 @@ def compile_rule(rule: Rule) -> Compiled:
         allows=allows,
         confines=allows and confines(rule.pattern.partition("(")[2]),
         spells=named_arguments(rule.pattern),
+        conditions=tuple(one.prepared(allows=allows) for one in rule.per_call),
     )
 
 
@@ -106,9 +111,9 @@ def uncovered(rule: Rule, spells: Sequence[str], tool: Tool, arguments: Mapping[
     by_file = tool.definition.declared is not None
     if arguments.keys() <= tool.declared.names or not (by_file or spells):
         return []
-    others = tool.declared.others(arguments) - rule.extra
+    others = tool.declared.others(arguments).difference(rule.extra)
     if not by_file:
-        others = frozenset(name for name in others - rule.when.keys() if not is_named(name, spells))
+        others = frozenset(name for name in others - rule.arguments() if not is_named(name, spells))
     return sorted(others)
 
 
@@ -121,7 +126,10 @@ def mismatch(compiled: Compiled, subject: Subject) -> str | None:
         return f"argument {extra[0][:64]} is not declared"
     if compiled.confines and any(map(leads_out, arguments.values())):
         return "a value leads out with .."
-    return when_mismatch(compiled.rule, arguments) if compiled.rule.when else None
+    for condition in compiled.conditions:
+        if why := condition.mismatch(arguments, allows=compiled.allows):
+            return why
+    return None
 
 
 def almost(decision: Decision, near: str) -> Decision:
@@ -163,7 +171,7 @@ class Policy:
         denied = [
             compiled.rule.pattern
             for compiled in self._applicable(tool, caller)
-            if compiled.rule.action == "deny" and not compiled.rule.default and not compiled.rule.when
+            if compiled.rule.action == "deny" and not compiled.rule.default and not compiled.conditions
         ]
         return bool(denied) and cover_every_call(denied, tool)
 
@@ -182,7 +190,7 @@ class Policy:
 
     def _trail(self, subject: Subject) -> Iterable[Considered]:
         for compiled in self._ordered:
-            why = static_mismatch(compiled.rule, subject.tool, subject.caller)
+            why = compiled.rule.excludes(subject.tool, subject.caller)
             why = why or mismatch(bound(compiled, subject.tool), subject)
             yield Considered(compiled.rule, why is None, why or "matches")
             if why is None:
@@ -193,9 +201,7 @@ class Policy:
         key = (tool.id, tool.pin, tool.wire, caller)
         found = self._candidates.get(key)
         if found is None:
-            found = tuple(
-                bound(c, tool) for c in self._ordered if static_mismatch(c.rule, tool, caller) is None
-            )
+            found = tuple(bound(c, tool) for c in self._ordered if c.rule.excludes(tool, caller) is None)
             if len(self._candidates) > 100_000:
                 self._candidates.clear()
             self._candidates[key] = found

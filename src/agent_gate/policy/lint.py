@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
-from agent_gate.core.rule import TRAIT_NAMES, Rule
 from agent_gate.core.tool import Tool
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.globs import compile_glob
-from agent_gate.policy.match import confines, in_namespace, trait_mismatch
 from agent_gate.policy.names import head, listed_spelling, may_match, name_part, named_arguments
 from agent_gate.policy.possible import fits_pairs, fits_tool
-from agent_gate.policy.unmet import unmet
+from agent_gate.policy.rule import Rule
+from agent_gate.policy.steps import confines
 
 FORM = (
     "A signature is name(key=value, key=value) with the keys in alphabetical order, or the tool's own template. "
@@ -45,26 +43,23 @@ def wider(outer: str, inner: str) -> bool:
 
 def conditions_within(outer: Rule, inner: Rule) -> bool:
     """Whether `outer` asks for nothing that `inner` does not ask for as well."""
-    traits = all(getattr(outer, name) in (None, getattr(inner, name)) for name in TRAIT_NAMES)
-    namespace = outer.namespace in (None, inner.namespace)
-    callers = not outer.callers or (bool(inner.callers) and set(inner.callers) <= set(outer.callers))
-    when = all(inner.when.get(name) == predicate for name, predicate in outer.when.items())
-    covers = outer.action != "allow" or (
-        inner.action == "allow" and covers_extra(outer, inner) and not leads_past(outer, inner)
+    asked = all(one.wider(inner.conditions.get(key)) for key, one in outer.conditions.items())
+    covers = not outer.allows or (
+        inner.allows and covers_extra(outer, inner) and not leads_past(outer, inner)
     )
-    return traits and namespace and callers and when and covers and wider(outer.pattern, inner.pattern)
+    return asked and covers and wider(outer.pattern, inner.pattern)
 
 
 def covers_extra(outer: Rule, inner: Rule) -> bool:
     """Whether `outer` covers the undeclared arguments that `inner` does; one that spells no argument covers those of
     every tool but the ones declared in YAML."""
     if not named_arguments(outer.pattern):
-        return inner.extra <= outer.extra
+        return set(inner.extra) <= set(outer.extra)
     return named(inner) <= named(outer)
 
 
 def named(rule: Rule) -> frozenset[str]:
-    return rule.extra | rule.when.keys() | frozenset(named_arguments(rule.pattern))
+    return rule.arguments().union(rule.extra, named_arguments(rule.pattern))
 
 
 def leads_past(outer: Rule, inner: Rule) -> bool:
@@ -99,16 +94,12 @@ def shadowed_defaults(defaults: Sequence[Rule]) -> Iterable[Finding]:
 def dead(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted]) -> Iterable[Finding]:
     """Rules that fit no tool there is, or no signature that a call can have. With no tools, nothing can be said."""
     for rule in rules if tools or others else ():
-        allows, namespace = rule.action == "allow", rule.namespace or "*"
-        named = [
-            tool
-            for tool in tools
-            if in_namespace(rule, tool) and may_match(rule.pattern, tool, allows=allows)
-        ]
+        allows = rule.allows
+        named = [tool for tool in meant(rule, tools) if may_match(rule.pattern, tool, allows=allows)]
         starts = [
             start
             for one in others
-            if one.namespace is None or fnmatchcase(one.namespace, namespace)
+            if one.namespace is None or rule.reaches(one.namespace)
             for start in (one.starts if allows else one.starts + one.spelled)
         ]
         listed = listed_spelling(rule.pattern) if allows else None
@@ -130,14 +121,19 @@ def dead(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted
             yield Finding(rule.where, f"{rule.label()!r} can never match. {form_of(named)}")
 
 
+def meant(rule: Rule, tools: Iterable[Tool]) -> list[Tool]:
+    """The tools that a rule can mean, as far as its conditions tell."""
+    return [tool for tool in tools if rule.reaches(tool.namespace, tool.source)]
+
+
 def as_listed(rule: Rule, tools: Sequence[Tool], starts: Sequence[str], listed: str | None) -> str | None:
     """What an allow rule in a server's own spelling has to be; None where that is not what is wrong with it."""
-    if rule.action != "allow":
+    if not rule.allows:
         return None
-    meant = [tool.wire for tool in tools if in_namespace(rule, tool) and may_match(rule.pattern, tool)]
-    if meant:
+    wires = [tool.wire for tool in meant(rule, tools) if may_match(rule.pattern, tool)]
+    if wires:
         rest = rule.pattern[len(name_part(rule.pattern)) :]
-        return meant[0] + rest if len(meant) == 1 else " or ".join(meant[:3])
+        return wires[0] + rest if len(wires) == 1 else " or ".join(wires[:3])
     return listed if listed and any(fits_pairs(listed, start) for start in starts) else None
 
 
@@ -153,20 +149,17 @@ def form_of(tools: Sequence[Tool]) -> str:
 
 def hopeless(rule: Rule, tools: Sequence[Tool]) -> Iterable[Finding]:
     """A rule that names these tools by a condition that no call of them meets. One for whatever there is may wait."""
-    reasons = (
-        [unmet(rule, tool) for tool in tools] if rule.when and (head(rule.pattern) or rule.namespace) else []
-    )
-    if reasons and all(reasons):
-        yield Finding(rule.where, f"the `when` of {rule.label()!r} can never hold: {reasons[0]}")
+    for key, condition in rule.conditions.items() if rule.points() else ():
+        reasons = [condition.unmet(tool, rule.extra, allows=rule.allows) for tool in tools]
+        if all(reasons):
+            yield Finding(rule.where, f"the `{key}` of {rule.label()!r} can never hold: {reasons[0]}")
 
 
 def idle(rules: Sequence[Rule], tools: Sequence[Tool], others: Sequence[Unlisted] = ()) -> Iterable[Finding]:
     """Rules that allow what tools of a kind do, where no tool that they name is said to be of that kind."""
     for rule in rules if not others else ():
-        named = [
-            tool for tool in tools if in_namespace(rule, tool) and may_match(rule.pattern, tool, allows=True)
-        ]
-        reasons = [trait_mismatch(rule, tool) for tool in named] if rule.action == "allow" else []
+        named = [tool for tool in meant(rule, tools) if may_match(rule.pattern, tool, allows=True)]
+        reasons = [rule.lacks(tool) for tool in named] if rule.allows else []
         if reasons and all(reasons):
             yield Finding(
                 rule.where,
@@ -190,8 +183,9 @@ def bare(rules: Sequence[Rule], tools: Sequence[Tool]) -> Iterable[Finding]:
 def what_there_is(rule: Rule, tools: Sequence[Tool], others: Sequence[Unlisted]) -> str:
     """What a rule could have named instead: a namespace where it names none there is, else a tool."""
     spaces = sorted({tool.namespace for tool in tools} | {one.namespace or "*" for one in others})
-    if rule.namespace and "*" not in spaces and not any(fnmatchcase(one, rule.namespace) for one in spaces):
-        return f"the namespaces are {', '.join(spaces)}"
+    hints = (condition.instead(spaces) for condition in rule.conditions.values())
+    if hint := next(filter(None, hints), None):
+        return hint
     names = [tool.wire for tool in tools] + [f"{start}…" for one in others for start in one.starts if start]
     near = get_close_matches(head(rule.pattern).partition("(")[0], names, n=1) or names[:1]
     return f"tools are named like {near[0]}" if near else "no name begins so"

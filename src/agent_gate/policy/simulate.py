@@ -100,7 +100,7 @@ def stand_in(call: Recorded) -> Tool:
 def doubts(policy: Policy, call: Recorded, known: bool) -> tuple[str, ...]:
     """Why this replay may not be exact."""
     masked = {name for name, value in call.arguments.items() if value == MASK}
-    tried = {name for rule in (*policy.rules, *policy.defaults) for name in rule.when}
+    tried = {name for rule in (*policy.rules, *policy.defaults) for name in rule.arguments()}
     out = [
         f"{name} was masked in the record, so `when` could not be tried" for name in sorted(masked & tried)
     ]

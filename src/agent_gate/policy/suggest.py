@@ -8,12 +8,12 @@ from statistics import median
 from typing import Any, Literal
 
 from agent_gate.core.approval import Approval
-from agent_gate.core.rule import Rule
 from agent_gate.core.signature import pairs
 from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import InvalidArgs
 from agent_gate.policy.decide import Policy, uncovered
 from agent_gate.policy.names import named_arguments
+from agent_gate.policy.rule import make_rule
 from agent_gate.policy.simulate import Recorded, recorded, stand_in
 from agent_gate.policy.subject import Subject
 
@@ -171,7 +171,7 @@ def needed_extra(
     pattern: str, when: Mapping[str, Json], tool: Tool, calls: Iterable[Mapping[str, Json]]
 ) -> list[str]:
     """What `extra` must name, so that an allow of this pattern covers these calls."""
-    rule = Rule(pattern=pattern, action="allow", when=when)
+    rule = make_rule(pattern=pattern, action="allow", when=when)
     spells = named_arguments(pattern)
     return sorted({name for arguments in calls for name in uncovered(rule, spells, tool, arguments)})
 

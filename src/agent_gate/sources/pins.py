@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from agent_gate.core.ports import Plan
-from agent_gate.core.tool import Definition, Traits
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import TRAITS, Traits
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Statement, Store
 
@@ -82,13 +83,11 @@ def held(accepted: Definition, now: Definition) -> Definition:
     """What was accepted, as the operator wants it served now. Of the traits, which are in part the server's word, both
     must agree on what is benign."""
     before, after = accepted.traits, now.traits
-    traits = Traits(
-        read_only=before.read_only and after.read_only,
-        destructive=before.destructive or after.destructive,
-        idempotent=before.idempotent and after.idempotent,
-        open_world=before.open_world or after.open_world,
-        trusted=before.trusted and after.trusted,
-    )
+    agreed = {
+        name: (any if trait.cautious else all)(getattr(one, name) for one in (before, after))
+        for name, trait in TRAITS.items()
+    }
+    traits = Traits(trusted=before.trusted and after.trusted, **agreed)
     ahead = traits.read_only and traits.trusted
     return replace(accepted, traits=traits, timeout=now.timeout, record=now.record if ahead else "await")
 

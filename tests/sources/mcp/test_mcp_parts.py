@@ -11,7 +11,7 @@ from upstreams import run, tool
 
 from agent_gate.config.servers.settings import ServerSettings, TraitSettings
 from agent_gate.core.ids import tool_id
-from agent_gate.core.tool import Traits
+from agent_gate.core.traits import Traits
 from agent_gate.errors import CatalogError, RateLimited
 from agent_gate.mcp.events import EventParser
 from agent_gate.mcp.headers import wrap

@@ -19,7 +19,7 @@ import pytest
 from upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, until, zoo
 
 from agent_gate.config.servers.settings import ServerAuth
-from agent_gate.core.tool import Traits
+from agent_gate.core.traits import Traits
 from agent_gate.errors import CallTimeout, DependencyUnavailable, OutcomeUnknown, UpstreamError
 from agent_gate.sources.mcp.lists import watcher
 from agent_gate.sources.mcp.process import child

@@ -23,20 +23,20 @@ from agent_gate.core.approval import Approval
 from agent_gate.core.call import Caller, Result
 from agent_gate.core.catalog import Listing, Shelf, build
 from agent_gate.core.ports import Job, SystemClock
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.server import Server
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.policy import Policy
+from agent_gate.policy.rule import Rule, make_rule
 from agent_gate.sources.mcp.lists.reads import reads
 from agent_gate.store import StoreSettings, open_store
 from agent_gate.surfaces.mcp import McpSurface
 
 ANNA, BERT = "token-of-anna-0123456789", "token-of-bert-0123456789"
-ALLOW = (Rule(pattern="*", action="allow"),)
-ASK = (Rule(pattern="*", action="ask"),)
+ALLOW = (make_rule(pattern="*", action="allow"),)
+ASK = (make_rule(pattern="*", action="ask"),)
 Work = Callable[[Job], Awaitable[Any]]
 
 

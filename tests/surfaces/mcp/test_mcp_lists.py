@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.call import Call, Caller
-from agent_gate.core.tool import Traits
+from agent_gate.core.traits import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
 from agent_gate.mcp.revisions import NEWEST
 from agent_gate.surfaces.mcp import Reply

@@ -11,8 +11,8 @@ from mcp_small import ALLOW, ASK, BERT, Cupboard, small_gate
 
 from agent_gate.core.call import Result
 from agent_gate.core.ports import Job
-from agent_gate.core.rule import Rule
 from agent_gate.errors import UpstreamError
+from agent_gate.policy.rule import make_rule
 
 REGION = {
     "type": "object",
@@ -396,7 +396,7 @@ def test_answers_that_are_no_objects_are_refused(tmp_path: Path, run: Run, respo
 def test_a_listener_hears_what_it_asked_for_and_only_visible_changes(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         source = lab(echo=None, hidden=None)
-        rules = (*ALLOW, Rule(pattern="lab__hidden*", action="deny"))
+        rules = (*ALLOW, make_rule(pattern="lab__hidden*", action="deny"))
         async with small_gate(tmp_path, source, rules=rules) as gate, client_of(gate) as client:
             wanted = {"toolsListChanged": True, "resourceSubscriptions": ["lab://a"]}
             stream = await client.modern("subscriptions/listen", notifications=wanted)

@@ -8,7 +8,7 @@ from mcp_client import Run, client_of
 from mcp_small import ALLOW, ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.core.call import Caller
-from agent_gate.core.rule import Rule
+from agent_gate.policy.rule import make_rule
 
 READ = {"contents": [{"uri": "lab://a", "text": "contents of a"}]}
 SAID = {"messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}]}
@@ -48,8 +48,8 @@ def test_what_was_read_is_on_record_with_what_was_asked(tmp_path: Path, run: Run
 
 
 DENIED = (
-    Rule(pattern="lab__resources/read(uri=lab://secret/*", action="deny"),
-    Rule(pattern="*__prompts/get(*name=curse)", action="deny"),
+    make_rule(pattern="lab__resources/read(uri=lab://secret/*", action="deny"),
+    make_rule(pattern="*__prompts/get(*name=curse)", action="deny"),
     *ALLOW,
 )
 

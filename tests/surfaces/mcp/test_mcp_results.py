@@ -10,10 +10,10 @@ from mcp_small import ALLOW, ASK, BERT, Cupboard, caller, small_gate
 
 from agent_gate.core.call import Outcome, Result, State
 from agent_gate.core.ports import Job
-from agent_gate.core.rule import Rule
 from agent_gate.errors import GatewayError, leaves
 from agent_gate.mcp.errors import RpcError
 from agent_gate.mcp.revisions import UNSAID
+from agent_gate.policy.rule import make_rule
 from agent_gate.surfaces.mcp.tools import render
 
 PROTOCOL_ERRORS = {"TOOL_NOT_FOUND": -32602, "INTERNAL": -32603}
@@ -108,7 +108,7 @@ def test_unknown_out_of_sight_and_denied_tools(tmp_path: Path, run: Run) -> None
         lab, attic = one("get", 1), Cupboard("attic")
         attic.tool("get")
         lab.tool("denied")
-        rules = (*ALLOW, Rule(pattern="lab__denied*", action="deny"))
+        rules = (*ALLOW, make_rule(pattern="lab__denied*", action="deny"))
         callers = (caller("anna", namespaces=frozenset({"lab"})), caller("bert"))
         async with (
             small_gate(tmp_path, lab, attic, rules=rules, callers=callers) as gate,

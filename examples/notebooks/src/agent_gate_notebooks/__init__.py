@@ -15,7 +15,8 @@ from agent_gate.config.shape import GIVEN, AtLeast
 from agent_gate.core.call import Result
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
-from agent_gate.core.tool import Definition, Traits
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
 from agent_gate.sources.toolbox import Toolbox
 

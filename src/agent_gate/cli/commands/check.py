@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 
@@ -70,9 +69,9 @@ def caller_warnings(loaded: Loaded, policy: Policy) -> Iterator[str]:
     """Rules and tests for agents that the file does not have; one made at the gateway may still get the name."""
     agents = tuple(loaded.settings.agents) or ("default",)
     for rule in (*policy.rules, *policy.defaults):
-        if rule.callers and not any(fnmatchcase(name, glob) for name in agents for glob in rule.callers):
+        for strangers in filter(None, (one.strangers(agents) for one in rule.conditions.values())):
             yield (
-                f"{rule.where}: {rule.label()!r} is for {', '.join(rule.callers)}, "
+                f"{rule.where}: {rule.label()!r} is for {', '.join(strangers)}, "
                 f"and the configuration has no such agent; it has {', '.join(agents)}"
             )
     for test in loaded.policy_tests:

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from agent_gate.config.services.settings import TEMPLATES
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
+from agent_gate.core.traits import TRAITS, trait_fields
 from agent_gate.errors import ConfigError
 
 Transport = Literal["stdio", "http", "sse", "auto"]
@@ -34,13 +35,14 @@ class ServerAuth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@trait_fields(bool | None, None, lambda trait: trait.server)
 class TraitSettings:
     """What the operator says a server's tools are, whatever the server claims; null leaves it open."""
 
-    read_only: Annotated[bool | None, "They change nothing."] = None
-    destructive: Annotated[bool | None, "They may destroy something."] = None
-    idempotent: Annotated[bool | None, "Doing it twice is like doing it once."] = None
-    open_world: Annotated[bool | None, "They reach beyond the server."] = None
+    def said(self) -> dict[str, bool]:
+        """The traits that the operator speaks of."""
+        held = {name: getattr(self, name) for name in TRAITS}
+        return {name: value for name, value in held.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

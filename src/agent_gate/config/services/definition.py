@@ -9,7 +9,8 @@ import msgspec
 
 from agent_gate.config.services.settings import ArgDefinition, ServiceConfig, ToolDefinition
 from agent_gate.core.signature import placeholders
-from agent_gate.core.tool import Definition, Traits
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import TRAITS
 
 NO_PATTERN = "(no * ? [ ] ( ) , or line breaks)"
 
@@ -20,13 +21,7 @@ def to_definition(service: ServiceConfig, tool: ToolDefinition) -> Definition:
         name=tool.name,
         description=tool.description,
         input_schema=input_schema(tool),
-        traits=Traits(
-            read_only=tool.read_only,
-            destructive=tool.destructive,
-            idempotent=tool.idempotent,
-            open_world=tool.open_world,
-            trusted=True,
-        ),
+        traits=tool.traits,
         annotations=annotations(tool),
         tags=tool.tags,
         flat=True,
@@ -114,9 +109,4 @@ def anchored(pattern: str) -> str:
 
 def annotations(tool: ToolDefinition) -> dict[str, Any]:
     """The traits in MCP's words, all of them, because an absent hint is read as the worst case."""
-    return {
-        "readOnlyHint": tool.read_only,
-        "destructiveHint": tool.destructive,
-        "idempotentHint": tool.idempotent,
-        "openWorldHint": tool.open_world,
-    }
+    return {trait.hint: getattr(tool, name) for name, trait in TRAITS.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
+from agent_gate.core.traits import TRAITS, Traits, trait_fields
 
 ArgType = Literal["string", "integer", "number", "boolean", "array", "object"]
 Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
@@ -77,6 +78,7 @@ class ResponseDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@trait_fields(bool, False, lambda trait: trait.tool)
 class ToolDefinition:
     """One tool of a service."""
 
@@ -98,10 +100,6 @@ class ToolDefinition:
     request: Annotated[RequestDefinition | None, "The HTTP request; a plugin's tools need none."] = None
     response: Annotated[ResponseDefinition | None, "What becomes of the answer."] = None
     timeout: Annotated[float | None, "Seconds a call may run.", AtLeast(0.001)] = None
-    read_only: Annotated[bool, "It changes nothing."] = False
-    idempotent: Annotated[bool, "Doing it twice is like doing it once, so it may be tried again."] = False
-    destructive: Annotated[bool, "It may destroy something."] = False
-    open_world: Annotated[bool, "It reaches beyond the service, such as sending mail."] = False
     ask: Annotated[str, "Sentence shown to the person who is asked, as `Turn on {entity_id}?`."] = ""
     budget: Annotated[int | None, "Tokens a result may take before it becomes an artifact.", AtLeast(1)] = (
         None
@@ -111,6 +109,11 @@ class ToolDefinition:
     ] = "await"
     tags: Annotated[tuple[str, ...], "Words that help to find it."] = ()
     where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+
+    @property
+    def traits(self) -> Traits:
+        """What the operator wrote, and so is trusted."""
+        return Traits(trusted=True, **{name: getattr(self, name) for name in TRAITS})
 
     @property
     def open_args(self) -> bool:

@@ -73,11 +73,11 @@ def read_tool(node: Node, name: str, mark: Mark, service: str, path: str, readin
     check_templates(tool, node, path)
     check_characters(tool, node.get("args"), join(path, "args"))
     warn_of_unsent(tool, node.get("args"), join(path, "args"), reading)
-    if tool.record == "behind" and not tool.read_only:
+    if tool.record == "behind" and not tool.traits.read_only:
         fail(node.key_mark("record"), join(path, "record"), "behind is only for tools with read_only: true")
     if tool.response is not None and tool.response.type == "file" and tool.response.wrap is not None:
         fail(node.key_mark("response"), join(path, "response.wrap"), "a file cannot be wrapped")
-    if tool.read_only and tool.destructive:
+    if tool.traits.read_only and tool.traits.destructive:
         fail(node.key_mark("destructive"), path, "a tool cannot be read_only and destructive")
     return tool
 

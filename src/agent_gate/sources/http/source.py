@@ -116,7 +116,8 @@ class HttpSource:
         if trace is not None:
             request = replace(request, headers=(*request.headers, (b"traceparent", trace.encode())))
         # Not for the caller's key: a service that does not know the header would do the thing again.
-        safe = tool.idempotent or tool.read_only
+        traits = job.case.tool.traits
+        safe = traits.idempotent or traits.read_only
         for left in range(TRIES if safe else 1, 0, -1):
             try:
                 reply = await self._send(request, job.deadline, safe=safe)

@@ -14,8 +14,8 @@ from agent_gate.config.services.definition import to_definition
 from agent_gate.config.services.section import SERVICES
 from agent_gate.core.catalog import LONGEST_WIRE, Catalog, Listing, Shelf, build, wire_part
 from agent_gate.core.ids import fold_namespace
-from agent_gate.core.rule import TRAIT_NAMES
-from agent_gate.core.tool import Definition, Tool, Traits
+from agent_gate.core.tool import Definition, Tool
+from agent_gate.core.traits import Traits
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy, Subject
 from agent_gate.policy.lint import Finding, Unlisted, dead
@@ -93,9 +93,8 @@ def supposed_listing(server: ServerSettings, name: str, arguments: Iterable[str]
 
 def said_traits(server: ServerSettings) -> Traits:
     """What the operator says of a server's tools, while nobody knows what it claims itself."""
-    said = {name: getattr(server.traits, name) for name in TRAIT_NAMES}
-    trusted = server.trust_annotations or any(value is not None for value in said.values())
-    return Traits(trusted=trusted, **{name: bool(value) for name, value in said.items()})
+    said = server.traits.said()
+    return Traits(trusted=server.trust_annotations or bool(said), **said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from agent_gate.approval.render import fate
 from agent_gate.core.approval import Approval, Grant
 from agent_gate.core.call import Decision, Outcome
 from agent_gate.core.facts import named
-from agent_gate.core.rule import Rule
 from agent_gate.core.signature import placeholders
 from agent_gate.core.tool import Json, Tool
 from agent_gate.observe.redact import mask_arguments
+from agent_gate.policy.rule import Rule
 
 SHORT = 200
 MISREAD = re.compile(r"|\s.*|.*\s|\".*\"|true|false|null|[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")

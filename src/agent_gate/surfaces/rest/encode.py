@@ -5,6 +5,7 @@ from typing import Any
 
 from agent_gate.core.call import Outcome, Pending, Result
 from agent_gate.core.tool import Tool
+from agent_gate.core.traits import TRAITS
 from agent_gate.errors import Internal, OutcomeUnknown
 from agent_gate.net.http import Response, error_response, json_response
 from agent_gate.results.data import content_of, data_of
@@ -47,15 +48,9 @@ def tool_summary(tool: Tool) -> dict[str, Any]:
 
 
 def tool_details(tool: Tool) -> dict[str, Any]:
-    traits = tool.traits
     details = tool_summary(tool) | {
         "input_schema": tool.input_schema,
-        "traits": {
-            "read_only": traits.read_only,
-            "destructive": traits.destructive,
-            "idempotent": traits.idempotent,
-            "open_world": traits.open_world,
-        },
+        "traits": {name: getattr(tool.traits, name) for name in TRAITS},
     }
     if tool.definition.output_schema is not None:
         details["output_schema"] = tool.definition.output_schema

@@ -9,7 +9,8 @@ from typing import Any
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.catalog import Excluded
 from agent_gate.core.ids import fold_namespace, tool_id
-from agent_gate.core.tool import Definition, Json, Traits
+from agent_gate.core.tool import Definition, Json
+from agent_gate.core.traits import TRAITS, Traits
 from agent_gate.errors import CatalogError
 from agent_gate.mcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from agent_gate.mcp.names import LIST_TOOLS
@@ -228,16 +229,9 @@ def version_of(meta: Mapping[str, Json]) -> str:
 
 def traits_of(annotations: Mapping[str, Json], settings: ServerSettings) -> Traits:
     """What the operator says; else what the server claims, of which an untrusted one is believed only the worst."""
-    said, believed = settings.traits, settings.trust_annotations
-
-    def trait(ours: bool | None, claim: str, *, cautious: bool) -> bool:
-        return ours if ours is not None else (believed or cautious) and annotations.get(claim) is True
-
-    return Traits(
-        read_only=trait(said.read_only, "readOnlyHint", cautious=False),
-        destructive=trait(said.destructive, "destructiveHint", cautious=True),
-        idempotent=trait(said.idempotent, "idempotentHint", cautious=False),
-        open_world=trait(said.open_world, "openWorldHint", cautious=True),
-        trusted=believed
-        or (said.read_only, said.destructive, said.idempotent, said.open_world) != (None,) * 4,
-    )
+    said, believed = settings.traits.said(), settings.trust_annotations
+    claimed = {
+        name: (believed or trait.cautious) and annotations.get(trait.hint) is True
+        for name, trait in TRAITS.items()
+    }
+    return Traits(trusted=believed or bool(said), **claimed | said)

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent_gate.core.tool import Definition, JsonSchema, Traits
+from agent_gate.core.tool import Definition, JsonSchema
+from agent_gate.core.traits import Traits
 
 TEXT = {"type": "string"}
 RESOURCE: JsonSchema = {"type": "object", "properties": {"uri": TEXT}, "required": ["uri"]}

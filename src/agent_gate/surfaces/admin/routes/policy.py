@@ -9,12 +9,12 @@ from typing import Any
 from agent_gate.access.view import check_sees
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Catalog
-from agent_gate.core.rule import Rule
 from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
 from agent_gate.policy import Subject
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.lint import lint
+from agent_gate.policy.rule import Rule
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import OBJECT, TEXT, OperatorRequest, Reply, Route

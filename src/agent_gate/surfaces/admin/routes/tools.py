@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 
 from agent_gate.core.call import Call, Caller, Outcome, Pending
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Tool
 from agent_gate.discovery import tokens
 from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
 from agent_gate.policy import Policy
 from agent_gate.policy.decide import ORDER
-from agent_gate.policy.match import cover_every_call, static_mismatch
+from agent_gate.policy.match import cover_every_call
+from agent_gate.policy.rule import Rule
 from agent_gate.results.data import content_of, data_of
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
@@ -28,9 +28,9 @@ def rules_for(policy: Policy, tool: Tool, caller: str) -> list[Rule]:
     ordered = [rule for effect in ORDER for rule in policy.rules if rule.action == effect]
     found = []
     for rule in (*ordered, *policy.defaults):
-        if static_mismatch(rule, tool, caller) is None:
+        if rule.excludes(tool, caller) is None:
             found.append(rule)
-            if not rule.when and cover_every_call((rule.pattern,), tool):
+            if not rule.per_call and cover_every_call((rule.pattern,), tool):
                 return found
     return [*found, Rule(action="ask", description="no rule matches, so a person is asked", default=True)]
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agent_gate.core.call import Caller
-from agent_gate.core.tool import Definition, Json, Tool, Traits
+from agent_gate.core.tool import Definition, Json, Tool
+from agent_gate.core.traits import NO_TRAITS, TRAITS
 from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
 from agent_gate.mcp.messages import encode
 from agent_gate.mcp.names import META_SERVER, META_TOOL, SELF
@@ -15,12 +16,6 @@ from agent_gate.surfaces.mcp.modes import ToolMode
 PAGE = 2_000
 TTL_MS = 10_000
 GATE_RESULT = "gate_result"
-HINTS = (
-    ("readOnlyHint", "read_only"),
-    ("destructiveHint", "destructive"),
-    ("idempotentHint", "idempotent"),
-    ("openWorldHint", "open_world"),
-)
 WAITING_TOOL: dict[str, Json] = {
     "name": GATE_RESULT,
     "title": "Result of a waiting call",
@@ -42,9 +37,9 @@ Visible = Callable[[Caller], Sequence[Tool]]
 
 def annotations(definition: Definition) -> Mapping[str, Json]:
     """What the source said, or else what is known of the tool's traits."""
-    if definition.annotations or definition.traits == Traits():
+    if definition.annotations or definition.traits == NO_TRAITS:
         return definition.annotations
-    return {hint: getattr(definition.traits, trait) for hint, trait in HINTS}
+    return {trait.hint: getattr(definition.traits, name) for name, trait in TRAITS.items()}
 
 
 def entry(tool: Tool, revision: Revision) -> dict[str, Any]:

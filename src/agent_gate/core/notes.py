@@ -1,0 +1,38 @@
+"""What a field of a settings class may say beside its type and its meaning: `Annotated[type, "what it means", note]`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Mode(Enum):
+    """How a field is treated beside its plain reading."""
+
+    GIVEN = "set while loading, never written in a file"
+    SECRET = "kept out of logs, errors and representations"  # noqa: S105
+
+
+GIVEN, SECRET = Mode.GIVEN, Mode.SECRET
+
+
+@dataclass(frozen=True, slots=True)
+class InFile:
+    """A field whose form in the file differs from its type: the loader reads it, `schema` describes it."""
+
+    schema: Mapping[str, Any]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """The smallest number a field takes."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """The largest number a field takes."""
+
+    value: float
