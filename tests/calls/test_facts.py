@@ -5,12 +5,13 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from agent_gate.core.rule import Rule
+
 from agent_gate.approval import pictures
 from agent_gate.approval.render import card
 from agent_gate.core.call import Result, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Picture, Plan, SystemClock
-from agent_gate.core.rule import Rule
 from agent_gate.core.tool import Definition
 from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.policy import Policy
