@@ -5,8 +5,6 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from agent_gate.core.rule import Rule
-
 from agent_gate.approval import pictures
 from agent_gate.approval.render import card
 from agent_gate.core.call import Result, State
@@ -15,6 +13,7 @@ from agent_gate.core.ports import Picture, Plan, SystemClock
 from agent_gate.core.tool import Definition
 from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.policy import Policy
+from agent_gate.policy.rule import make_rule
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor
 from calls.small_calls import YES, SmallCalls, opened, told
@@ -143,9 +142,9 @@ def test_rules_see_the_facts_that_a_template_names(tmp_path):
     async def story():
         async with web(tmp_path, "allow") as gate:
             rules = [
-                Rule(pattern="web__click(*Delete account*)", action="deny"),
-                Rule(pattern="web__press(ref=e12)", action="deny"),
-                Rule(pattern="*", action="allow"),
+                make_rule(pattern="web__click(*Delete account*)", action="deny"),
+                make_rule(pattern="web__press(ref=e12)", action="deny"),
+                make_rule(pattern="*", action="allow"),
             ]
             gate.in_force.swap(replace(gate.in_force.terms, policy=Policy(rules)))
             assert (await gate.calls.run(gate.call())).state is State.COMPLETED
