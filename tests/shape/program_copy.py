@@ -1,6 +1,8 @@
 """A copy of the program to add something to, with the files named that were touched for it."""
 
 import shutil
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -14,12 +16,28 @@ class ProgramCopy:
         self.touched: list[str] = []
         shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(ROOT / "ui", folder / "ui")
+        shutil.copy(ROOT / "pyproject.toml", folder)
         self.env = {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def write(self, path: str, text: str) -> None:
         assert not (self.folder / path).exists()
+        (self.folder / path).parent.mkdir(exist_ok=True)
         (self.folder / path).write_text(text)
         self.touched.append(path)
+
+    def install(self) -> None:
+        """Make the entry points known that its pyproject.toml has by now, as an installation does."""
+        project = tomllib.loads((self.folder / "pyproject.toml").read_text())["project"]
+        about = self.folder / "src" / "agent_gate-0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: agent-gate\nVersion: {version('agent-gate')}\n"
+        )
+        groups = project["entry-points"].items()
+        lines = [
+            line for group, points in groups for line in (f"[{group}]", *map(" = ".join, points.items()))
+        ]
+        (about / "entry_points.txt").write_text("\n".join(lines))
 
     def insert(self, path: str, after: str, line: str) -> None:
         """One more line, or the beginning of one, behind the text `after`, which stands there once."""
