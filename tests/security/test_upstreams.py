@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from agent_gate.core.signature import MASK
 from gateway import TOKEN, Gateway
 from security.house import SERVER_SECRET, SERVICE_SECRET
 from security.upstream_texts import LOOKALIKES
@@ -16,10 +17,11 @@ def environment(home, server):
 
 def test_two_servers_never_see_each_others_secrets_nor_the_gateways_environment(home):
     box, other = environment(home, "box"), environment(home, "other")
-    assert box["BOX_KEY"] == "the-key-of-box"
-    assert other["OTHER_KEY"] == "the-key-of-other"
+    # Only a server's own key is masked in its results, so the mask shows that it has that and no other.
+    assert box["BOX_KEY"] == other["OTHER_KEY"] == MASK
     assert "OTHER_KEY" not in box
     assert "BOX_KEY" not in other
+    assert "the-key-of" not in json.dumps([box, other])
     for seen in box, other:
         assert "LOG_LEVEL" not in seen
         assert TOKEN not in json.dumps(seen)
