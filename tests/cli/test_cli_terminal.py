@@ -333,6 +333,7 @@ def test_a_denied_call_and_a_source_that_goes_leave_one_line_each(tmp_path: Path
 def test_the_link_is_the_last_line_whole_and_a_code_where_a_phone_reaches_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gateway: Gateway
 ) -> None:
+    wait_for(lambda: "/login#" in gateway.stderr)
     words = [line for line in gateway.stderr.splitlines() if not line.startswith("{")]
     assert re.fullmatch(r"https?://\S+/login#\S+", words[-1])
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -224,3 +224,16 @@ def test_a_config_yaml_of_the_project_is_not_taken_for_the_gateways(place):
     (folder / "config.yaml").write_text("title: a web site")
     told = json.loads(run(env, "start", "--session", "site", "--json", given="", cwd=folder))
     assert health(told["url"]) == 200
+
+
+def test_a_session_logs_each_request(place):
+    _, env = place
+    told = json.loads(run(env, "start", "--session", "one", "--json"))
+    assert health(told["url"]) == 200
+    log = Path(told["data"]) / "serve.log"
+
+    def line():
+        return [row for row in log.read_text().splitlines() if "Request ended" in row and "/health" in row]
+
+    [row] = eventually(line, "the line of the request")
+    assert json.loads(row)["level"] == "info"

@@ -10,6 +10,8 @@ from agent_gate.core.call import Caller
 
 PORTS = AtMost(65535)
 CallMode = Literal["full", "proxy", "gateway"]
+MADE_AGENT = "my-agent"
+"""The agent that is made where none is configured; people read its name in questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,7 @@ class RateLimitSettings:
 class AgentSettings:
     """An agent that may come in, known by its token."""
 
-    name: Annotated[str, "The key under `agents`.", GIVEN] = "default"
+    name: Annotated[str, "The key under `agents`.", GIVEN] = MADE_AGENT
     token: Annotated[str, "The secret the agent presents; at least 16 characters.", SECRET] = field(
         default="", repr=False
     )
@@ -257,9 +259,9 @@ class LogSettings:
 
     level: Annotated[Literal["debug", "info", "warning", "error"], "Least severity that is written."] = "info"
     format: Annotated[Literal["auto", "text", "json"], "`auto`: text on a terminal, JSON otherwise."] = "auto"
-    requests: Annotated[bool, "One line for each call: tool, agent, duration. `session start` sets it."] = (
-        False
-    )
+    requests: Annotated[
+        bool, "One line for each request: method, tool, duration. `session start` sets it."
+    ] = False
 
 
 CHANNEL = {"type": "object", "required": ["type"], "properties": {"type": {"enum": ["telegram", "webhook"]}}}

@@ -10,7 +10,7 @@ from typing import TextIO
 from agent_gate.observe.redact import Redactor
 
 REQUESTS = "agent_gate.requests"
-"""The logger of calls that went well, silent unless somebody wants to hear of each."""
+"""The logger of requests, and of calls that went well; silent unless somebody wants to hear of each."""
 COLOURS = {"debug": 2, "warning": 33, "error": 31, "critical": 31}
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -74,8 +74,8 @@ def configure(
 ) -> None:
     """Send everything under `agent_gate` to stderr at `level`; nothing ever goes to stdout.
 
-    `form` is `text`, `json`, or `auto`: text on a terminal and JSON otherwise. With `requests`, each call that went well
-    is a line too.
+    `form` is `text`, `json`, or `auto`: text on a terminal and JSON otherwise. With `requests`, each request and each
+    call that went well is a line too.
     """
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)

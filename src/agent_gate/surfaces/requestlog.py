@@ -1,14 +1,16 @@
-"""A line for every HTTP request where somebody debugs. A call has a line of its own; a list or a refusal only this one."""
+"""A line for each request (method, tool, seconds) where `log.requests` wants them; silent otherwise, for speed."""
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import monotonic
+from typing import Any
 
 import msgspec
 
 from agent_gate.net.http import Answer, Handler, Request, Response, StreamResponse
+from agent_gate.observe.log import REQUESTS
 
-log = logging.getLogger("agent_gate.requests")
+log = logging.getLogger(REQUESTS)
 
 TOOLS = "/api/tools/"
 LONGEST = 200
@@ -27,7 +29,7 @@ class RpcGlance(msgspec.Struct):
 
 def logged(handler: Handler) -> Handler:
     """`handler` with a line for each request, or itself where nobody would read them, so that nobody pays for it."""
-    if not log.isEnabledFor(logging.DEBUG):
+    if not log.isEnabledFor(logging.INFO):
         return handler
 
     def handle(request: Request) -> Answer | Awaitable[Answer]:
@@ -61,7 +63,27 @@ def note(request: Request, status: int | None, began: float) -> None:
         "status": status,
         "seconds": round(monotonic() - began, 6),
     }
-    log.debug("Request ended", extra={name: value for name, value in fields.items() if value is not None})
+    tell(fields)
+
+
+def tell(fields: dict[str, Any]) -> None:
+    log.info("Request ended", extra={name: value for name, value in fields.items() if value is not None})
+
+
+def watch_message(surface: str, rpc: str, params: Any = None) -> Callable[[], None]:
+    """A request that came in a message and not by HTTP: what is returned is called when it ended."""
+    if not log.isEnabledFor(logging.INFO):
+        return say_nothing
+    began = monotonic()
+    name = params.get("name") if isinstance(params, dict) else getattr(params, "name", None)
+    tool = name[:LONGEST] if isinstance(name, str) else None
+    return lambda: tell(
+        {"surface": surface, "rpc": rpc[:LONGEST], "tool": tool, "seconds": round(monotonic() - began, 6)}
+    )
+
+
+def say_nothing() -> None:
+    """Nobody wants to hear of requests."""
 
 
 def asked(request: Request) -> tuple[str | None, str | None]:

@@ -15,7 +15,7 @@ from agent_gate.config.load import Loaded
 from agent_gate.config.servers.section import SERVERS
 from agent_gate.config.servers.settings import find_command
 from agent_gate.config.services.section import SERVICES
-from agent_gate.config.settings import Settings, TelegramSettings, WebhookSettings
+from agent_gate.config.settings import MADE_AGENT, Settings, TelegramSettings, WebhookSettings
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy
@@ -67,7 +67,7 @@ def rule_warnings(
 
 def caller_warnings(loaded: Loaded, policy: Policy) -> Iterator[str]:
     """Rules and tests for agents that the file does not have; one made at the gateway may still get the name."""
-    agents = tuple(loaded.settings.agents) or ("default",)
+    agents = tuple(loaded.settings.agents) or (MADE_AGENT,)
     for rule in (*policy.rules, *policy.defaults):
         for strangers in filter(None, (one.strangers(agents) for one in rule.conditions.values())):
             yield (

@@ -12,7 +12,7 @@ from agent_gate.cli.offline import look_at
 from agent_gate.cli.operator import admin_options, client_of, reporting
 from agent_gate.cli.output import paint, print_json, say
 from agent_gate.config.load import Loaded
-from agent_gate.config.settings import AgentSettings
+from agent_gate.config.settings import MADE_AGENT, AgentSettings
 from agent_gate.core.call import Caller
 from agent_gate.errors import Unreachable
 from agent_gate.policy import Subject
@@ -39,7 +39,7 @@ def offline(
 
 def agent_of(loaded: Loaded, name: str | None) -> Caller:
     """The agent of the files; another name may be that of one made at the gateway, which files do not know."""
-    agents = loaded.settings.agents or {"default": AgentSettings()}
+    agents = loaded.settings.agents or {MADE_AGENT: AgentSettings()}
     if name is not None and name not in agents:
         return Caller(name=name)
     return meant([agent.caller() for agent in agents.values()], name)

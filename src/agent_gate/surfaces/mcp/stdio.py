@@ -20,6 +20,7 @@ from agent_gate.surfaces.mcp.methods import FAULT
 from agent_gate.surfaces.mcp.sessions.sessions import McpSession
 from agent_gate.surfaces.mcp.surface import McpSurface
 from agent_gate.surfaces.mcp.visit import Visit, named, reused
+from agent_gate.surfaces.requestlog import watch_message
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
 
@@ -95,7 +96,9 @@ class StdioServer:
     def _request(self, line: bytes, message: Message) -> None:
         number, method = bytes(message.id), message.method
         if method == INITIALIZE:
+            ended = watch_message("stdio", method)
             self._initialize(message)
+            ended()
             return
         params, meta = read_params(method, message.params)
         refuse_repeats(line, message, params)
@@ -103,14 +106,16 @@ class StdioServer:
         if number in self._visits or number in self._listens:
             raise reused(number)
         visit = self._visit(number, meta, None if said is None else check_version(str(said).encode(), meta))
+        ended = watch_message("stdio", method, params)
         result = self.surface.methods.quick(visit, method, params)
         if result is not None:
             self.send(response(number, result))
+            ended()
         elif method == LISTEN and visit.revision.listens_by_request and isinstance(params, dict):
             self._listen(visit, params.get("notifications"))
         else:
             self._visits[number] = visit
-            self._tasks.start(self._answer(visit, method, params))
+            self._tasks.start(self._answer(visit, method, params, ended))
 
     def _visit(self, number: bytes, meta: Mapping[str, Json], alone: Revision | None) -> StdioVisit:
         """`alone` is the revision of a request that says everything for itself."""
@@ -143,7 +148,7 @@ class StdioServer:
     def _listen(self, visit: Visit, wanted: Json) -> None:
         self._listens[visit.id] = self.surface.listen(visit, wanted, self.send)
 
-    async def _answer(self, visit: Visit, method: str, params: Params) -> None:
+    async def _answer(self, visit: Visit, method: str, params: Params, ended: Callable[[], None]) -> None:
         try:
             answer = response(visit.id, await self.surface.methods.slow(visit, method, params))
         except RpcError as error:
@@ -152,6 +157,7 @@ class StdioServer:
             log.exception("%s failed", method[:64])
             answer = error_response(visit.id, FAULT)
         finally:
+            ended()
             del self._visits[visit.id]
         if not visit.cancelled:
             self.send(answer)

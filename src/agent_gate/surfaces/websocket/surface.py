@@ -28,6 +28,7 @@ from agent_gate.errors import (
 )
 from agent_gate.net.http import Request, Response, error_response, refusal
 from agent_gate.results.kept import NO_RESULT
+from agent_gate.surfaces.requestlog import watch_message
 from agent_gate.surfaces.websocket.agent import POLICY_VIOLATION, Agent
 from agent_gate.surfaces.websocket.before import Predecessors
 from agent_gate.surfaces.websocket.describe import error_of, executed
@@ -272,9 +273,11 @@ class WebSocketSurface:
         self._tasks.start(self._looked(agent, message, find()))
 
     async def _looked(self, agent: Agent, message: Message, found: Awaitable[bytes]) -> None:
+        ended = watch_message("websocket", message.method, message.params)
         try:
             await self._answer(agent, message, found)
         finally:
+            ended()
             agent.asking -= 1
             agent.close(message.id)
 
