@@ -13,6 +13,7 @@ from agent_gate.config.services import settings as services
 from agent_gate.config.services.section import SERVICES
 from agent_gate.config.shape import also, shape
 from agent_gate.policy.rule import Rule
+from agent_gate.sources.web import settings as web
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONFIGURATION = [
@@ -43,6 +44,9 @@ CONFIGURATION = [
     servers.ServerAuth,
     servers.TraitSettings,
     servers.ServerRate,
+    web.WebSettings,
+    web.SearchSettings,
+    web.WeatherSettings,
 ]
 TOOLS = [
     services.ToolDefinition,

@@ -1,0 +1,5 @@
+"""The web without a browser: readable pages, search and weather, each request checked before it leaves."""
+
+from agent_gate.sources.web.source import SOURCE
+
+__all__ = ["SOURCE"]
