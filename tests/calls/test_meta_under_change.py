@@ -1,14 +1,16 @@
 """The catalog changes while agents browse it, and while its tools are still being placed by meaning."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
 
 from agent_gate.access.view import View
+from agent_gate.calls.admit import Draft, resolve
 from agent_gate.calls.meta import MetaTools
-from agent_gate.core.call import Caller
+from agent_gate.core.call import Call, Caller
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.cards import ChoiceCard
@@ -74,3 +76,30 @@ def test_browsers_never_see_a_catalog_that_was_replaced() -> None:
         await asyncio.gather(change(), *map(browse, callers))
 
     asyncio.run(story())
+
+
+def test_the_id_of_an_earlier_definition_is_answered_with_the_one_of_today() -> None:
+    def defined(*arguments: str) -> Catalog:
+        schema = {"type": "object", "properties": {name: {"type": "string"} for name in arguments}}
+        tool = Definition(name="read", description="Read a record.", input_schema=schema)
+        return build([Listing(key="alpha", namespace="alpha", definitions=[tool])], None)
+
+    shelf = Shelf()
+    shelf.catalog = defined("a")
+    before = shelf.catalog.tools[0].id
+    shelf.catalog = defined("a", "b")
+    now = shelf.catalog.tools[0].id
+    view = View(shelf, Policy)
+    meta = MetaTools(cast(Any, None), shelf, view.tools, cast(Any, None), fits, Placing)
+    told = f"Unknown tool: {before}. The definition of alpha:read changed: its id is {now} now"
+    admitted = Draft(Call(tool=before, arguments={}, caller=Caller(name="anna")))
+    with pytest.raises(ToolNotFound, match=re.escape(told)):
+        meta.tool(Caller(name="anna"), before)
+    with pytest.raises(ToolNotFound, match=re.escape(told)):
+        resolve(shelf)(admitted)
+    assert view.unknown(Caller(name="anna"), before).message.startswith(told)
+    blind = Caller(name="anna", namespaces=frozenset({"beta"}))
+    assert now not in view.unknown(blind, before).message
+    with pytest.raises(ToolNotFound) as caught:
+        resolve(shelf)(Draft(Call(tool=before, arguments={}, caller=blind)))
+    assert caught.value.message == f"Unknown tool: {before}"

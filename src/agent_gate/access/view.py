@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from agent_gate.core.call import Caller
-from agent_gate.core.catalog import Shelf
+from agent_gate.core.catalog import Shelf, unknown_tool
 from agent_gate.core.tool import Tool
 from agent_gate.errors import ToolNotFound
 
@@ -62,3 +62,9 @@ class View:
         if tool is None or not caller.sees(tool.namespace) or self._rules().hides(tool, caller.name):
             return None
         return tool
+
+    def unknown(self, caller: Caller, name: str) -> ToolNotFound:
+        """What a caller is told that finds nothing under that name."""
+        renewed = self._shelf.catalog.renewed(name)
+        seen = renewed is not None and self.find(caller, renewed.id) is not None
+        return unknown_tool(name, renewed if seen else None)

@@ -9,12 +9,12 @@ from agent_gate.access.quota import Quota
 from agent_gate.approval.grants import Grants
 from agent_gate.calls.in_force import InForce
 from agent_gate.core.call import Call, Case, Decision, hash_arguments
-from agent_gate.core.catalog import Shelf
+from agent_gate.core.catalog import Shelf, unknown_tool
 from agent_gate.core.facts import beside, observe, signed_facts
 from agent_gate.core.ports import Witness
 from agent_gate.core.tool import Tool
 from agent_gate.core.validate import check_known
-from agent_gate.errors import Forbidden, ToolNotFound
+from agent_gate.errors import Forbidden
 from agent_gate.observe.metrics import Metrics
 from agent_gate.policy import Subject
 
@@ -67,7 +67,9 @@ def resolve(shelf: Shelf) -> Stage:
         catalog, name = shelf.catalog, draft.call.tool
         tool = catalog.names.get(name) if not draft.call.reads else catalog.reads.get(name)
         if tool is None or not draft.call.caller.sees(tool.namespace):
-            raise ToolNotFound(f"Unknown tool: {draft.call.tool[:120]}")
+            renewed = catalog.renewed(name)
+            seen = renewed is not None and draft.call.caller.sees(renewed.namespace)
+            raise unknown_tool(name, renewed if seen else None)
         draft.tool = tool
 
     return stage

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agent_gate.calls.calls import Calls
 from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, Result, State
-from agent_gate.core.catalog import Shelf
+from agent_gate.core.catalog import Shelf, unknown_tool
 from agent_gate.core.tool import Json, Tool
 from agent_gate.discovery.browse import Browser, Page, Session, Sessions, browse
 from agent_gate.discovery.meta import (
@@ -140,13 +140,14 @@ class MetaTools:
         """The visible tool of that name or id."""
         tool = self._shelf.catalog.find(name)
         if tool is None or tool not in self._visible(caller):
-            raise ToolNotFound(self._unknown(caller, name[:120]))
+            raise self._unknown(caller, name)
         return tool
 
-    def _unknown(self, caller: Caller, name: str) -> str:
-        near = near_tools(name, self._visible(caller))
+    def _unknown(self, caller: Caller, name: str) -> ToolNotFound:
+        visible, renewed = self._visible(caller), self._shelf.catalog.renewed(name)
+        near = near_tools(name[:120], visible)
         hint = f"Did you mean {' or '.join(near)}?" if near else "Find tools with tool_browse or in the list"
-        return f"Unknown tool: {name}. {hint}"
+        return unknown_tool(name, renewed if renewed in visible else None, hint)
 
     def hydrate(self, caller: Caller, args: HydrateArgs, session: str | None = None) -> dict[str, Any]:
         self._count(caller)
@@ -174,8 +175,7 @@ class MetaTools:
             elif isinstance(outcome.error, InvalidArgs):
                 return replace(outcome, error=with_usage(outcome.error, tool))
         elif isinstance(outcome, Outcome) and isinstance(outcome.error, ToolNotFound):
-            told = self._unknown(call.caller, args.tool_id[:120])
-            return replace(outcome, error=ToolNotFound(told))
+            return replace(outcome, error=self._unknown(call.caller, args.tool_id))
         return outcome
 
     def refused(self, call: Call, error: GatewayError) -> GatewayError:

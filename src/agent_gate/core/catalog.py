@@ -14,7 +14,7 @@ from agent_gate.core.schema import compile_schema
 from agent_gate.core.signature import compile_signer
 from agent_gate.core.tool import Definition, Json, Tool
 from agent_gate.core.validate import compile_validator
-from agent_gate.errors import CatalogError
+from agent_gate.errors import CatalogError, ToolNotFound
 
 LONGEST_WIRE = 46
 META_TOOLS = frozenset({"tool_browse", "tool_hydrate", "tool_execute", "tool_view", "gate_result"})
@@ -63,8 +63,20 @@ class Catalog:
     def find(self, name: str) -> Tool | None:
         return self.names.get(name) or self.reads.get(name)
 
+    def renewed(self, name: str) -> Tool | None:
+        """The tool that an id of an earlier definition of it meant."""
+        bare = name.partition("#")[0].partition("@")[0]
+        return self.names.get(bare) if bare != name else None
+
     def titles(self) -> dict[str, str]:
         return {entry.namespace: entry.description or entry.title for entry in self.listings.values()}
+
+
+def unknown_tool(name: str, renewed: Tool | None, hint: str = "") -> ToolNotFound:
+    """What is told to whoever names a tool that there is not; `renewed` is what its name meant before."""
+    if renewed is not None:
+        hint = f"The definition of {renewed.alias} changed: its id is {renewed.id} now. Look at it again before you call it"
+    return ToolNotFound(f"Unknown tool: {name[:120]}" + (f". {hint}" if hint else ""))
 
 
 def wire_part(text: str) -> str:

@@ -16,7 +16,7 @@ from agent_gate.core.ids import fold_namespace
 from agent_gate.core.strict import parse
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.meta import ARGUMENTS
-from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound, Unauthorized
+from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
 from agent_gate.net.media import refuse_accept, refuse_media
 from agent_gate.observe import failpoint
@@ -160,7 +160,7 @@ class RestSurface:
             return json_response(200, {"tools": [tool_summary(tool) for tool in self._view.tools(caller)]})
         tool = self._view.find(caller, name)
         if tool is None:
-            raise ToolNotFound(f"Unknown tool: {name[:120]}")
+            raise self._view.unknown(caller, name)
         return json_response(200, tool_details(tool))
 
     async def _follow(self, request: Request, caller: Caller, call_id: str) -> Response:
