@@ -296,6 +296,44 @@ def test_a_question_on_a_shared_child_goes_to_the_only_call_in_flight() -> None:
     run(story())
 
 
+class Gone:
+    """A sender that hung up."""
+
+    connected = False
+
+
+def test_a_call_whose_caller_is_gone_does_not_cost_others_their_questions() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            left = asyncio.create_task(made.call("held", conversation=Conversation(), sender=Gone()))
+            await until(lambda: link_of(made).pending)
+            other = Conversation()
+            asking = asyncio.create_task(made.text("ask", conversation=other))
+            await until(lambda: link_of(made).questions)
+            assert other.asked == []
+            await made.call("release")
+            assert "Ada" in await asking
+            assert len(other.asked) == 1
+            await left
+
+    run(story())
+
+
+def test_a_question_that_may_be_of_a_call_given_up_is_put_to_nobody_else() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            left = asyncio.create_task(made.call("held", conversation=Conversation(), sender=Gone()))
+            await until(lambda: link_of(made).pending)
+            other = Conversation()
+            asking = asyncio.create_task(made.text("ask", conversation=other))
+            await until(lambda: link_of(made).questions)
+            left.cancel()
+            assert "belongs to no single call" in await asking
+            assert other.asked == []
+
+    run(story())
+
+
 def test_isolation_gives_each_caller_its_own_child() -> None:
     async def story() -> None:
         async with connected(**zoo(), isolation="caller") as made:

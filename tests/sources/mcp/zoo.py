@@ -37,6 +37,8 @@ def tools() -> list:
         "bad-utf8",
         "hang",
         "ask",
+        "held",
+        "release",
         "flood",
         "deep",
     ]
@@ -111,6 +113,12 @@ def call(number: object, params: dict) -> None:
         nested = b"[" * 100_000 + b"]" * 100_000
         out.write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":%b}}\n' % (number, nested))
         out.flush()
+    elif name == "held":
+        held.append(number)
+    elif name == "release":
+        for one in [*held, number]:
+            reply(one, text("released"))
+        held.clear()
     elif name == "ask":
         send(
             {
@@ -128,6 +136,7 @@ def call(number: object, params: dict) -> None:
 
 
 waiting: dict = {}
+held: list = []
 listed = 0
 calls: list = []
 

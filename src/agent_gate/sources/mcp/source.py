@@ -197,6 +197,7 @@ class McpSource:
             deadline=job.deadline,
             caller=call.caller.name,
             conversation=call.conversation,
+            sender=call.sender,
             meta=call.meta if call.trace is None else traced(call),
             headers=param_headers(route.headers, arguments) if route.headers else None,
             idempotent=route.idempotent,

@@ -34,7 +34,7 @@ class Exchange:
     `future` gives the raw result, or None where the server asks something first; `park` makes a new one then.
     """
 
-    __slots__ = ("future", "notes", "order", "parked", "pump", "reply")
+    __slots__ = ("closed", "future", "notes", "order", "over", "parked", "pump", "replied", "reply")
 
     def __init__(self, order: Order, future: "asyncio.Future[bytes | None]") -> None:
         self.order = order
@@ -43,9 +43,23 @@ class Exchange:
         self.notes: deque[tuple[str, dict[str, Json]]] | None = None
         self.pump: asyncio.Task[None] | None = None
         self.reply: Message | None = None
+        self.replied = False
+        self.closed = False
+        self.over: asyncio.Future[None] | None = None
+
+    def ended(self) -> "asyncio.Future[None]":
+        """Done when it is in flight no more."""
+        if self.over is None:
+            self.over = self.future.get_loop().create_future()
+            if self.closed:
+                self.over.set_result(None)
+        return self.over
 
     def close(self) -> None:
         """Nobody waits any more: end what still talks to the caller."""
+        self.closed = True
+        if self.over is not None and not self.over.done():
+            self.over.set_result(None)
         if self.pump is not None:
             self.pump.cancel()
         self.order.end()
@@ -65,6 +79,7 @@ class Exchange:
 
     def settle(self, message: Message) -> None:
         """Finish with `message`, after every note that came before it."""
+        self.replied = True
         if self.pump is not None:
             self.reply = message
         elif not self.future.done():
@@ -219,28 +234,29 @@ class Mux:
             if exchange is not None and exchange.order.progress is not None:
                 exchange.note(method, exchange.order.told(params), self.tasks)
         elif method == LOG:
-            if (only := self.only_exchange()) is not None:
-                only.note(method, params, self.tasks)
+            if len(callers := self.of_callers()) == 1:
+                callers[0].note(method, params, self.tasks)
         elif method == CANCELLED:
             if (question := self.questions.get(encode(params.get("requestId")))) is not None:
                 question.cancel()
         else:
             self.notice(method, params)
 
-    def only_exchange(self) -> Exchange | None:
-        """The one caller's request in flight; with several, nothing says which of them the server means."""
-        found = [exchange for exchange in self.pending.values() if exchange.order.talk is not None]
-        return found[0] if len(found) == 1 else None
+    def of_callers(self) -> list[Exchange]:
+        """The callers' requests in flight; with several, nothing says which of them the server means."""
+        return [exchange for exchange in self.pending.values() if exchange.order.talk is not None]
 
     def asked(self, message: Message) -> None:
-        only = self.only_exchange()
+        callers = self.of_callers()
         if len(self.questions) >= MAX_QUESTIONS:
-            only = None
-        if only is not None and message.method != PING:
-            only.park()
-        task = spawn(self.tasks, self.respond(message, only.order if only is not None else None))
-        if only is not None:
-            only.order.asks(task)
+            callers = []
+        if len(callers) == 1 and message.method != PING:
+            callers[0].park()
+        several = len(callers) > 1 and message.method != PING
+        order = callers[0].order if len(callers) == 1 else None
+        task = spawn(self.tasks, self.hold(message, callers) if several else self.respond(message, order))
+        if order is not None:
+            order.asks(task)
         number = bytes(message.id)
         self.questions[number] = task
         task.add_done_callback(lambda done: self.forget(number, done))
@@ -248,6 +264,18 @@ class Mux:
     def forget(self, number: bytes, task: "asyncio.Task[None]") -> None:
         if self.questions.get(number) is task:
             del self.questions[number]
+
+    async def hold(self, message: Message, callers: list[Exchange]) -> None:
+        """A question that came while several calls were in flight: it is put to one when the others have ended."""
+        owner = await remaining(callers)
+        if owner is None:
+            await self.respond(message, None)
+            return
+        owner.park()
+        if (task := asyncio.current_task()) is not None:
+            owner.order.asks(task)
+        await asyncio.sleep(0)  # whoever waits for a request that was parked goes on first
+        await self.respond(message, owner.order)
 
     async def respond(self, message: Message, order: Order | None) -> None:
         try:
@@ -271,6 +299,22 @@ class Mux:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def remaining(callers: list[Exchange]) -> Exchange | None:
+    """The call that a server's question must belong to, once each of the others has its reply.
+
+    Waits only for calls whose callers are gone: two that can be asked might each wait for the other. A call that was
+    given up may be asking still, and its question is nobody else's.
+    """
+    while len(callers) > 1:
+        if sum(not exchange.order.left for exchange in callers) != 1:
+            return None
+        await asyncio.wait([each.ended() for each in callers], return_when=asyncio.FIRST_COMPLETED)
+        if any(each.closed and not each.replied for each in callers):
+            return None
+        callers = [each for each in callers if not each.closed]
+    return callers[0] if callers else None
 
 
 def hashable(value: Json) -> object:

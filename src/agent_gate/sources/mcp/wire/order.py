@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from agent_gate.core.ports import Conversation
+from agent_gate.core.ports import Conversation, Sender
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import INVALID_REQUEST, RpcError
 from agent_gate.mcp.names import ELICIT, INPUT_REQUIRED, META_LOG_LEVEL
@@ -65,6 +65,7 @@ class Order(msgspec.Struct, kw_only=True):
     deadline: float
     caller: str = ""
     conversation: Conversation | None = None
+    sender: Sender | None = None
     meta: Mapping[str, Json] = NOTHING
     headers: Mapping[str, str] | None = None
     idempotent: bool = False
@@ -81,6 +82,11 @@ class Order(msgspec.Struct, kw_only=True):
     def until(self) -> float:
         """When nobody waits for the server's answer any more."""
         return self.deadline + self.patience
+
+    @property
+    def left(self) -> bool:
+        """Whether the caller is gone, so that it can be asked nothing; its call goes on."""
+        return self.sender is not None and not self.sender.connected
 
     @property
     def comes_back(self) -> bool:
