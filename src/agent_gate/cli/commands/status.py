@@ -25,7 +25,7 @@ def next_step(status: dict[str, Any], where: Sequence[str] = (), config: Path | 
         return f"The changed configuration is not used: {status['reload_fault']}"
     if status["pending_approvals"]:
         return command("approvals", *where)
-    if any(source["state"] == "failed" for source in status["sources"]):
+    if any(source["state"] in ("failed", "degraded") for source in status["sources"]):
         return command("doctor", *where)
     if status["tools"]:
         return command("connect", *(["--config", str(config)] if config else ["--url", status["url"]]))

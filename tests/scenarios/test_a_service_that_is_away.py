@@ -1,0 +1,58 @@
+"""A service whose address nobody answers on is shown as what it is, wherever a person looks."""
+
+import json
+import subprocess
+
+import pytest
+from tests.gateway import COMMAND, TOKEN, running
+from tests.processes import eventually, free_port
+
+CONFIG = """\
+gateway: {{port: 0}}
+admin: {{port: 0}}
+agent: {{token: {token}}}
+services:
+  lamp:
+    url: http://127.0.0.1:{port}
+    tools: {{lamp_on: {{description: "On", request: {{method: POST, path: /on}}}}}}
+"""
+
+
+@pytest.fixture
+def gateway(tmp_path):
+    config = CONFIG.format(token=TOKEN, port=free_port())
+    with running(tmp_path, {"config.yaml": config}, "--insecure") as found:
+        eventually(lambda: found.admin.get("/api/sources")[0]["status"] != "ready", "its health check")
+        yield found
+
+
+def told(gateway, *words):
+    done = subprocess.run(
+        [COMMAND, *words, "--admin-socket", gateway.announced["socket"]],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=gateway.folder,
+    )
+    return done.stdout + done.stderr
+
+
+def test_status_sources_and_doctor_say_that_it_is_degraded(gateway):
+    for command in "status", "sources", "doctor":
+        assert "degraded" in told(gateway, command), command
+    assert "agent-gate doctor" in told(gateway, "status")
+    assert "cannot be reached" in told(gateway, "doctor")
+
+
+def test_the_page_says_what_is_wrong_and_offers_to_try_again(gateway):
+    [source] = gateway.admin.get("/api/sources")
+    assert (source["status"], "cannot be reached" in source["reason"]) == ("degraded", True)
+    [need] = [one for one in gateway.admin.get("/api/now")["needs"] if one["page"] == "sources/lamp"]
+    assert "does not feel well" in need["problem"]
+    assert need["action"] == {"label": "Try now", "path": "/api/sources/lamp/connect"}
+
+
+def test_ready_does_not_count_a_check_that_nobody_wrote(gateway):
+    reply = gateway.request("GET", "/ready")
+    assert reply.status == 200, json.dumps(reply.json)
