@@ -20,8 +20,9 @@ def test_an_agent_that_is_gone_is_forgotten(tmp_path: Path) -> None:
                 seen = {caller.name for caller in gateway.view._seen}
                 return (
                     seen
-                    | {*gateway.meta._browsers, *gateway.rest._documents}
-                    | {name for name, _, _ in gateway.mcp.lists._made}
+                    | gateway.meta._browsers.names
+                    | gateway.rest._documents.names
+                    | gateway.mcp.lists._made.names
                 )
 
             for number in range(3):

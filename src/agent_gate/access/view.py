@@ -1,12 +1,14 @@
 """What a caller sees of the catalog: its namespaces, less what policy denies it altogether."""
 
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf, unknown_tool
 from agent_gate.core.tool import Tool
 from agent_gate.errors import ToolNotFound
+
+Made = TypeVar("Made")
 
 
 class Hiding(Protocol):
@@ -22,6 +24,34 @@ def check_sees(caller: Caller, tool: Tool) -> None:
             f"{caller.name} does not see {tool.namespace}, so its call would be answered with "
             f"“Unknown tool”. See `namespaces` of this agent"
         )
+
+
+class MadeFor(Generic[Made]):
+    """What was made for each caller, and in which form, from the tools it sees; out of date once it sees others."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, Hashable], tuple[Sequence[Tool], Made]] = {}
+
+    def get(self, name: str, tools: Sequence[Tool], form: Hashable = None) -> Made | None:
+        known = self._made.get((name, form))
+        return known[1] if known is not None and known[0] is tools else None
+
+    def outdated(self, name: str, form: Hashable = None) -> Made | None:
+        """What was made last, whatever the caller sees now."""
+        known = self._made.get((name, form))
+        return known[1] if known is not None else None
+
+    @property
+    def names(self) -> set[str]:
+        return {name for name, _ in self._made}
+
+    def put(self, name: str, tools: Sequence[Tool], made: Made, form: Hashable = None) -> Made:
+        self._made[name, form] = (tools, made)
+        return made
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget what was made for callers of other names."""
+        self._made = {key: known for key, known in self._made.items() if key[0] in names}
 
 
 class View:

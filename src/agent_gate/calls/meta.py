@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from agent_gate.access.view import MadeFor
 from agent_gate.calls.calls import Calls
 from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, Result, State
 from agent_gate.core.catalog import Shelf, unknown_tool
@@ -65,20 +66,22 @@ class MetaTools:
         self._calls, self._shelf, self._visible = calls, shelf, visible
         self._artifacts, self._fits, self._semantic, self._count = artifacts, fits, semantic, count
         self._readers = readers or Readers(fits)
-        self._browsers: dict[str, tuple[Sequence[Tool], Browser]] = {}
+        self._browsers = MadeFor[Browser]()
         self._sessions = Sessions()
 
     def browser(self, caller: Caller) -> Browser:
         """Cards, tree and index of what the caller sees; made anew only where that changed."""
         tools = self._visible(caller)
-        known = self._browsers.get(caller.name)
-        if known is None or known[0] is not tools:
-            made = Browser(tools, self._shelf.catalog.titles(), known[1] if known else None)
-            known = self._browsers[caller.name] = (tools, made)
+        made = self._browsers.get(caller.name, tools)
+        if made is None:
+            before = self._browsers.outdated(caller.name)
+            made = self._browsers.put(
+                caller.name, tools, Browser(tools, self._shelf.catalog.titles(), before)
+            )
             # A thread of its own, because nobody waits for it, not even who stops the gateway.
             loop = asyncio.get_running_loop()
             Thread(target=self._add_meaning, args=(loop, caller.name, tools, made), daemon=True).start()
-        return known[1]
+        return made
 
     def _add_meaning(
         self, loop: asyncio.AbstractEventLoop, name: str, tools: Sequence[Tool], lexical: Browser
@@ -95,13 +98,12 @@ class MetaTools:
                 loop.call_soon_threadsafe(self._take, name, tools, made)
 
     def _take(self, name: str, tools: Sequence[Tool], made: Browser) -> None:
-        known = self._browsers.get(name)
-        if known is not None and known[0] is tools:
-            self._browsers[name] = (tools, made)
+        if self._browsers.get(name, tools) is not None:
+            self._browsers.put(name, tools, made)
 
     def keep(self, names: Collection[str]) -> None:
         """Forget what was made for callers of other names."""
-        self._browsers = {name: known for name, known in self._browsers.items() if name in names}
+        self._browsers.keep(names)
 
     def listing(self, mode: Mode, caller: Caller) -> list[Mapping[str, Any]]:
         """What `tools/list` shows in this mode."""

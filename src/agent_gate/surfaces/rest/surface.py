@@ -8,13 +8,12 @@ from urllib.parse import unquote
 import msgspec
 
 from agent_gate.access.door import Door
-from agent_gate.access.view import View
+from agent_gate.access.view import MadeFor, View
 from agent_gate.calls import Calls
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Call, Caller, Pending
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.strict import parse
-from agent_gate.core.tool import Tool
 from agent_gate.discovery.meta import ARGUMENTS
 from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
@@ -91,11 +90,11 @@ class RestSurface:
 
     def __init__(self, calls: Calls, door: Door, view: View, meta: MetaTools) -> None:
         self._calls, self._door, self._view, self._meta = calls, door, view, meta
-        self._documents: dict[str, tuple[tuple[Tool, ...], bytes]] = {}
+        self._documents = MadeFor[bytes]()
 
     def keep(self, names: Collection[str]) -> None:
         """Forget the documents of callers of other names."""
-        self._documents = {name: known for name, known in self._documents.items() if name in names}
+        self._documents.keep(names)
 
     async def handle(self, request: Request) -> Response:
         try:
@@ -179,7 +178,5 @@ class RestSurface:
 
     def _openapi(self, caller: Caller) -> bytes:
         tools = self._view.tools(caller)
-        known = self._documents.get(caller.name)
-        if known is None or known[0] is not tools:
-            known = self._documents[caller.name] = (tools, msgspec.json.encode(document(tools)))
-        return known[1]
+        made = self._documents.get(caller.name, tools)
+        return made or self._documents.put(caller.name, tools, msgspec.json.encode(document(tools)))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from agent_gate.access.view import MadeFor
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Definition, Json, Tool
 from agent_gate.core.traits import NO_TRAITS, TRAITS
@@ -74,11 +75,11 @@ class ToolLists:
 
     def __init__(self, visible: Visible, modes: Mapping[str, ToolMode]) -> None:
         self._visible, self._modes = visible, modes
-        self._made: dict[tuple[str, str, Revision], tuple[object, list[bytes]]] = {}
+        self._made = MadeFor[list[bytes]]()
 
     def keep(self, names: Collection[str]) -> None:
         """Forget the lists of callers of other names."""
-        self._made = {key: made for key, made in self._made.items() if key[0] in names}
+        self._made.keep(names)
 
     def page(self, caller: Caller, mode: str, revision: Revision, cursor: Json = None) -> bytes:
         pages = self.pages(caller, mode, revision)
@@ -96,11 +97,9 @@ class ToolLists:
             if array is not None:
                 return [listed(b"tools", array, revision)]
         tools = self._visible(caller)
-        key = (caller.name, mode, revision)
-        made = self._made.get(key)
-        if made is None or made[0] is not tools:
-            made = self._made[key] = (tools, make_pages(tools, revision))
-        return made[1]
+        form = (mode, revision)
+        made = self._made.get(caller.name, tools, form)
+        return made or self._made.put(caller.name, tools, make_pages(tools, revision), form)
 
 
 def make_pages(tools: Sequence[Tool], revision: Revision) -> list[bytes]:
