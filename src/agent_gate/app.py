@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 from agent_gate.access.credentials import credentials
@@ -47,6 +48,7 @@ from agent_gate.observe.trends import EVERY, Trends
 from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.readers import Readers
+from agent_gate.sources.accounts.credentials import Roster
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.sources.toolbox import Toolbox
@@ -66,6 +68,7 @@ from agent_gate.surfaces.websocket.before import Predecessors
 from agent_gate.surfaces.websocket.meta_tools import meta_tools
 from agent_gate.surfaces.websocket.surface import WebSocketSurface
 from agent_gate.surfaces.websocket.undelivered import Undelivered
+from agent_gate.vault.custody import Custody
 from agent_gate.vault.sealing import SealingKey
 
 log = logging.getLogger("agent_gate.app")
@@ -133,7 +136,7 @@ class Gateway:
         read_heads(self.metrics, lambda: self.listeners.public.known, self.pool)
         read_sources(self.metrics, self.supervisor)
         read_questions(self.metrics, self.inbox.open)
-        await self.supervisor.start(plans(settings, self.toolbox(settings)))
+        await self.supervisor.start(plans(settings, self.toolbox(settings, self.roster)))
         self.policy_faults.tell()
         self.shelf.subscribe(lambda _before, _now: self.policy_faults.tell())
         await recover(self.calls, self.store, self.inbox, self.clock)
@@ -169,6 +172,22 @@ class Gateway:
         await self.predecessors.load()
         self.keys = Keys(self.store, self.clock)
         await self.keys.load()
+        await self._open_vault()
+
+    async def _open_vault(self) -> None:
+        config = self.configuration.options.config
+        self.env = self.configuration.environment()
+        self.custody = Custody.of(
+            self.store,
+            self.clock,
+            folder=self.folder,
+            files=config.absolute().parent if config is not None else Path.cwd(),
+            tenant=self.settings.gateway.tenant,
+            env=lambda: self.env,
+            redirect_uri=lambda: self.listeners.callback_url(),
+        )
+        await self.custody.open()
+        self.roster = Roster(self.custody, self.clock)
 
     async def _see_to_a_copy(self) -> None:
         """Where the store was restored from an older copy, nothing in it counts that was taken back since."""
@@ -294,19 +313,29 @@ class Gateway:
                 channel_faults=self._channel_faults,
                 reload=self.reload,
             ),
+            custody=self.custody,
+            secret_changed=self._secret_changed,
         )
         return AdminSurface(admin, self.buttons, self.pool)
+
+    def _secret_changed(self, name: str) -> list[str]:
+        """Connect the sources that use a secret anew, so that children get it too; they are named."""
+        users = self.roster.referring_to(name)
+        for key in users:
+            self.supervisor.connect_anew(key)
+        return users
 
     def _channel_faults(self) -> dict[str, str]:
         return {name: self.redactor.text(why) for name, why in self.dispatcher.faults.items()}
 
-    def toolbox(self, settings: Settings) -> Toolbox:
+    def toolbox(self, settings: Settings, roster: Roster) -> Toolbox:
         return Toolbox(
             pool=self.pool,
             announce=self.supervisor.announce,
             memory=self.pins,
             clock=self.clock,
             learn=self.redactor.add,
+            credentials=roster.credentials,
             max_bytes=settings.limits.max_result_bytes,
         )
 
@@ -326,7 +355,8 @@ class Gateway:
         before = self.settings
         async with self.configuration.trial() as loaded:
             settings = loaded.settings
-            wanted = plans(settings, self.toolbox(settings))
+            roster = Roster(self.custody, self.clock)
+            wanted = plans(settings, self.toolbox(settings, roster))
             self.supervisor.check_fit(wanted)
             await asyncio.to_thread(self.policy_faults.check, loaded)
             places = self._places(settings)
@@ -336,8 +366,10 @@ class Gateway:
         self.redactor.learn(loaded.secrets)
         self.in_force.swap(Terms(settings=settings, policy=policy))
         self._admit_agents(agents)
+        self.env, self.roster = self.configuration.environment(), roster
         await self.supervisor.reload(wanted)
         await self.calls.end_denied()
+        self.supervisor.try_signing_in()
         self.mcp.changed()
         if changed:
             await self.dispatcher.stop()
@@ -376,6 +408,7 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.supervisor.stop()
         await self.pool.aclose()
+        await self.custody.web.aclose()
         self.readers.close()
         if self.tracer is not None:
             await asyncio.to_thread(self.tracer.close)

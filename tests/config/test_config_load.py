@@ -42,7 +42,7 @@ def test_the_example_at_a_glance_loads_as_it_stands(env):
         "ha_fire_event",
     ]
     assert list(settings.sources["servers"]) == ["notion", "time", "lab", "github"]
-    assert settings.sources["servers"]["notion"].auth.needs_auth
+    assert settings.sources["servers"]["notion"].auth.type == "oauth2-pkce"
     assert [rule.action for rule in loaded.rules] == ["allow", "deny", "allow", "allow"]
     assert settings.channels == (TelegramSettings(token=env["BOT_TOKEN"], chat_id=-100, allowed_users=(1,)),)
     assert settings.hosts["notes"].socket == HERE / "example/run/notes.sock"
@@ -52,7 +52,7 @@ def test_the_example_at_a_glance_loads_as_it_stands(env):
         "permissions.yaml",
         "homeassistant.yaml",
     }
-    assert loaded.secrets == frozenset(env.values()) | {"vault:lab"}
+    assert loaded.secrets == frozenset(env.values())
 
 
 def test_the_commented_example_loads(env):

@@ -60,15 +60,15 @@ def client_file(path: Path, env: dict[str, str] | None = None) -> tuple[dict[str
 def test_servers_yaml_is_read_as_it_stands(load_text):
     loaded = load_text("servers: servers.yaml", {"CUSTOM_API_KEY": "c-key"}, servers__yaml=SERVERS_YAML)
     servers = loaded.settings.sources["servers"]
-    assert {key: (s.transport, s.enabled, s.auth.needs_auth) for key, s in servers.items()} == {
-        "notion": ("auto", True, True),
-        "notion-local": ("stdio", False, True),
-        "gdrive": ("auto", False, True),
-        "custom": ("stdio", True, False),
+    assert {key: (s.transport, s.enabled, s.auth.type) for key, s in servers.items()} == {
+        "notion": ("auto", True, "oauth2-pkce"),
+        "notion-local": ("stdio", False, "api-key"),
+        "gdrive": ("auto", False, "oauth2"),
+        "custom": ("stdio", True, "api-key"),
     }
     assert servers["notion"].connect == "on-demand"
     assert servers["notion-local"].title == "Notion (self-hosted)"
-    assert servers["custom"].auth.token == "c-key"
+    assert (servers["custom"].auth.env, servers["custom"].auth.token) == ("CUSTOM_API_KEY", "")
     assert "c-key" in loaded.secrets
     assert servers["notion"].where == "servers.yaml:3:3"
 
@@ -102,7 +102,6 @@ servers:
 def test_a_missing_api_key_is_a_warning_because_a_person_can_still_give_it(load_text):
     text = "servers: {a: {url: 'http://a', auth: {type: api-key, env: A_KEY}}}"
     loaded = load_text(text, {})
-    assert loaded.settings.sources["servers"]["a"].auth.needs_auth
     assert loaded.warnings == (
         "config.yaml:1:38: servers.a.auth.env: the environment variable A_KEY is not set",
     )
@@ -138,7 +137,7 @@ def test_an_unknown_key_among_our_own_servers_is_refused(refused):
         ("{url: 'file:///etc'}", "servers.s.url: must start with http:// or https://"),
         ("{command: x, type: pigeon}", "servers.s.type: expected stdio, http, sse"),
         ("{command: x, connect: later}", "connect: expected one of eager, on-demand"),
-        ("{command: x, auth: {type: api-key}}", 'an api-key needs "env"'),
+        ("{command: x, auth: {type: api-key}}", 'servers.s.auth: a program needs "env", the variable'),
         ("{command: x, env: {A: 1}}", "servers.s.env.A: expected text, found a number"),
     ],
 )

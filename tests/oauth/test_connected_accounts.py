@@ -11,11 +11,12 @@ import uvloop
 from msgspec.structs import replace as changed
 
 import postgres
+from agent_gate.core.credentials import SignInNeeded
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import InvalidArgs
 from agent_gate.store import Store, StoreSettings
 from agent_gate.store.leases import Leases
-from agent_gate.vault.connections import Connected, Connections, SignInNeeded
+from agent_gate.vault.accounts import Accounts, Connected
 from agent_gate.vault.flows import Flows, SignInSettings
 from agent_gate.vault.oauth.clients import ConfiguredClient
 from agent_gate.vault.oauth.reach import Web
@@ -35,7 +36,7 @@ class House:
 
     store: Store
     vault: Vault
-    connections: Connections
+    connections: Accounts
     flows: Flows
 
 
@@ -46,7 +47,7 @@ async def a_house(settings: StoreSettings, folder: Path) -> AsyncIterator[House]
         vault = Vault(store, clock, folder, "home", SECRET)
         await vault.open()
         web = Web(clock)
-        connections = Connections(vault, Leases(store, clock), web, clock)
+        connections = Accounts(vault, Leases(store, clock), web, clock)
         await connections.load()
         try:
             yield House(store, vault, connections, Flows(vault, connections, web, clock, lambda: REDIRECT))

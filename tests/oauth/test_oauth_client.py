@@ -6,7 +6,7 @@ import pytest
 import uvloop
 
 from agent_gate.core.ports import SystemClock
-from agent_gate.vault.oauth.authorize import Proof, authorization_url, check_issuer, chosen_scope
+from agent_gate.vault.oauth.authorize import FlowProof, authorization_url, check_issuer, chosen_scope
 from agent_gate.vault.oauth.challenge import BearerChallenge, parse_challenge
 from agent_gate.vault.oauth.clients import ConfiguredClient, configured_client, register_client
 from agent_gate.vault.oauth.device import DeviceCode, poll_device, start_device
@@ -52,7 +52,7 @@ async def sign_in(
     web: Web, server: AuthorizationServer, reach: Reach, authority: AuthorizationProcess
 ) -> tuple[TokenEndpoint, Tokens]:
     client = await register_client(web, server, REDIRECT, GRANTS, reach)
-    proof = Proof.new()
+    proof = FlowProof.new()
     scope = chosen_scope((), None, ("mcp:read",), server)
     url = authorization_url(server, client, proof, REDIRECT, scope, RESOURCE)
     came_back = answer_in(Person(authority.issuer).consent(url))
@@ -82,12 +82,12 @@ def test_a_person_consents_and_tokens_refresh_rotate_and_end(authority: Authoriz
 def test_a_code_is_good_for_its_own_verifier_alone(authority: AuthorizationProcess) -> None:
     async def scene(web: Web, server: AuthorizationServer, reach: Reach) -> None:
         client = await register_client(web, server, REDIRECT, GRANTS, reach)
-        proof = Proof.new()
+        proof = FlowProof.new()
         url = authorization_url(server, client, proof, REDIRECT, "mcp:read", RESOURCE)
         code = answer_in(Person(authority.issuer).consent(url))["code"]
         endpoint = TokenEndpoint(web, server, client, reach, resource=RESOURCE)
         with pytest.raises(OAuthRefusal):
-            await endpoint.redeem(code, Proof.new().verifier, REDIRECT)
+            await endpoint.redeem(code, FlowProof.new().verifier, REDIRECT)
 
     play(authority, scene)
 
@@ -214,7 +214,7 @@ def test_t43_without_s256_nobody_is_sent_anywhere(methods: tuple[str, ...] | Non
     client = configured_client(server, ConfiguredClient("me"))
     assert client is not None
     with pytest.raises(AuthorizationFault, match="S256"):
-        authorization_url(server, client, Proof.new(), REDIRECT, None, None)
+        authorization_url(server, client, FlowProof.new(), REDIRECT, None, None)
 
 
 def test_a_description_of_another_resource_is_refused() -> None:

@@ -3,14 +3,14 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
 from agent_gate.config.decode import Reading
-from agent_gate.config.doubts import far_links, open_keys, plain_door
+from agent_gate.config.doubts import far_links, former_stores, open_keys, plain_door
 from agent_gate.config.files.dotenv import environment
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import parse_yaml
@@ -24,6 +24,7 @@ from agent_gate.errors import ConfigError
 log = logging.getLogger("agent_gate.app")
 AT_START = (
     "gateway.id",
+    "gateway.tenant",
     "gateway.host",
     "gateway.port",
     "admin",
@@ -133,9 +134,12 @@ class Configuration:
 
     def parse_permissions(self, text: str, name: str) -> Permissions:
         """A text as if it were the permissions file, with the same variables."""
-        env, _ = environment(self.options.config, os.environ, [])
-        reading = Reading(Variables(env))
+        reading = Reading(Variables(self.environment()))
         return read_permissions(reading.variables.fill(parse_yaml(text, name)), reading)
+
+    def environment(self) -> Mapping[str, str]:
+        """The variables as the files see them: those of the process, and those of `.env`."""
+        return environment(self.options.config, os.environ, [])[0]
 
     def warnings(self) -> list[str]:
         """What the files say that may not be meant, and what of it does not count yet."""
@@ -151,6 +155,7 @@ class Configuration:
         """What the command line and the machine make doubtful of the settings."""
         places = self.loaded.places
         yield from open_keys(self.settings, places["gateway.tls.key"])
+        yield from former_stores(os.environ)
         yield from far_links(self.settings, f"{places['channels']}: channels")
         if self.options.insecure:
             at = "--host" if self.options.host is not None else f"{places['gateway.host']}: gateway.host"

@@ -1,7 +1,7 @@
 """What a configuration says that can hardly be meant: no fault, but a warning with its place."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -79,6 +79,16 @@ def far_links(settings: Settings, place: str) -> Iterator[str]:
             yield (
                 f"{place}: {channel.name} sends no links, since the page is at {admin.host}, which only this machine "
                 "reaches; set admin.public_url to its address for other devices (docs/operator.md)"
+            )
+
+
+def former_stores(env: Mapping[str, str]) -> Iterator[str]:
+    """Variables that name a folder for credentials, which the gateway does not keep in files of their own."""
+    for name in ("AUTH_STORE_PATH", "GATEWAY_AUTH_DIR"):
+        if env.get(name):
+            yield (
+                f"{name} is not used: credentials are sealed in the store, under the key vault.key beside it "
+                "(docs/credentials.md)"
             )
 
 

@@ -28,7 +28,7 @@ class GatewaySettings:
     """The public listener, and what this gateway calls itself."""
 
     id: Annotated[str, "Name of this gateway in records, logs and metrics."] = "home"
-    tenant: Annotated[str, "Whose gateway it is. Not used yet."] = "home"
+    tenant: Annotated[str, "Whose gateway it is; what its vault keeps opens under this name alone."] = "home"
     host: Annotated[str, "Address to listen on."] = "127.0.0.1"
     port: Annotated[int, "Port to listen on; 0 takes any free one and prints it.", AtLeast(0), PORTS] = 8443
     allowed_hosts: Annotated[

@@ -7,8 +7,10 @@ meanwhile restarts nothing.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
+
+from agent_gate.errors import DependencyUnavailable
 
 Header = tuple[bytes, bytes]
 SECRET_NAME = re.compile(
@@ -17,16 +19,49 @@ SECRET_NAME = re.compile(
 )
 NAMES_A_PLACE = re.compile(r"(?i)[_-](?:file|path|dir|folder|url|uri|host|port|user|name|id|type)$")
 SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey)\s+(\S.*)")
+SignInKind = Literal["api-key", "bearer", "oauth2", "oauth2-pkce", "device-code", "client-credentials"]
+KEY_KINDS: frozenset[str] = frozenset({"api-key", "bearer"})
+
+
+class SignInNeeded(DependencyUnavailable):
+    """The gateway has no credential that the upstream takes; nothing ran. `message` says what a person can do."""
+
+    retryable = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """How a source gets a credential that stands in no file; what is left out of it is discovered.
+
+    `on_refusal`: the upstream may want none, which shows when it refuses a request without one. `env` is the variable
+    that may hold a key, and in which a child gets it.
+    """
+
+    kind: SignInKind
+    url: str = ""
+    on_refusal: bool = False
+    env: str = ""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    private_key: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
+    authorize_url: str = ""
+    token_url: str = ""
+    device_url: str = ""
+    audience: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Who a source is to its upstream, as its file says it. `type` is one of the registered HTTP auth types.
 
-    `headers` go onto every request as they are, `env` into a child; the names say which of them authenticate.
+    `headers` go onto every request as they are, `env` into a child; the names say which of them authenticate. A secret
+    may be a reference (`core/references.py`) to where it is. `sign_in` is there where no file has the credential; a
+    token that is got that way goes where `type` says.
     """
 
     source: str
+    title: str = ""
     type: str = "none"
     token: str = field(default="", repr=False)
     username: str = ""
@@ -35,6 +70,7 @@ class Identity:
     query_param: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sign_in: SignIn | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +105,14 @@ def secrets_among(named: Mapping[str, str]) -> Iterator[str]:
     for name, value in named.items():
         if password := password_in(value):
             yield password
-        elif SECRET_NAME.search(name) and not NAMES_A_PLACE.search(name):
+        elif names_secret(name):
             scheme = SCHEME.fullmatch(value)
             yield scheme[1] if scheme else value
+
+
+def names_secret(name: str) -> bool:
+    """Whether what has this name authenticates somebody."""
+    return bool(SECRET_NAME.search(name)) and not NAMES_A_PLACE.search(name)
 
 
 def password_in(value: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from agent_gate.core.credentials import Credentials, Identity, Proof
 from agent_gate.net.auth import prove
-from agent_gate.observe.redact import Mask
+from agent_gate.observe.redact import Mask, Redactor
 
 Learn = Callable[[Iterable[str]], None]
 
@@ -26,12 +26,13 @@ class FixedCredentials:
 
 
 class Access:
-    """A source's credentials and the mask that takes them out of its results."""
+    """A source's credentials, the mask that takes them out of its results, and the redactor for its errors."""
 
     def __init__(self, credentials: Credentials, learn: Learn, *, masks: bool = True) -> None:
         self._credentials, self._learn = credentials, learn
         self._last: Proof | None = None
         self.mask = Mask() if masks else None
+        self.redactor = Redactor()
         self.at_hand("")
 
     def at_hand(self, caller: str) -> Proof | None:
@@ -54,6 +55,7 @@ class Access:
     def _noted(self, proof: Proof) -> Proof:
         self._last = proof
         self._learn(proof.secrets)
+        self.redactor.add(proof.secrets)
         if self.mask is not None:
             self.mask.learn(proof.secrets)
         return proof

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from agent_gate.core.call import Result
+from agent_gate.core.credentials import SignInNeeded
 from agent_gate.core.facts import check_facts
 from agent_gate.core.ports import Clock, Job, Plan, Source
 from agent_gate.core.tool import Definition, Tool
@@ -21,7 +22,6 @@ from agent_gate.sources.state import (
     HEALTHY_AFTER,
     Circuit,
     ConnectionGone,
-    SignInNeeded,
     SourceState,
     Status,
     delay,
@@ -125,6 +125,11 @@ class Keeper:
         self._wanted.set()
         if self.state().status is Status.DEGRADED:
             self._again.set()
+
+    def restart(self) -> None:
+        """Begin anew, whatever the state; calls that are under way fail as with any lost connection."""
+        self.wake()
+        self._again.set()
 
     def cannot_connect(self) -> str:
         """Why no try will bring this source back; empty where one may."""
@@ -281,6 +286,8 @@ class Keeper:
         """Raise where a call cannot be sent now. A first connection under way is worth waiting for."""
         if self._status is not Status.READY and not self._worth_waiting():
             why = f": {sentence(self._reason)}" if self._reason else ""
+            if self._status is Status.NEEDS_AUTH:
+                raise SignInNeeded(f"{self.key} is {self._status}{why}. Nothing was sent")
             after = max(1.0, (self._next_try or 0) - self._clock.now())
             raise DependencyUnavailable(
                 f"{self.key} is {self._status}{why}. Nothing was sent", retry_after=after

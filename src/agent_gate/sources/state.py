@@ -18,10 +18,6 @@ class ConnectionGone(DependencyUnavailable):
     """The connection to a source had ended before anything was sent; it is being connected again."""
 
 
-class SignInNeeded(DependencyUnavailable):
-    """The source does not take the gateway's credential any more; nothing ran. `message` says what a person can do."""
-
-
 class Status(StrEnum):
     DISABLED = "disabled"
     IDLE = "idle"

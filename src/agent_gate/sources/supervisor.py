@@ -14,7 +14,7 @@ from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.sources.keeper import Keeper, Redact
 from agent_gate.sources.pins import Change, Pins
-from agent_gate.sources.state import SourceState
+from agent_gate.sources.state import SourceState, Status
 from agent_gate.sources.toolbox import Toolbox, source_kinds
 
 log = logging.getLogger("agent_gate.sources")
@@ -242,6 +242,18 @@ class Supervisor:
             self._rebuild()
             self._launch(key)
         self._keepers[key].wake()
+
+    def try_signing_in(self) -> None:
+        """Try the sources that wait for a credential: there may be one now."""
+        for key, keeper in self._keepers.items():
+            if keeper.state().status is Status.NEEDS_AUTH and not keeper.cannot_connect():
+                self.reconnect(key)
+
+    def connect_anew(self, key: str) -> None:
+        """Let a source begin again with the credentials of now; one that is away on purpose stays away."""
+        keeper = self._keepers.get(key)
+        if keeper is not None and key in self._tasks and not keeper.cannot_connect():
+            keeper.restart()
 
     async def disconnect(self, key: str, person: str) -> None:
         """Close a source and leave it closed. Its tools stay listed, and calls of them are told why they fail."""

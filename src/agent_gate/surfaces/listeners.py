@@ -26,6 +26,7 @@ from agent_gate.net.tls import (
 from agent_gate.surfaces.requestlog import logged
 
 log = logging.getLogger("agent_gate.app")
+CALLBACK = "/auth/callback"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -53,6 +54,7 @@ class Listeners:
         self._context: SSLContext | None = None
         self._up: list[Server] = []
         self._public_url = settings.admin.public_url
+        self._callback_url = settings.admin.callback_url
         self.certificate: CertificateFiles | None = None
 
     async def start(self, public: Handler, upgrade: Upgrade, page: Handler, socket: Handler) -> None:
@@ -94,6 +96,7 @@ class Listeners:
             self.certificate = certificate
         self.public.guard, self.page.guard = public, page
         self._public_url = settings.admin.public_url
+        self._callback_url = settings.admin.callback_url
 
     def _certificate(self, settings: Settings) -> CertificateFiles | None:
         if self._insecure:
@@ -132,6 +135,12 @@ class Listeners:
     def people_url(self) -> str:
         """Where people reach the page: the address that the configuration gives for it, or else where it listens."""
         return self._public_url.rstrip("/") if self._public_url else self.page_url()
+
+    def callback_url(self) -> str:
+        """Where a browser comes back to after a sign-in: as configured, or this machine by the name that servers allow
+        for it."""
+        scheme = "https" if self.page.secure else "http"
+        return self._callback_url or f"{scheme}://localhost:{self.page.port}{CALLBACK}"
 
     @property
     def fingerprint(self) -> str | None:

@@ -18,9 +18,9 @@ import msgspec
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Conflict, Statement
-from agent_gate.vault.connections import Connected, Connections
+from agent_gate.vault.accounts import Accounts, Connected
 from agent_gate.vault.oauth.authorize import (
-    Proof,
+    FlowProof,
     authorization_url,
     check_issuer,
     chosen_scope,
@@ -126,12 +126,12 @@ class Flows:
     def __init__(
         self,
         vault: Vault,
-        connections: Connections,
+        accounts: Accounts,
         web: Web,
         clock: Clock,
         redirect_uri: Callable[[], str],
     ) -> None:
-        self._vault, self._connections, self._web, self._clock = vault, connections, web, clock
+        self._vault, self._accounts, self._web, self._clock = vault, accounts, web, clock
         self._redirect_uri = redirect_uri
 
     async def start(
@@ -151,7 +151,7 @@ class Flows:
         if earlier_scope:
             challenged = joined_scope(earlier_scope, challenged)
         scope = chosen_scope(settings.scopes, challenged, resource.scopes if resource else (), server)
-        proof, redirect = Proof.new(), client.redirect_uri or self._redirect_uri()
+        proof, redirect = FlowProof.new(), client.redirect_uri or self._redirect_uri()
         named = resource.resource if resource else settings.audience
         url = authorization_url(server, client, proof, redirect, scope, named)
         flow = Flow(

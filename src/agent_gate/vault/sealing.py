@@ -12,14 +12,14 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from agent_gate.errors import GatewayError
+from agent_gate.errors import DependencyUnavailable
 
 FORM = "v1"
 NONCE_BYTES = 12
 KEY_BYTES = 32
 
 
-class VaultFault(GatewayError):
+class VaultFault(DependencyUnavailable):
     """A sealed value does not open. The message names the key it was sealed with, and nothing of the value."""
 
 

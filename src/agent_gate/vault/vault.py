@@ -55,6 +55,7 @@ class Vault:
         self._key: SealingKey | None = None
         self.master_id = ""
         self.where = ""
+        self.fault = "The vault is not open"
 
     async def open(self) -> None:
         """Find the key that the values are sealed with; make one where the vault is new."""
@@ -115,10 +116,27 @@ class Vault:
         wrapped = wrapping.seal(self.key.key, self._tenant, WRAPPED, self.key.id)
         await self._store.write(Statement(REWRAP, (wrapping.id, salt, wrapped, self.key.id), expect=1))
 
+    async def forget_all(self) -> None:
+        """Give up what nobody can open any more, and begin anew with the master key that is there."""
+        self._key = SealingKey(os.urandom(KEY_BYTES))
+        await self._store.write(
+            Statement("DELETE FROM vault", ()),
+            Statement("DELETE FROM vault_keys", ()),
+            self._keeping(self._key, master.wanted(self._folder, self._env)),
+        )
+
+    async def count(self) -> int:
+        """How many values it keeps, whether they can be opened or not."""
+        return int((await self._store.read("SELECT count(*) FROM vault"))[0][0])
+
+    @property
+    def is_open(self) -> bool:
+        return self._key is not None
+
     @property
     def key(self) -> SealingKey:
         if self._key is None:
-            raise VaultFault("The vault is not open")
+            raise VaultFault(self.fault)
         return self._key
 
     def _place(self, owner: str, field: str) -> tuple[str, str, str]:

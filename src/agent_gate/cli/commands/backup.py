@@ -18,6 +18,7 @@ from agent_gate.errors import ConfigError
 from agent_gate.store.copied import MARK
 
 KEPT = (*SECRETS, "tls/gateway.crt", "tls/ca.crt")
+VAULT_KEY = "vault.key"
 
 
 def store_of(config: Path, data: Path | None) -> Path:
@@ -46,9 +47,10 @@ def copy_store(store: Path, copy: Path) -> int:
         raise ConfigError(f"{store} cannot be copied: {error}") from None
 
 
-def copy_keys(folder: Path, copy: Path) -> list[str]:
+def copy_keys(folder: Path, copy: Path, *, vault_key: bool) -> list[str]:
     """The files beside the store without which its seals and open questions are worth nothing."""
-    found = [name for name in KEPT if (folder / name).is_file()]
+    wanted = [name for name in KEPT if name != VAULT_KEY or vault_key]
+    found = [name for name in wanted if (folder / name).is_file()]
     for name in found:
         (copy / name).parent.mkdir(mode=0o700, exist_ok=True)
         shutil.copy2(folder / name, copy / name)
@@ -63,12 +65,12 @@ def empty_folder(folder: Path) -> Path:
     return folder
 
 
-def copy_all(store: Path, copy: Path) -> tuple[int, list[str]]:
+def copy_all(store: Path, copy: Path, *, vault_key: bool) -> tuple[int, list[str]]:
     """The store and its keys; the store gets its name last, so that what has it is whole."""
     draft = copy / f"{store.name}.part"
     rows = copy_store(store, draft)
     draft.chmod(0o600)
-    keys = copy_keys(store.parent, copy)
+    keys = copy_keys(store.parent, copy, vault_key=vault_key)
     draft.replace(copy / store.name)
     return rows, keys
 
@@ -98,8 +100,13 @@ def nothing_half(folder: Path) -> Iterator[None]:
     type=click.Path(path_type=Path),
     help="Folder of the store where `serve` was told it with --data; the configuration is not read.",
 )
+@click.option(
+    "--with-vault-key",
+    is_flag=True,
+    help="Copy the vault's key too; whoever has this copy can then read every credential in it.",
+)
 @json_option
-def command(folder: Path, config: Path, data: Path | None, as_json: bool) -> None:
+def command(folder: Path, config: Path, data: Path | None, with_vault_key: bool, as_json: bool) -> None:
     """Copy the store and its keys into FOLDER, which must be new or empty."""
     with reporting():
         store = store_of(config, data)
@@ -107,9 +114,13 @@ def command(folder: Path, config: Path, data: Path | None, as_json: bool) -> Non
             raise ConfigError(f"There is no store at {store}")
         copy = empty_folder(folder)
         with nothing_half(copy):
-            rows, keys = copy_all(store, copy)
+            rows, keys = copy_all(store, copy, vault_key=with_vault_key)
         if as_json:
             print_json({"folder": str(copy), "store": store.name, "rows": rows, "keys": keys})
             return
         say(f"Wrote {rows} rows of the record and {len(keys)} keys to {copy}.")
+        if not with_vault_key and (store.parent / VAULT_KEY).is_file():
+            say(
+                f"The vault's key is not in it; keep {store.parent / VAULT_KEY} elsewhere, or use --with-vault-key."
+            )
         say(f"To restore it, stop the gateway and put this folder in the place of {store.parent}.")

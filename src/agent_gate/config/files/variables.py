@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_gate.config.files.nodes import Mark, Node, fail, join
+from agent_gate.core.references import read_reference
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 SHORTEST_SECRET = 4
@@ -92,7 +93,7 @@ class Variables:
 
     def remember(self, value: str) -> None:
         """Values too short to be a secret are left out: redacting them would only garble the logs."""
-        if len(value) >= SHORTEST_SECRET:
+        if len(value) >= SHORTEST_SECRET and read_reference(value) is None:
             self.secrets.add(value)
 
 

@@ -12,6 +12,7 @@ from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
 from agent_gate.config.files.variables import is_off
 from agent_gate.config.servers.settings import ServerAuth, ServerSettings, Transport
 from agent_gate.config.shape import keys
+from agent_gate.config.signin import check_sign_in
 
 TRANSPORTS: dict[str, Transport] = {
     "stdio-mcp": "stdio",
@@ -129,20 +130,21 @@ def read_transport(node: Node, path: str) -> Transport:
 
 
 def read_auth(node: Node, path: str, reading: Reading) -> ServerAuth:
-    """The credential; that of `env` is taken from the environment now, so that it can be redacted."""
+    """The credential. One that is in the environment is used from there, and is known now so that it is redacted."""
     found = node.get("auth")
     if found is None:
         return ServerAuth()
     auth = decode(found, ServerAuth, join(path, "auth"), reading)
-    if auth.type == "api-key" and not auth.env and not auth.token and not is_off(node):
-        fail(found.mark, join(path, "auth"), 'an api-key needs "env" (the variable that holds it) or "token"')
+    check_sign_in(auth, auth.type, found, join(path, "auth"))
+    if node.get("command") is not None and auth.type != "none" and not auth.env and not is_off(node):
+        fail(found.mark, join(path, "auth"), 'a program needs "env", the variable in which it gets its key')
     if not auth.env or auth.token:
         return auth
     token = reading.variables.env.get(auth.env, "")
     reading.variables.remember(token)
     if not token and not is_off(node):
         reading.warn(found.mark, join(path, "auth.env"), f"the environment variable {auth.env} is not set")
-    return ServerAuth(type=auth.type, env=auth.env, header_name=auth.header_name, token=token)
+    return auth
 
 
 def check_server(server: ServerSettings, node: Node, path: str) -> None:

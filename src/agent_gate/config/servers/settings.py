@@ -7,31 +7,31 @@ from typing import Annotated, ClassVar, Literal
 
 from agent_gate.config.services.settings import TEMPLATES
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
+from agent_gate.config.signin import SignInKeys
 from agent_gate.core.traits import TRAITS, trait_fields
 from agent_gate.errors import ConfigError
 
 Transport = Literal["stdio", "http", "sse", "auto"]
 NAMES = {"type": "array", "items": {"type": "string"}}
-AUTH_TYPES = Literal["none", "api-key", "bearer", "oauth2", "oauth2-pkce", "device-code"]
+AUTH_TYPES = Literal[
+    "none", "api-key", "bearer", "oauth2", "oauth2-pkce", "device-code", "client-credentials"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerAuth:
+class ServerAuth(SignInKeys):
     """How the gateway proves itself to an MCP server."""
 
-    type: Annotated[AUTH_TYPES, "Kind of credential; the OAuth kinds need a `token` from elsewhere."] = "none"
+    type: Annotated[
+        AUTH_TYPES, "Kind of credential; without a `token`, a person stores a key or signs in."
+    ] = "none"
     env: Annotated[
-        str, "Environment variable that holds an `api-key`; a stdio child gets it by that name."
+        str, "Environment variable that holds the key; a stdio child gets key or token by that name."
     ] = ""
     header_name: Annotated[
         str, "Header for the key of a remote server; without one, `Authorization: Bearer`."
     ] = ""
     token: Annotated[str, "The key itself, instead of `env`.", SECRET] = field(default="", repr=False)
-
-    @property
-    def needs_auth(self) -> bool:
-        """Whether a person has to do something before this server can be reached."""
-        return self.type != "none" and not self.token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from agent_gate.config.services.requests import (
 )
 from agent_gate.config.services.settings import AuthConfig, HealthCheckConfig, ServiceConfig, ToolDefinition
 from agent_gate.config.services.tools import check_braces, read_tools
+from agent_gate.config.signin import check_sign_in
 from agent_gate.core.signature import placeholders
 from agent_gate.errors import ConfigError
 from agent_gate.net.trust import client_context
@@ -102,23 +103,26 @@ def check_auth(service: ServiceConfig, node: Node, path: str) -> None:
         if not getattr(service.auth, needed):
             auth = node.get("auth") or node
             fail(auth.mark, join(path, "auth"), f'type: {service.auth.type} needs "{needed}"')
-    check_credential(service, node.get("auth"), join(path, "auth"))
+    written = node.get("auth")
+    if written is not None:
+        check_sign_in(service.auth, service.auth.type, written, join(path, "auth"))
+    check_credential(service, written, join(path, "auth"))
 
 
 def check_credential(service: ServiceConfig, node: Node | None, path: str) -> None:
     """A token read from a file often ends in a line break; without this, the service would just be away."""
     name = node.get("header_name") if node is not None else None
-    if service.auth.type == "header" and name is not None:
+    if service.auth.placed == "header" and name is not None:
         check_header_name(service.auth.header_name, name.mark, join(path, "header_name"))
     token = node.get("token") if node is not None else None
-    if service.auth.type in ("bearer", "header") and token is not None:
+    if service.auth.placed in ("bearer", "header") and token is not None:
         check_header_value(token, join(path, "token"), CREDENTIAL)
 
 
 def credential_header(auth: AuthConfig) -> str:
     """The header that holds the credential, in lower case; empty where none does."""
     return {"bearer": "authorization", "basic": "authorization", "header": auth.header_name.lower()}.get(
-        auth.type, ""
+        auth.placed, ""
     )
 
 

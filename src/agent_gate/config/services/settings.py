@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
+from agent_gate.config.signin import SignInKeys
 from agent_gate.core.traits import TRAITS, Traits, trait_fields
 
 ArgType = Literal["string", "integer", "number", "boolean", "array", "object"]
@@ -13,6 +14,7 @@ Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
 HealthMethod = Literal["GET", "HEAD", "POST", "OPTIONS"]
 BodyType = Literal["json", "form", "text"]
 AnswerType = Literal["json", "text", "file"]
+SIGNED_IN = frozenset({"api-key", "oauth2", "oauth2-pkce", "device-code", "client-credentials"})
 BODILESS = frozenset({"GET", "DELETE"})
 TEMPLATES = {"type": "object", "additionalProperties": {"type": "string"}}
 
@@ -126,17 +128,38 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuthConfig:
+class AuthConfig(SignInKeys):
     """How the gateway proves itself to a service."""
 
-    type: Annotated[Literal["none", "bearer", "header", "query", "basic"], "Kind of credential."] = "none"
-    token: Annotated[str, "The credential of `bearer`, `header` and `query`.", SECRET] = field(
+    type: Annotated[
+        Literal[
+            "none",
+            "bearer",
+            "header",
+            "query",
+            "basic",
+            "api-key",
+            "oauth2",
+            "oauth2-pkce",
+            "device-code",
+            "client-credentials",
+        ],
+        "Kind of credential; for `api-key` and the OAuth types a person stores a key or signs in.",
+    ] = "none"
+    token: Annotated[str, "The credential; `bearer`, `header` and `query` need it.", SECRET] = field(
         default="", repr=False
     )
-    header_name: Annotated[str, "Header of `header`, such as `X-API-Key`."] = ""
-    query_param: Annotated[str, "Parameter of `query`, such as `api_key`."] = ""
+    header_name: Annotated[str, "Header of `header` and `api-key`, such as `X-API-Key`."] = ""
+    query_param: Annotated[str, "Parameter of `query` and `api-key`, such as `api_key`."] = ""
     username: Annotated[str, "User of `basic`."] = ""
     password: Annotated[str, "Password of `basic`.", SECRET] = field(default="", repr=False)
+
+    @property
+    def placed(self) -> str:
+        """The way a key or a token goes onto a request: one of the plain types."""
+        if self.type not in SIGNED_IN:
+            return self.type
+        return "header" if self.header_name else "query" if self.query_param else "bearer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from agent_gate.config.services.section import SERVICES
 from agent_gate.config.services.settings import ServiceConfig, ToolDefinition
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
-from agent_gate.core.credentials import Identity, Proof
+from agent_gate.core.credentials import Identity, Proof, SignIn
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
@@ -20,7 +20,6 @@ from agent_gate.errors import CallTimeout, Forbidden, GatewayError
 from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
 from agent_gate.net.trust import client_context
 from agent_gate.observe import failpoint
-from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import outgoing
 from agent_gate.sources.http.reply import MAY_RETRY, failure, result
 from agent_gate.sources.http.request import HttpCall, build, joined, query_of
@@ -47,7 +46,6 @@ class HttpSource:
         self.key, self.namespace, self.title = config.name, fold_namespace(config.name), config.name
         self._target = Target.parse(config.url)
         self._access = toolbox.access(identity(config), masks=config.mask_results)
-        self._redactor = Redactor((config.auth.token, config.auth.password))
         self._tools: dict[str, ToolDefinition] = {tool.name: tool for tool in config.tools}
         self._pins = {definition.name: definition.pin() for definition in self.definitions()}
 
@@ -60,7 +58,10 @@ class HttpSource:
         return None
 
     async def connect(self) -> Sequence[Definition]:
-        """The tools are known from the file; a service that is not well is only warned about."""
+        """The tools are known from the file; a service that is not well is only warned about, one that nobody signed
+        in to waits for that."""
+        if self._access.at_hand("") is None:
+            await self._access.fetch("")
         return self.definitions()
 
     def definitions(self) -> list[Definition]:
@@ -105,7 +106,7 @@ class HttpSource:
             if (fresh := await self._access.refused(caller, proof, challenge)) is not None:
                 reply = await self._asked(tool, job, fresh)
         if not 200 <= reply.status < 300:
-            raise failure(self.config, reply, self._redactor)
+            raise failure(self.config, reply, self._access.redactor)
         return result(tool, reply, self._access.masked)
 
     async def _asked(self, tool: ToolDefinition, job: Job, proof: Proof) -> Reply:
@@ -168,13 +169,21 @@ def identity(config: ServiceConfig) -> Identity:
     auth = config.auth
     return Identity(
         source=config.name,
-        type=auth.type,
+        type=auth.placed,
         token=auth.token,
         username=auth.username,
         password=auth.password,
         header_name=auth.header_name,
         query_param=auth.query_param,
+        sign_in=None if auth.token else sign_in(config),
     )
+
+
+def sign_in(config: ServiceConfig) -> SignIn | None:
+    kind = config.auth.type
+    if kind == "none" or kind == "bearer" or kind == "header" or kind == "query" or kind == "basic":
+        return None
+    return config.auth.sign_in(kind, config.url)
 
 
 class HttpKind:

@@ -10,8 +10,6 @@ from agent_gate.sources.mcp.lists.reads import reads
 from agent_gate.sources.mcp.source import McpSource
 from agent_gate.sources.toolbox import Toolbox
 
-VAULT = "vault:"
-
 
 class McpKind:
     """The kind `mcp`, under which this source is registered."""
@@ -34,21 +32,7 @@ def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
         prefix=server.prefix,
         hold_changes=server.pin == "hold",
         pinned=True,
-        needs_auth=missing_credential(server),
     )
-
-
-def missing_credential(server: ServerSettings) -> str:
-    """What a person has to do before this server can be reached; empty where there is nothing."""
-    vaulted = next((name for name, value in server.headers.items() if value.startswith(VAULT)), "")
-    if vaulted:
-        return f"{server.title}: {vaulted} names a credential of the vault, which does not exist yet. Give it as ${{NAME}}"
-    if not server.auth.needs_auth:
-        return ""
-    if server.auth.env:
-        return f"Set the environment variable {server.auth.env} to the key of {server.title}, then reload"
-    kind = server.auth.type
-    return f"{server.title} needs a sign-in ({kind}), which does not exist yet. Give it a key as auth.token"
 
 
 SOURCE = McpKind()

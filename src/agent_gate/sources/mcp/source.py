@@ -109,7 +109,7 @@ class McpSource:
         except FAILURES as error:
             await self.connections.close()
             raise connect_error(error, self.title) from None
-        except (asyncio.CancelledError, CatalogError):
+        except (asyncio.CancelledError, GatewayError):
             await self.connections.close()
             raise
         log.debug(

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +21,6 @@ from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
-from agent_gate.observe.redact import Redactor
 from agent_gate.sources.plugin.handler import ServiceHandler
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.worker import Stopped, Worker, safely, wording
@@ -48,7 +48,6 @@ class PluginSource:
         self._access = toolbox.access(identity(config), masks=config.mask_results)
         self.key, self.namespace, self.title = config.name, fold_namespace(config.name), config.name
         self._slots = asyncio.Semaphore(concurrency(config))
-        self._redactor = Redactor((config.auth.token, config.auth.password))
         self._tools = {tool.name: tool for tool in config.tools}
         self._worker: Worker | None = None
         self._handler: ServiceHandler | None = None
@@ -82,7 +81,7 @@ class PluginSource:
 
     async def _made(self, worker: Worker) -> ServiceHandler:
         made = await self._during(
-            worker, START_SECONDS, "start", self._class, self.config, list(self.config.tools)
+            worker, START_SECONDS, "start", self._class, await self._filled(), list(self.config.tools)
         )
         if not isinstance(made, ServiceHandler):
             raise DependencyUnavailable(f"{self.key} did not start: its class makes something else")
@@ -127,6 +126,13 @@ class PluginSource:
             raise DependencyUnavailable(f"{self.key} is not started. Nothing was sent")
         return self._worker, self._handler
 
+    async def _filled(self) -> ServiceConfig:
+        """The settings as the plugin gets them: with the secrets that the file refers to."""
+        proof = self._access.at_hand("") or await self._access.fetch("")
+        given = {name.decode(): value.decode() for name, value in proof.headers}
+        auth = replace(self.config.auth, token=given.get("token", ""), password=given.get("password", ""))
+        return replace(self.config, auth=auth)
+
     async def _slot(self, deadline: float) -> None:
         """Wait a moment for a free place; a plugin whose places are all stuck answers nobody, and says so."""
         left = min(LONGEST_QUEUEING, deadline - self._clock.monotonic() - 0.1)
@@ -143,7 +149,7 @@ class PluginSource:
     def _failure(self, tool: str, error: Exception) -> GatewayError:
         """What the agent may read: an error that the plugin meant for it, else only the kind of the exception."""
         if isinstance(error, GatewayError) and isinstance(error.message, str):
-            error.message = self._redactor.text(error.message)
+            error.message = self._access.redactor.text(error.message)
             return error
         log.error("A plugin failed", extra={"source": self.key, "tool": tool}, exc_info=error)
         return UpstreamError(f"{self.key} failed ({type(error).__name__}); the gateway's log says more")

@@ -23,6 +23,7 @@ from agent_gate.policy import Policy
 from agent_gate.store.statement import Store
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.listeners import Listeners
+from agent_gate.vault.custody import Custody
 
 
 class Operated(Protocol):
@@ -80,7 +81,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admin:
-    """Calls and what they are made of, and four groups beside them."""
+    """Calls and what they are made of, four groups beside them, and what is kept for others."""
 
     calls: Calls
     grants: Grants
@@ -92,6 +93,8 @@ class Admin:
     record: Ledger
     numbers: Numbers
     setup: Setup
+    custody: Custody
+    secret_changed: Callable[[str], list[str]]
 
     def caller(self, name: object) -> Caller:
         """The agent of that name, as it would call."""

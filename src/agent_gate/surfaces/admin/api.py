@@ -15,9 +15,22 @@ from agent_gate.surfaces.admin.routes.policy_tools import PolicyTools
 from agent_gate.surfaces.admin.routes.record import Record
 from agent_gate.surfaces.admin.routes.sources import Sources
 from agent_gate.surfaces.admin.routes.tools import ToolRoutes
+from agent_gate.surfaces.admin.routes.vault import VaultRoutes
 from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route, Routes
 
-PARTS = (Overview, Approvals, Live, Record, ToolRoutes, Economics, Sources, PolicyRoutes, PolicyTools, Agents)
+PARTS = (
+    Overview,
+    Approvals,
+    Live,
+    Record,
+    ToolRoutes,
+    Economics,
+    Sources,
+    PolicyRoutes,
+    PolicyTools,
+    Agents,
+    VaultRoutes,
+)
 
 
 class AdminApi:

@@ -14,14 +14,14 @@ STATE_BYTES, VERIFIER_BYTES = 32, 48
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class FlowProof:
     """Two random values of one flow: the state comes back with the code, the verifier goes with it to be redeemed."""
 
     state: str
     verifier: str
 
     @classmethod
-    def new(cls) -> "Proof":
+    def new(cls) -> "FlowProof":
         return cls(secrets.token_urlsafe(STATE_BYTES), secrets.token_urlsafe(VERIFIER_BYTES))
 
     @property
@@ -30,13 +30,13 @@ class Proof:
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def __repr__(self) -> str:
-        return "Proof(…)"
+        return "FlowProof(…)"
 
 
 def authorization_url(
     server: AuthorizationServer,
     client: OAuthClient,
-    proof: Proof,
+    proof: FlowProof,
     redirect_uri: str,
     scope: str | None,
     resource: str | None,

@@ -1,5 +1,6 @@
 """How a server's failures become the gateway's errors: what was certain, what was not, and whose fault."""
 
+from agent_gate.core.credentials import SignInNeeded
 from agent_gate.errors import (
     CallTimeout,
     DependencyUnavailable,
@@ -13,7 +14,6 @@ from agent_gate.mcp.errors import RpcError, Unanswered
 from agent_gate.mcp.names import CALL_TOOL
 from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.wire.problems import Broken, StaleSession, Throttled, TurnedAway
-from agent_gate.sources.state import SignInNeeded
 
 FAILURES = (RpcError, Throttled, Broken, StaleSession, TimeoutError)
 UNAUTHENTICATED = 401

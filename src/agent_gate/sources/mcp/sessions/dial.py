@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from time import monotonic
 
 from agent_gate.config.servers.settings import ServerSettings, find_command
-from agent_gate.core.credentials import Identity
+from agent_gate.core.credentials import Identity, SignIn, names_secret
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError
 from agent_gate.mcp.errors import RpcError
@@ -27,17 +27,30 @@ CONNECT_SECONDS = 30.0
 
 def identity(settings: ServerSettings) -> Identity:
     """Who the gateway is to a server: its key goes into a header, or to a child under the name that its entry gives."""
-    auth = settings.auth
-    kind = ("header" if auth.header_name else "bearer") if auth.token else "none"
+    auth, signing = settings.auth, sign_in(settings)
     key = {auth.env: auth.token} if auth.env and auth.token else {}
     return Identity(
         source=settings.key,
-        type=kind,
+        title=settings.title,
+        type="header" if auth.header_name else "bearer" if auth.token or signing else "none",
         token=auth.token,
         header_name=auth.header_name,
         headers=settings.headers,
         env={**key, **settings.env},
+        sign_in=signing,
     )
+
+
+def sign_in(settings: ServerSettings) -> SignIn | None:
+    """How a server's account is connected. One of which nothing is said may want a sign-in or none: it will tell."""
+    auth = settings.auth
+    if auth.token:
+        return None
+    if auth.type != "none":
+        return auth.sign_in(auth.type, settings.url, env=auth.env)
+    if settings.command or any(map(names_secret, settings.headers)):
+        return None
+    return auth.sign_in("oauth2-pkce", settings.url, on_refusal=True)
 
 
 class Dialer:

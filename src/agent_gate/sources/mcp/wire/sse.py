@@ -8,7 +8,7 @@ from asyncio import timeout
 from time import monotonic
 from urllib.parse import urljoin
 
-from agent_gate.core.credentials import Header
+from agent_gate.core.credentials import Header, Proof
 from agent_gate.mcp.errors import INVALID_REQUEST, RpcError
 from agent_gate.mcp.events import Event, read_events
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply
@@ -34,24 +34,36 @@ class SseLink(Mux):
 
     async def head(self) -> tuple[Header, ...]:
         """The headers of a request, with what proves it now."""
-        proof = self.access.at_hand(self.caller) or await self.access.fetch(self.caller)
-        return (*ACCEPT, *proof.headers)
+        return (*ACCEPT, *(await self.proof()).headers)
 
-    async def start(self, deadline: float) -> None:
-        """Open the stream and wait for the address that requests go to."""
-        head = await self.head()
+    async def proof(self) -> Proof:
+        return self.access.at_hand(self.caller) or await self.access.fetch(self.caller)
+
+    async def opened(self, proof: Proof, deadline: float) -> StreamReply:
         try:
-            reply = await self.pool.stream(
+            return await self.pool.stream(
                 "GET",
                 self.target,
                 self.path,
-                head,
+                (*ACCEPT, *proof.headers),
                 deadline=deadline,
                 max_bytes=sys.maxsize,
                 idempotent=True,
             )
         except (NotSent, Lost) as error:
             raise Broken(error.message, sent=False) from None
+
+    async def start(self, deadline: float) -> None:
+        """Open the stream and wait for the address that requests go to."""
+        proof = await self.proof()
+        reply = await self.opened(proof, deadline)
+        if reply.status == 401:
+            challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
+            await reply.aclose()
+            fresh = await self.access.refused(self.caller, proof, challenge)
+            if fresh is None:
+                raise TurnedAway(401)
+            reply = await self.opened(fresh, deadline)
         if reply.status != 200 or media_type(reply) != EVENTS:
             await reply.aclose()
             raise TurnedAway(reply.status)

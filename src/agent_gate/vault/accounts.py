@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from agent_gate.core.credentials import SignInNeeded
 from agent_gate.core.ports import Clock
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.leases import Leases
@@ -54,22 +55,20 @@ class Connected(msgspec.Struct, frozen=True, kw_only=True):
     def can_renew(self) -> bool:
         return self.kind == "machine" or self.tokens.refresh_token is not None
 
-    def is_due(self, now: float, early: float = EARLY_SECONDS) -> bool:
-        """Whether the token should be renewed; a short-lived one at four fifths of its time, not always."""
+    @property
+    def due_at(self) -> float | None:
+        """When the token should be renewed; a short-lived one at four fifths of its time, not always."""
         ends = self.tokens.expires_at
         if ends is None:
-            return False
+            return None
         began = self.renewed_at or self.since
-        return now >= ends - min(early, max(0.0, (ends - began) / 5))
+        return ends - min(EARLY_SECONDS, max(0.0, (ends - began) / 5))
+
+    def is_due(self, now: float) -> bool:
+        return self.due_at is not None and now >= self.due_at
 
 
-class SignInNeeded(DependencyUnavailable):
-    """Nobody is signed in there, or not any more; the message says what to do about it."""
-
-    retryable = False
-
-
-class Connections:
+class Accounts:
     """Every connected account. Memory holds a copy; the vault is the truth, for other processes too."""
 
     def __init__(self, vault: Vault, leases: Leases, web: Web, clock: Clock) -> None:
@@ -94,7 +93,7 @@ class Connections:
 
     async def keep(self, owner: str, connected: Connected, *also: Statement) -> None:
         await self._vault.put(owner, FIELD, msgspec.json.encode(connected), *also)
-        await self._look_again(owner)
+        await self.look_again(owner)
 
     async def end(self, owner: str) -> Connected | None:
         """Forget an account, and take its tokens back where the server lets us. A server that is away changes nothing
@@ -111,7 +110,7 @@ class Connections:
 
     async def current(self, owner: str) -> Connected:
         """The account with a token that is good for a while; renewed where it is due."""
-        connected = self.at_hand(owner) or await self._look_again(owner)
+        connected = self.at_hand(owner) or await self.look_again(owner)
         if connected is None:
             raise SignInNeeded(f"Nobody is signed in for {owner}")
         if not connected.is_due(self._clock.now()) or not connected.can_renew:
@@ -128,7 +127,7 @@ class Connections:
 
     async def _renew(self, owner: str, refused: str) -> Connected:
         async with self._leases.held(f"renew:{owner}", LEASE_SECONDS, WAIT_SECONDS) as ours:
-            connected = await self._look_again(owner)
+            connected = await self.look_again(owner)
             if connected is None:
                 raise SignInNeeded(f"Nobody is signed in for {owner}")
             if connected.tokens.access_token != refused:
@@ -150,7 +149,7 @@ class Connections:
             await self._vault.swap(owner, FIELD, msgspec.json.encode(renewed), version)
         except Conflict:
             log.info("The account %s was connected anew while its token was renewed", owner)
-        return await self._look_again(owner) or renewed
+        return await self.look_again(owner) or renewed
 
     async def _fresh_tokens(self, connected: Connected) -> Tokens:
         endpoint = self._endpoint(connected)
@@ -160,7 +159,7 @@ class Connections:
 
     async def _find_ended(self, owner: str, connected: Connected, refusal: OAuthRefusal) -> Connected:
         """The server took the account back, unless somebody else renewed it in the meantime."""
-        now = await self._look_again(owner)
+        now = await self.look_again(owner)
         if now is not None and now.tokens.access_token != connected.tokens.access_token:
             return now
         await self._vault.remove(owner, FIELD)
@@ -168,7 +167,8 @@ class Connections:
         self.lost(owner, refusal.message)
         raise SignInNeeded(f"The sign-in for {owner} has ended: {refusal.message}") from None
 
-    async def _look_again(self, owner: str) -> Connected | None:
+    async def look_again(self, owner: str) -> Connected | None:
+        """What is kept now; another process may have changed it."""
         kept = await self._vault.get(owner, FIELD)
         if kept is None:
             self._known.pop(owner, None)

@@ -1,0 +1,66 @@
+"""`agent-gate secrets`: secrets in the vault, by the names under which a configuration refers to them."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment, tell
+from agent_gate.cli.output import ago, table
+from agent_gate.cli.secret_input import read_secret
+
+
+def listing(found: list[dict[str, Any]]) -> str:
+    rows = [(one["name"], f"vault:{one['name']}", ago(one["updated_at"])) for one in found]
+    return table(("name", "write it as", "set"), rows, "The vault has no secrets.")
+
+
+def used(said: dict[str, Any]) -> str:
+    return f" {', '.join(said['used_by'])} will use it now." if said["used_by"] else ""
+
+
+@click.group(cls=OperatorGroup, invoke_without_command=True)
+@admin_options
+@click.pass_context
+def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
+    """Secrets that a configuration refers to as vault:NAME."""
+    with reporting():
+        client = client_of(admin_socket, config)
+        ctx.obj = {"client": client, "json": as_json}
+        if ctx.invoked_subcommand is None:
+            show(ctx)
+
+
+def show(ctx: click.Context) -> None:
+    found = ctx.obj["client"].get("/api/secrets")
+    tell(ctx, found, listing(found))
+
+
+@command.command("list")
+@click.pass_context
+def list_command(ctx: click.Context) -> None:
+    """The names of the secrets; their values are shown nowhere."""
+    with reporting():
+        show(ctx)
+
+
+@command.command("set")
+@click.argument("name")
+@click.pass_context
+def set_command(ctx: click.Context, name: str) -> None:
+    """Keep a secret, read from a prompt or from standard input."""
+    with reporting():
+        value = read_secret(f"Value of {name}")
+        said = ctx.obj["client"].request("PUT", f"/api/secrets/{segment(name)}", {"value": value})
+        tell(ctx, said, f"Kept {name}. Write it as vault:{name}.{used(said)}")
+
+
+@command.command("remove")
+@click.argument("name")
+@click.pass_context
+def remove_command(ctx: click.Context, name: str) -> None:
+    """Forget a secret."""
+    with reporting():
+        said = ctx.obj["client"].request("DELETE", f"/api/secrets/{segment(name)}")
+        without = f" {', '.join(said['used_by'])} cannot connect without it." if said["used_by"] else ""
+        tell(ctx, said, f"Removed {name}.{without}")

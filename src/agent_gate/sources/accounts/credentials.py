@@ -1,0 +1,184 @@
+"""What a source proves itself with where its file refers to a secret, or where an account has to be connected."""
+
+import asyncio
+import math
+from dataclasses import replace
+
+from agent_gate.core.credentials import KEY_KINDS, Credentials, Identity, Proof, SignIn, SignInNeeded
+from agent_gate.core.ports import Clock
+from agent_gate.core.references import references_of
+from agent_gate.net.auth import prove
+from agent_gate.sources.access import FixedCredentials
+from agent_gate.vault.accounts import Connected
+from agent_gate.vault.custody import Custody
+from agent_gate.vault.flows import SignInSettings
+from agent_gate.vault.oauth.challenge import parse_challenge
+from agent_gate.vault.oauth.clients import ConfiguredClient
+from agent_gate.vault.oauth.reach import AuthorizationFault
+
+KEPT_SECONDS = 5.0
+"""How long what a reference led to is used before it is looked up again."""
+GATEWAY = "gateway"
+
+
+def owner_of(source: str) -> str:
+    """Whose name an account of a source is kept under."""
+    return f"source:{source}"
+
+
+def what_to_do(who: Identity) -> str:
+    """The sentence for a source that nobody has connected yet."""
+    title = who.title or who.source
+    if who.sign_in is not None and who.sign_in.kind in KEY_KINDS:
+        variable = f"Set the environment variable {who.sign_in.env}, or s" if who.sign_in.env else "S"
+        return (
+            f"{title} needs a key. {variable}tore one with `agent-gate auth key {who.source}`, on the page, "
+            "or by connections_key"
+        )
+    return f"{title} needs a sign-in: `agent-gate auth start {who.source}`, Sign in on the page, or connections_start"
+
+
+class SourceCredentials:
+    """The credentials of one source. What counts is kept as a `Proof` until the account or the secret changes."""
+
+    def __init__(self, who: Identity, custody: Custody, clock: Clock) -> None:
+        self._who, self._custody, self._clock = who, custody, clock
+        self._accounts, self._owner = custody.accounts, owner_of(who.source)
+        self._refers = any(references_of(who))
+        self._made_of: tuple[Identity, str] | None = None
+        self._seen: Connected | None = None
+        self._proof: Proof | None = None
+        self._until = 0.0
+        self._machine = asyncio.Lock()
+
+    def at_hand(self, _caller: str, /) -> Proof | None:
+        if self._clock.monotonic() < self._until and self._accounts.at_hand(self._owner) is self._seen:
+            return self._proof
+        return None
+
+    async def fetch(self, _caller: str, /) -> Proof:
+        filled = await self._custody.secrets.filled(self._who)
+        key = self._written_key(filled)
+        account = None if key or filled.sign_in is None else await self._account(filled, filled.sign_in)
+        return self._taken(filled, key, account)
+
+    def _written_key(self, filled: Identity) -> str:
+        env = filled.sign_in.env if filled.sign_in else ""
+        return filled.token or self._custody.secrets.variable(env)
+
+    async def _account(self, filled: Identity, signing: SignIn) -> Connected | None:
+        """The account with a token that is good for now; None where it has to be refused first."""
+        known = self._accounts.at_hand(self._owner) or await self._accounts.look_again(self._owner)
+        if known is None:
+            if signing.on_refusal:
+                return None
+            if signing.kind == "client-credentials":
+                return await self._connect_machine(filled)
+            raise SignInNeeded(what_to_do(self._who))
+        try:
+            return await self._accounts.current(self._owner)
+        except SignInNeeded as error:
+            raise SignInNeeded(f"{error.message}. {what_to_do(self._who)}") from None
+        except AuthorizationFault:
+            ends = known.tokens.expires_at
+            if ends is None or ends <= self._clock.now():
+                raise
+            return known  # the authorization server is away, and the token is still good
+
+    async def _connect_machine(self, filled: Identity) -> Connected:
+        async with self._machine:
+            known = self._accounts.at_hand(self._owner)
+            if known is None:
+                settings = sign_in_settings(filled)
+                finished = await self._custody.flows.connect_machine(settings, self._owner, GATEWAY)
+                await self._accounts.keep(self._owner, finished.connected)
+                known = self._accounts.at_hand(self._owner) or finished.connected
+            return known
+
+    def _taken(self, filled: Identity, key: str, account: Connected | None) -> Proof:
+        token = key or (account.tokens.access_token if account is not None else "")
+        if self._proof is None or self._made_of != (filled, token):
+            self._made_of, self._proof = (filled, token), prove(presented(filled, token))
+        self._seen, self._until = self._accounts.at_hand(self._owner), self._good_until(account)
+        return self._proof
+
+    def _good_until(self, account: Connected | None) -> float:
+        now = self._clock.monotonic()
+        until = now + KEPT_SECONDS if self._refers else math.inf
+        if account is not None and account.can_renew and account.due_at is not None:
+            until = min(until, now + max(1.0, account.due_at - self._clock.now()))
+        return until
+
+    async def refused(self, caller: str, proof: Proof, challenge: str, /) -> Proof | None:
+        """Another proof: one that came meanwhile, or one that is renewed for this. Else a person has to do something."""
+        self._until = 0.0
+        fresh = await self.fetch(caller)
+        if fresh is not proof or self._who.sign_in is None:
+            return None if fresh is proof else fresh
+        if (said := parse_challenge(challenge)) is not None:
+            self._custody.challenges[self._who.source] = said
+        account = self._seen
+        if account is None:
+            if self._written_key(self._who):
+                return None
+            raise SignInNeeded(what_to_do(self._who))
+        if not account.can_renew:
+            raise SignInNeeded(f"The account is not taken any more. {what_to_do(self._who)}")
+        try:
+            await self._accounts.renew(self._owner, account.tokens.access_token)
+        except SignInNeeded as error:
+            raise SignInNeeded(f"{error.message}. {what_to_do(self._who)}") from None
+        return await self.fetch(caller)
+
+
+def presented(who: Identity, token: str) -> Identity:
+    """The identity with its token where it belongs; without one, with what else its file says."""
+    if who.sign_in is None:
+        return who
+    if not token:
+        return replace(who, type="none")
+    env = {who.sign_in.env: token, **who.env} if who.sign_in.env else who.env
+    return replace(who, token=token, env=env)
+
+
+def sign_in_settings(who: Identity) -> SignInSettings:
+    """How a source signs in, for a flow; its references are filled."""
+    signing = who.sign_in or SignIn(kind="oauth2-pkce")
+    return SignInSettings(
+        source=who.source,
+        title=who.title or who.source,
+        url=signing.url,
+        kind=signing.kind,
+        client=ConfiguredClient(
+            client_id=signing.client_id or None,
+            client_secret=signing.client_secret or None,
+            private_key=signing.private_key or None,
+        ),
+        scopes=signing.scopes,
+        authorize_url=signing.authorize_url or None,
+        token_url=signing.token_url or None,
+        device_url=signing.device_url or None,
+        audience=signing.audience or None,
+    )
+
+
+class Roster:
+    """Who the sources of one configuration are, each with its credentials."""
+
+    def __init__(self, custody: Custody, clock: Clock) -> None:
+        self._custody, self._clock = custody, clock
+        self.known: dict[str, Identity] = {}
+
+    def credentials(self, who: Identity) -> Credentials:
+        self.known[who.source] = who
+        if who.sign_in is None and not any(references_of(who)):
+            return FixedCredentials(who)
+        return SourceCredentials(who, self._custody, self._clock)
+
+    def referring_to(self, name: str) -> list[str]:
+        """The sources that use a secret of the vault."""
+        return [
+            key
+            for key, who in self.known.items()
+            if any(one.where == "vault" and one.name == name for one in references_of(who))
+        ]

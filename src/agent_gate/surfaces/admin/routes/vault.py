@@ -1,0 +1,75 @@
+"""The vault as an operator handles it: secrets by name, never by value, and the vault's key."""
+
+from dataclasses import asdict
+
+from agent_gate.errors import InvalidArgs, ViewFailed
+from agent_gate.net.http import json_response
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
+
+
+class VaultRoutes:
+    """The routes of the vault."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._vault, self._secrets = admin.custody.vault, admin.custody.secrets
+        self._changed = admin.secret_changed
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/api/secrets", self._list, "The names of the secrets in the vault"),
+            Route(
+                "PUT",
+                "/api/secrets/{name}",
+                self._set,
+                "Keep a secret under a name",
+                body={"value": TEXT},
+                required=("value",),
+            ),
+            Route("DELETE", "/api/secrets/{name}", self._remove, "Forget a secret"),
+            Route("GET", "/api/vault", self._status, "Where the vault's key is, and how much it keeps"),
+            Route("POST", "/api/vault/rotate", self._rotate, "Seal everything with a new key"),
+            Route("POST", "/api/vault/forget", self._forget, "Give up what cannot be opened any more"),
+        ]
+
+    async def _list(self, _ask: OperatorRequest) -> Reply:
+        return json_response(200, [asdict(one) for one in await self._secrets.names()])
+
+    async def _set(self, ask: OperatorRequest) -> Reply:
+        name, value = ask.values["name"], ask.body().get("value")
+        if not isinstance(value, str):
+            raise InvalidArgs('Send {"value": SECRET}')
+        await self._secrets.set(name, value)
+        return json_response(200, {"set": name, "used_by": self._changed(name)})
+
+    async def _remove(self, ask: OperatorRequest) -> Reply:
+        name = ask.values["name"]
+        if not await self._secrets.remove(name):
+            raise ViewFailed(f"The vault has no secret named {name[:64]}. See `agent-gate secrets list`")
+        return json_response(200, {"removed": name, "used_by": self._changed(name)})
+
+    async def _status(self, _ask: OperatorRequest) -> Reply:
+        vault = self._vault
+        return json_response(
+            200,
+            {
+                "open": vault.is_open,
+                "fault": "" if vault.is_open else vault.fault,
+                "key": vault.key.id if vault.is_open else "",
+                "master": vault.master_id,
+                "where": vault.where,
+                "values": await vault.count(),
+            },
+        )
+
+    async def _rotate(self, _ask: OperatorRequest) -> Reply:
+        values = await self._vault.rotate()
+        return json_response(200, {"values": values, "key": self._vault.key.id, "where": self._vault.where})
+
+    async def _forget(self, _ask: OperatorRequest) -> Reply:
+        """Only what is shut is given up: what opens can be removed one by one."""
+        if self._vault.is_open:
+            raise InvalidArgs("The vault is open; remove its secrets one by one")
+        lost = await self._vault.count()
+        await self._vault.forget_all()
+        return json_response(200, {"forgotten": lost})

@@ -1,0 +1,64 @@
+"""`Custody`: the vault and all that is made of it, opened together at the start."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_gate.core.ports import Clock
+from agent_gate.errors import ConfigError
+from agent_gate.store.leases import Leases
+from agent_gate.store.statement import Store
+from agent_gate.vault.accounts import Accounts
+from agent_gate.vault.flows import Flows
+from agent_gate.vault.oauth.challenge import BearerChallenge
+from agent_gate.vault.oauth.reach import Web
+from agent_gate.vault.secrets import Secrets
+from agent_gate.vault.vault import Vault
+
+log = logging.getLogger("agent_gate.vault")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Custody:
+    """What the gateway keeps for others. `challenges` are what sources were last refused with, by source."""
+
+    vault: Vault
+    secrets: Secrets
+    web: Web
+    accounts: Accounts
+    flows: Flows
+    challenges: dict[str, BearerChallenge] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        clock: Clock,
+        *,
+        folder: Path,
+        files: Path,
+        tenant: str,
+        env: Callable[[], Mapping[str, str]],
+        redirect_uri: Callable[[], str],
+    ) -> "Custody":
+        """`folder` is where the key lies, `files` where the configuration does."""
+        vault, web = Vault(store, clock, folder, tenant, env()), Web(clock)
+        accounts = Accounts(vault, Leases(store, clock), web, clock)
+        return cls(
+            vault=vault,
+            secrets=Secrets(vault, files, env),
+            web=web,
+            accounts=accounts,
+            flows=Flows(vault, accounts, web, clock, redirect_uri),
+        )
+
+    async def open(self) -> None:
+        """Find the key and what is connected. A vault that stays shut stops only what needs something of it."""
+        try:
+            await self.vault.open()
+        except ConfigError as error:
+            self.vault.fault = f"The vault is shut: {error.message}"
+            log.error(self.vault.fault)
+            return
+        await self.accounts.load()
