@@ -33,7 +33,8 @@ from agent_gate.calls.sweeper import Sweeper
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
 from agent_gate.config.settings import AgentSettings, Settings
-from agent_gate.core.call import Mode
+from agent_gate.core.approval import Approval
+from agent_gate.core.call import Call, Mode
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import SystemClock
 from agent_gate.discovery.semantic import load as load_semantic
@@ -49,6 +50,9 @@ from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.readers import Readers
 from agent_gate.sources.accounts.credentials import Roster
+from agent_gate.sources.accounts.signins import SignIns
+from agent_gate.sources.accounts.source import ConnectionsSource
+from agent_gate.sources.accounts.source import plan as connections_plan
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.sources.toolbox import Toolbox
@@ -117,6 +121,10 @@ class Gateway:
         self.artifacts = Artifacts(self.store, self.clock, settings.results.retention_days * 86_400)
         self.readers = Readers(fits)
         self.calls = self._make_calls()
+        self.sign_ins = SignIns(self.custody, lambda: self.roster, self.supervisor, self.clock)
+        await self.sign_ins.load()
+        self.custody.heard.append(lambda: self._spawn(self._offer_connections()))
+        self.connections = ConnectionsSource(self.sign_ins, self._approver, self._ask_person)
         looks = Quota(self.clock, "looks at tools and results", LOOKS)
         self.meta = MetaTools(
             self.calls,
@@ -137,6 +145,7 @@ class Gateway:
         read_sources(self.metrics, self.supervisor)
         read_questions(self.metrics, self.inbox.open)
         await self.supervisor.start(plans(settings, self.toolbox(settings, self.roster)))
+        await self._offer_connections()
         self.policy_faults.tell()
         self.shelf.subscribe(lambda _before, _now: self.policy_faults.tell())
         await recover(self.calls, self.store, self.inbox, self.clock)
@@ -314,9 +323,25 @@ class Gateway:
                 reload=self.reload,
             ),
             custody=self.custody,
+            sign_ins=self.sign_ins,
             secret_changed=self._secret_changed,
         )
         return AdminSurface(admin, self.buttons, self.pool)
+
+    async def _offer_connections(self) -> None:
+        """The tools that connect accounts, as long as a source may need one."""
+        key = self.connections.key
+        if not self.sign_ins.wanted():
+            await self.supervisor.remove(key)
+        elif self.supervisor.source(key) is None:
+            await self.supervisor.add(connections_plan(self.connections))
+
+    async def _approver(self, call_id: str) -> str:
+        approval = await self.inbox.get(call_id)
+        return approval.answered_by if approval is not None else ""
+
+    async def _ask_person(self, call: Call, reason: str, person: str) -> Approval:
+        return await self.calls.ask_about(call, reason, (person,) if person else ())
 
     def _secret_changed(self, name: str) -> list[str]:
         """Connect the sources that use a secret anew, so that children get it too; they are named."""
@@ -369,6 +394,7 @@ class Gateway:
         self.env, self.roster = self.configuration.environment(), roster
         await self.supervisor.reload(wanted)
         await self.calls.end_denied()
+        await self._offer_connections()
         self.supervisor.try_signing_in()
         self.mcp.changed()
         if changed:
@@ -407,6 +433,7 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.supervisor.stop()
+        await self.sign_ins.close()
         await self.pool.aclose()
         await self.custody.web.aclose()
         self.readers.close()

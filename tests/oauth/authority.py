@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import unescape
@@ -34,6 +35,13 @@ class AuthorizationProcess:
         """How often this path was asked for."""
         with urlopen(f"{self.issuer}/test/count?path={path}", timeout=10) as reply:
             return int(reply.read())
+
+    def has_served(self, path: str, times: int) -> None:
+        """Fails unless it has, or has within seconds: what it prints comes after its answer."""
+        deadline = time.monotonic() + 10
+        while self.count(path) != times:
+            assert time.monotonic() < deadline, f"{path} was served {self.count(path)} times, not {times}"
+            time.sleep(0.02)
 
     def close(self) -> None:
         self._process.kill()

@@ -15,7 +15,7 @@ from agent_gate.calls.asking import Asking, Ending, already, outcome_of
 from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.waiting import Waiting
 from agent_gate.core.approval import Answer, Approval
-from agent_gate.core.call import Call, Caller, Case, Outcome, Pending, State
+from agent_gate.core.call import Call, Caller, Case, Decision, Outcome, Pending, State, hash_arguments
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, Conversation
 from agent_gate.core.tasks import KeptTasks
@@ -99,6 +99,25 @@ class Calls:
         if case.decision.via == "client" and call.conversation is not None and call.conversation.can_be_asked:
             return await self._asked_client(approval, call.conversation, wait)
         return await self.outcome(approval.call_id, call.caller, wait=wait)
+
+    def _own(self, call: Call, decision: Decision) -> Case:
+        """A call that the gateway or its operator makes, with the decision that no rule took."""
+        draft = admit.Draft(call)
+        for stage in self._admit[1:-1]:
+            stage(draft)
+        draft.signature, draft.decision = draft.tool.sign(draft.call.arguments), decision
+        draft.arguments_hash = hash_arguments(draft.call.arguments)
+        return draft.case()
+
+    async def perform_for(self, call: Call, reason: str) -> Outcome:
+        """Perform what a person does at the page or the terminal; it is on record like any other call."""
+        case = self._own(call, Decision(effect="allow", reason=reason))
+        return await self._performing(case, self._clock.now(), asked=False)
+
+    async def ask_about(self, call: Call, reason: str, approvers: tuple[str, ...] = ()) -> Approval:
+        """Put a question of the gateway's own to people, whatever the rules say of its tool."""
+        decision = Decision(effect="ask", reason=reason, approvers=approvers, where=reason)
+        return await self._ask(self._own(call, decision), self._clock.now())
 
     def refuse(self, call: Call, error: GatewayError) -> Outcome:
         """Put a call on record that its surface turned away; the quota holds for it too."""

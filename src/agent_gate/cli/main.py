@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "audit": "Read, verify and export the record.",
         "backup": "Copy the store and its keys, also while the gateway runs.",
         "sources": "Where the tools come from, and how they are.",
+        "auth": "Connect accounts of servers and services, and end them.",
         "secrets": "Keep secrets that the configuration refers to.",
         "vault": "The key under which secrets and accounts are kept.",
         "agents": "Who may call, and their tokens.",

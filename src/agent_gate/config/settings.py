@@ -52,8 +52,14 @@ class AdminSettings:
     ] = None
     callback_url: Annotated[
         str | None,
-        "Address under which a browser reaches `/auth/callback`; else `TOOL_GATEWAY_CALLBACK_URL`. Not used yet.",
+        "Address under which a browser reaches `/auth/callback` after a sign-in; else `TOOL_GATEWAY_CALLBACK_URL`, "
+        "else `http://localhost:PORT/auth/callback`. Its host name is accepted there alone.",
     ] = None
+    tls: Annotated[
+        Literal["auto", "off"],
+        "`auto`: plain on loopback, TLS elsewhere. `off`: plain everywhere, for a container whose port is published on "
+        "loopback alone.",
+    ] = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

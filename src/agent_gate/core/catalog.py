@@ -90,8 +90,8 @@ def wire_digest(namespace: str, name: str) -> str:
 
 
 def wanted_wire(listing: Listing, definition: Definition) -> str:
-    if definition.flat:
-        return definition.name
+    if definition.flat or definition.wire:
+        return definition.wire or definition.name
     tool = wire_part(definition.name)
     return f"{wire_part(listing.key)}__{tool}" if listing.prefix else tool
 

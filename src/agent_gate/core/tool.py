@@ -26,11 +26,13 @@ class Definition:
     ``key=value`` pairs. `strict` refuses pattern characters in string arguments, as for all YAML tools.
     `declared` are the arguments that a YAML file lists; None means what the schema names (`declared_by`). `effect` is a
     digest of what a call of a YAML tool sends, so that a yes to one request is none to another. `method` names what
-    a read asks of its MCP server (`resources/read`, `prompts/get`); tools have none.
+    a read asks of its MCP server (`resources/read`, `prompts/get`); tools have none. `wire` is the name on the wire
+    where it is not made of the source's key and the tool's name.
     """
 
     name: str
     own: str = ""
+    wire: str = ""
     description: str = ""
     input_schema: JsonSchema = field(default_factory=lambda: {"type": "object"})
     output_schema: JsonSchema | None = None

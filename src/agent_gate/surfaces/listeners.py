@@ -36,13 +36,11 @@ def opened_at(host: str, port: int, *, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
-def outside_host(url: str) -> str:
+def outside_host(url: str, key: str = "admin.public_url") -> str:
     """The host, with its port where it has one, under which people reach the page."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(
-            f"admin.public_url: {url!r} is no address; write one such as https://gate.example.ts.net"
-        )
+        raise ConfigError(f"{key}: {url!r} is no address; write one such as https://gate.example.ts.net")
     return parts.netloc
 
 
@@ -66,7 +64,7 @@ class Listeners:
         nobody = HostGuard((), 0)
         self.public = Server(logged(public), upgrade=upgrade, guard=nobody, limits=bounds, ssl=self._context)
         # Plain on loopback, where browsers distrust private certificates; TLS elsewhere.
-        secure = None if admin.host in LOOPBACK else self._context
+        secure = None if admin.tls == "off" or admin.host in LOOPBACK else self._context
         self.page = Server(page, guard=nobody, ssl=secure)
         self.socket = Server(socket)
         await self.public.start(settings.gateway.host, settings.gateway.port)
@@ -111,7 +109,9 @@ class Listeners:
 
     def _page_guard(self, settings: Settings, certificate: CertificateFiles | None) -> HostGuard:
         also = [outside_host(settings.admin.public_url)] if settings.admin.public_url else []
-        return self._guard(self.page, self._at_start.admin.host, settings, certificate, also)
+        callback = settings.admin.callback_url
+        elsewhere = (CALLBACK, outside_host(callback, "admin.callback_url")) if callback else None
+        return self._guard(self.page, self._at_start.admin.host, settings, certificate, also, elsewhere)
 
     def _guard(
         self,
@@ -120,11 +120,12 @@ class Listeners:
         settings: Settings,
         certificate: CertificateFiles | None,
         also: Sequence[str] = (),
+        elsewhere: tuple[str, str] | None = None,
     ) -> HostGuard:
         """A listener answers to loopback, its own address, the certificate's names, and those allowed."""
         gateway = settings.gateway
         names = [host, server.address, *gateway.tls.names, *(certificate.names if certificate else ())]
-        return HostGuard(names, server.port, [*gateway.allowed_hosts, *also])
+        return HostGuard(names, server.port, [*gateway.allowed_hosts, *also], elsewhere)
 
     def url(self) -> str:
         return opened_at(self._at_start.gateway.host, self.public.port, secure=self.public.secure)

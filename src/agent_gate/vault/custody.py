@@ -11,7 +11,7 @@ from agent_gate.store.leases import Leases
 from agent_gate.store.statement import Store
 from agent_gate.vault.accounts import Accounts
 from agent_gate.vault.flows import Flows
-from agent_gate.vault.oauth.challenge import BearerChallenge
+from agent_gate.vault.oauth.challenge import BearerChallenge, parse_challenge
 from agent_gate.vault.oauth.reach import Web
 from agent_gate.vault.secrets import Secrets
 from agent_gate.vault.vault import Vault
@@ -21,7 +21,8 @@ log = logging.getLogger("agent_gate.vault")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custody:
-    """What the gateway keeps for others. `challenges` are what sources were last refused with, by source."""
+    """What the gateway keeps for others. `challenges` are what sources were last refused with, by source; who listens
+    in `heard` is told of one that never was before."""
 
     vault: Vault
     secrets: Secrets
@@ -29,6 +30,7 @@ class Custody:
     accounts: Accounts
     flows: Flows
     challenges: dict[str, BearerChallenge] = field(default_factory=dict)
+    heard: list[Callable[[], None]] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -52,6 +54,13 @@ class Custody:
             accounts=accounts,
             flows=Flows(vault, accounts, web, clock, redirect_uri),
         )
+
+    def challenged(self, source: str, challenge: str) -> None:
+        """An upstream wants a sign-in, in these words."""
+        first = source not in self.challenges
+        self.challenges[source] = parse_challenge(challenge) or BearerChallenge()
+        for tell in self.heard if first else ():
+            tell()
 
     async def open(self) -> None:
         """Find the key and what is connected. A vault that stays shut stops only what needs something of it."""

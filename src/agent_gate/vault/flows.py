@@ -89,6 +89,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     private_key: str | None = None
     named: tuple[str, ...] = ()
     confirm: bool = False
+    approver: str = ""
 
     def __repr__(self) -> str:
         return f"Flow({self.source})"
@@ -106,13 +107,15 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """An account came back. `confirm`: it counts only once the person who let the flow begin says that it is theirs."""
+    """An account came back. `confirm`: it counts only once the person who let the flow begin, `approver` where one
+    did, says that it is theirs."""
 
     owner: str
     source: str
     initiator: str
     connected: Connected
     confirm: bool
+    approver: str = ""
 
 
 def flow_owner(state: str) -> str:
@@ -141,6 +144,7 @@ class Flows:
         initiator: str,
         *,
         confirm: bool = False,
+        approver: str = "",
         challenge: BearerChallenge | None = None,
         earlier_scope: str | None = None,
     ) -> Started:
@@ -168,6 +172,7 @@ class Flows:
             private_key=settings.client.private_key,
             named=tuple(sorted(settings.reach().named)),
             confirm=confirm,
+            approver=approver,
         )
         await self._vault.put(flow_owner(proof.state), FLOW, msgspec.json.encode(flow))
         return Started(state=proof.state, url=url, expires_at=flow.expires_at)
@@ -185,7 +190,7 @@ class Flows:
         connected = self._connected(
             "oauth", tokens, flow.server, flow.client, flow.resource, flow.scope, flow.named, flow.initiator
         )
-        return Finished(flow.owner, flow.source, flow.initiator, connected, flow.confirm)
+        return Finished(flow.owner, flow.source, flow.initiator, connected, flow.confirm, flow.approver)
 
     async def finish_pasted(self, state: str, pasted: str, initiator: str) -> Finished:
         """The code, or the whole address at which a browser ended where nothing answered."""
@@ -195,6 +200,10 @@ class Flows:
         if "code" not in came:
             raise InvalidArgs("There is no code in this address. Copy it whole from the browser")
         return await self.finish(came.get("state", state), came["code"], came.get("iss"), initiator)
+
+    async def drop(self, state: str) -> None:
+        """End a flow that brought nothing."""
+        await self._vault.remove(flow_owner(state), FLOW)
 
     async def _take(self, state: str) -> Flow:
         """The flow of this state, which from now on nobody else gets."""
@@ -213,7 +222,13 @@ class Flows:
         return flow
 
     async def start_device(
-        self, settings: SignInSettings, owner: str, initiator: str, *, confirm: bool = False
+        self,
+        settings: SignInSettings,
+        owner: str,
+        initiator: str,
+        *,
+        confirm: bool = False,
+        approver: str = "",
     ) -> tuple[Started, Callable[[], Awaitable[Finished]]]:
         """A code to type in somewhere, and the waiting for it."""
         server, resource = await self._find(settings, None)
@@ -227,7 +242,7 @@ class Flows:
         async def wait() -> Finished:
             tokens = await poll_device(endpoint, code, self._clock)
             connected = self._connected("oauth", tokens, server, client, audience, scope, named, initiator)
-            return Finished(owner, settings.source, initiator, connected, confirm)
+            return Finished(owner, settings.source, initiator, connected, confirm, approver)
 
         return self._started(code), wait
 

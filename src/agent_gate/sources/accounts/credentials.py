@@ -12,7 +12,6 @@ from agent_gate.sources.access import FixedCredentials
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
 from agent_gate.vault.flows import SignInSettings
-from agent_gate.vault.oauth.challenge import parse_challenge
 from agent_gate.vault.oauth.clients import ConfiguredClient
 from agent_gate.vault.oauth.reach import AuthorizationFault
 
@@ -115,8 +114,7 @@ class SourceCredentials:
         fresh = await self.fetch(caller)
         if fresh is not proof or self._who.sign_in is None:
             return None if fresh is proof else fresh
-        if (said := parse_challenge(challenge)) is not None:
-            self._custody.challenges[self._who.source] = said
+        self._custody.challenged(self._who.source, challenge)
         account = self._seen
         if account is None:
             if self._written_key(self._who):

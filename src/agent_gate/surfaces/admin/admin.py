@@ -36,6 +36,15 @@ class Operated(Protocol):
     def accept(self, source: str, tool: str, seen: str = "") -> bool: ...
 
 
+class SignInDesk(Protocol):
+    """The accounts of sources, as people connect them."""
+
+    def all(self) -> Sequence[Any]: ...
+    def status(self, source: str) -> Any: ...
+    async def came_back(self, state: str, code: str, issuer: str | None) -> str: ...
+    async def turned_away(self, state: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhoComesIn:
     """Who may come in, as an agent or as a person."""
@@ -94,6 +103,7 @@ class Admin:
     numbers: Numbers
     setup: Setup
     custody: Custody
+    sign_ins: SignInDesk
     secret_changed: Callable[[str], list[str]]
 
     def caller(self, name: object) -> Caller:

@@ -7,6 +7,7 @@ from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routes.agents import Agents
 from agent_gate.surfaces.admin.routes.approvals import Approvals
+from agent_gate.surfaces.admin.routes.connections import ConnectionRoutes
 from agent_gate.surfaces.admin.routes.economy import Economics
 from agent_gate.surfaces.admin.routes.live import Live
 from agent_gate.surfaces.admin.routes.overview import Overview
@@ -30,6 +31,7 @@ PARTS = (
     PolicyTools,
     Agents,
     VaultRoutes,
+    ConnectionRoutes,
 )
 
 

@@ -6,6 +6,7 @@ from agent_gate.net.pool import Pool
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.doors.answers import Answers
+from agent_gate.surfaces.admin.doors.callback import Callback
 from agent_gate.surfaces.admin.doors.listener import AdminListener
 from agent_gate.surfaces.admin.doors.page import PageFiles, folder
 from agent_gate.surfaces.admin.doors.slack import SOON, SlackButtons
@@ -36,5 +37,7 @@ class AdminSurface:
             became=lambda approval: admin.calls.became(approval, wait=SOON),
             check_passphrase=admin.who.passphrases.check,
         )
-        self.listener = AdminListener(api, admin.who.logins, PageFiles(folder()), answers, slack)
+        self.listener = AdminListener(
+            api, admin.who.logins, PageFiles(folder()), answers, slack, Callback(admin.sign_ins)
+        )
         self.socket = AdminSocket(api, admin.who.people)

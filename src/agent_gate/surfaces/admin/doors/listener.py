@@ -13,6 +13,8 @@ from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.doors.answers import PREFIX as ANSWERS
 from agent_gate.surfaces.admin.doors.answers import Answers
+from agent_gate.surfaces.admin.doors.callback import PATH as CALLBACK
+from agent_gate.surfaces.admin.doors.callback import Callback
 from agent_gate.surfaces.admin.doors.page import SECURE, PageFiles
 from agent_gate.surfaces.admin.doors.slack import PREFIX as SLACK
 from agent_gate.surfaces.admin.doors.slack import SlackButtons
@@ -29,10 +31,16 @@ class AdminListener:
     """Decides who a request comes from, then hands it to the API or the page."""
 
     def __init__(
-        self, api: AdminApi, logins: Logins, page: PageFiles, answers: Answers, slack: SlackButtons
+        self,
+        api: AdminApi,
+        logins: Logins,
+        page: PageFiles,
+        answers: Answers,
+        slack: SlackButtons,
+        callback: Callback,
     ) -> None:
         self._api, self._logins, self._page = api, logins, page
-        self._answers, self._slack = answers, slack
+        self._answers, self._slack, self._callback = answers, slack, callback
 
     async def handle(self, request: Request) -> Reply:
         path = request.path
@@ -40,6 +48,8 @@ class AdminListener:
             return await self._answers.handle(request)
         if path.startswith(SLACK):
             return await self._slack.handle(request)
+        if path == CALLBACK:
+            return await self._callback.handle(request)
         try:
             if path == "/api/session" and request.method == "POST":
                 return await self._open(request)

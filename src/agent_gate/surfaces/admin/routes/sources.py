@@ -38,7 +38,10 @@ class Sources:
 
     async def _connect(self, ask: OperatorRequest) -> Reply:
         key = ask.values["key"]
+        waits = next((one for one in self._admin.sign_ins.all() if one.source == key and one.needed), None)
         self._sources.reconnect(key)
+        if waits is not None:
+            return json_response(202, {"connecting": key, "needs_auth": waits.reason})
         return json_response(202, {"connecting": key})
 
     async def _disconnect(self, ask: OperatorRequest) -> Reply:

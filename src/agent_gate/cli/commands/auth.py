@@ -1,0 +1,116 @@
+"""`agent-gate auth`: the accounts of servers and services: sign in, paste a code, store a key, end."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_gate.approval.render import visible
+from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment, tell
+from agent_gate.cli.output import ago, table
+from agent_gate.cli.secret_input import read_secret
+
+
+def standing(one: dict[str, Any]) -> str:
+    if one["unconfirmed"]:
+        return "to be confirmed"
+    return "needs you" if one["needed"] else "connected" if one["connected"] else "not needed so far"
+
+
+def listing(found: list[dict[str, Any]]) -> str:
+    rows = [
+        (
+            one["source"],
+            standing(one),
+            one["account"] or "",
+            " ".join(one["scopes"]),
+            ago(one["renewed_at"]) if one["renewed_at"] else "",
+            one["reason"],
+        )
+        for one in found
+    ]
+    headers = ("source", "account", "as", "scopes", "refreshed", "reason")
+    return table(headers, rows, "Every source has its credential in the configuration.")
+
+
+def begun(source: str, said: dict[str, Any]) -> str:
+    """What the person does next."""
+    if said.get("connected"):
+        return f"Connected {source}."
+    if code := said.get("user_code"):
+        return visible(
+            f"Open {said['auth_url']} and enter the code {code}. {source} connects by itself then."
+        )
+    return (
+        visible(f"Open this link and sign in:\n{said['auth_url']}\n".replace("\n", " "))
+        + f"\nIf the browser ends at an address that does not open, copy it: agent-gate auth code {source}"
+    )
+
+
+@click.group(cls=OperatorGroup, invoke_without_command=True)
+@admin_options
+@click.pass_context
+def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
+    """Accounts of servers and services."""
+    with reporting():
+        client = client_of(admin_socket, config)
+        ctx.obj = {"client": client, "json": as_json}
+        if ctx.invoked_subcommand is None:
+            show(ctx)
+
+
+def show(ctx: click.Context) -> None:
+    found = ctx.obj["client"].get("/api/connections")
+    tell(ctx, found, listing(found))
+
+
+def act(ctx: click.Context, source: str, verb: str, body: dict[str, str] | None = None) -> Any:
+    return ctx.obj["client"].request("POST", f"/servers/{segment(source)}/auth/{verb}", body)
+
+
+@command.command("list")
+@click.pass_context
+def list_command(ctx: click.Context) -> None:
+    """Which are connected, and which need you."""
+    with reporting():
+        show(ctx)
+
+
+@command.command("start")
+@click.argument("source")
+@click.pass_context
+def start_command(ctx: click.Context, source: str) -> None:
+    """Begin a sign-in: a link to click, or a code to type in."""
+    with reporting():
+        said = act(ctx, source, "start")
+        tell(ctx, said, begun(source, said))
+
+
+@command.command("code")
+@click.argument("source")
+@click.pass_context
+def code_command(ctx: click.Context, source: str) -> None:
+    """Finish a sign-in with the code, or the address, that the browser ended with; from a prompt or standard input."""
+    with reporting():
+        said = act(ctx, source, "code", {"code": read_secret("Code or address")})
+        tell(ctx, said, visible(said["message"]))
+
+
+@command.command("key")
+@click.argument("source")
+@click.pass_context
+def key_command(ctx: click.Context, source: str) -> None:
+    """Store a key, read from a prompt or from standard input, and check it at once."""
+    with reporting():
+        said = act(ctx, source, "key", {"key": read_secret(f"Key of {source}")})
+        tell(ctx, said, visible(said["message"]))
+
+
+@command.command("end")
+@click.argument("source")
+@click.pass_context
+def end_command(ctx: click.Context, source: str) -> None:
+    """Forget an account, and revoke its tokens where that is offered."""
+    with reporting():
+        said = act(ctx, source, "end")
+        tell(ctx, said, visible(f"Ended. {said['message']}"))

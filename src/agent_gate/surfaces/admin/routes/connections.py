@@ -1,0 +1,85 @@
+"""Accounts as an operator connects them. Each act is a call of the source `connections`, and so on record."""
+
+from dataclasses import asdict
+from typing import Any
+
+from agent_gate.core.call import Call, Caller
+from agent_gate.core.strict import parse
+from agent_gate.errors import Internal, InvalidArgs
+from agent_gate.net.http import json_response
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
+
+
+class ConnectionRoutes:
+    """The routes of accounts."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._calls, self._sign_ins = admin.calls, admin.sign_ins
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(
+                "GET", "/api/connections", self._list, "Every account: connected, or waiting for a sign-in"
+            ),
+            Route("POST", "/servers/{key}/auth/start", self._start, "Begin a sign-in"),
+            Route("GET", "/servers/{key}/auth/status", self._status, "How a source stands with its account"),
+            Route(
+                "POST",
+                "/servers/{key}/auth/code",
+                self._code,
+                "Finish a sign-in with a pasted code or address",
+                body={"code": TEXT},
+                required=("code",),
+            ),
+            Route(
+                "POST",
+                "/servers/{key}/auth/key",
+                self._key,
+                "Store a key and check it",
+                body={"key": TEXT},
+                required=("key",),
+            ),
+            Route("POST", "/servers/{key}/auth/end", self._end, "Forget an account and revoke its tokens"),
+        ]
+
+    async def _list(self, _ask: OperatorRequest) -> Reply:
+        return json_response(200, [asdict(state) for state in self._sign_ins.all()])
+
+    async def _status(self, ask: OperatorRequest) -> Reply:
+        return json_response(200, asdict(self._sign_ins.status(ask.values["key"])))
+
+    async def _start(self, ask: OperatorRequest) -> Reply:
+        return json_response(200, await self._act(ask, "start"))
+
+    async def _code(self, ask: OperatorRequest) -> Reply:
+        return json_response(200, await self._act(ask, "code", "code"))
+
+    async def _key(self, ask: OperatorRequest) -> Reply:
+        return json_response(200, await self._act(ask, "key", "key"))
+
+    async def _end(self, ask: OperatorRequest) -> Reply:
+        return json_response(200, await self._act(ask, "end"))
+
+    async def _act(self, ask: OperatorRequest, tool: str, given: str = "") -> Any:
+        """Call a tool of the source `connections` for the person who asks."""
+        source = ask.values["key"]
+        self._sign_ins.status(source)
+        arguments = {"source": source}
+        if given:
+            value = ask.body().get(given)
+            if not isinstance(value, str) or not value:
+                raise InvalidArgs(f"Send {{{given!r}: TEXT}}")
+            arguments[given] = value
+        call = Call(
+            tool=f"connections:{tool}",
+            arguments=arguments,
+            caller=Caller(name=ask.person, kind="operator"),
+            surface=ask.channel,
+        )
+        outcome = await self._calls.perform_for(call, f"done by {ask.person}")
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.result is None:
+            raise Internal("The call ended without a result")
+        return parse(outcome.result.body)

@@ -1,0 +1,114 @@
+"""An MCP server behind the authorization server: it answers only those whose token that one calls good."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+TOOLS = [
+    {"name": name, "description": f"Does {name}", "inputSchema": {"type": "object"}}
+    for name in ("list_notes", "read_note", "add_note")
+]
+
+
+class ProtectedServer:
+    """`tokens` are those it was shown, in order; `path` is where it speaks MCP."""
+
+    path = "/mcp"
+
+    def __init__(self, issuer: str) -> None:
+        self.issuer, self.tokens = issuer, []  # type: str, list[str]
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                if self.path == f"/.well-known/oauth-protected-resource{server.path}":
+                    return self.send(200, server.description())
+                return self.send(404 if server.allows(self) else 401, {}, server.challenge())
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+                if not server.allows(self):
+                    return self.send(401, {"error": "no token"}, server.challenge())
+                if "id" not in body:
+                    return self.send(202, None)
+                return self.send(200, {"jsonrpc": "2.0", "id": body["id"], **server.answer(body)})
+
+            def send(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
+                data = b"" if value is None else json.dumps(value).encode()
+                self.send_response(status)
+                for name, text in {"Content-Type": "application/json", **(headers or {})}.items():
+                    self.send_header(name, text)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *args: object) -> None:
+                return None
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.origin = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"{self.origin}{self.path}"
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join(5)
+        self._server.server_close()
+
+    def description(self) -> dict[str, Any]:
+        return {
+            "resource": self.url,
+            "authorization_servers": [self.issuer],
+            "scopes_supported": ["openid", "email", "mcp:read"],
+        }
+
+    def challenge(self) -> dict[str, str]:
+        document = f"{self.origin}/.well-known/oauth-protected-resource{self.path}"
+        return {"WWW-Authenticate": f'Bearer resource_metadata="{document}"'}
+
+    def allows(self, request: BaseHTTPRequestHandler) -> bool:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme != "Bearer":
+            return False
+        self.tokens.append(token)
+        return self.is_good(token)
+
+    def is_good(self, token: str) -> bool:
+        parts = urlsplit(self.issuer)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+        connection.request("GET", f"/test/token?token={quote(token)}")
+        found = json.loads(connection.getresponse().read())
+        connection.close()
+        return bool(found["active"])
+
+    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
+        method = body["method"]
+        if method == "initialize":
+            about = {"name": "notes", "version": "1"}
+            version = body["params"]["protocolVersion"]
+            return {
+                "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
+            }
+        if method == "tools/list":
+            return {"result": {"tools": TOOLS}}
+        if method == "tools/call":
+            return {"result": {"content": [{"type": "text", "text": f"did {body['params']['name']}"}]}}
+        return {"error": {"code": -32601, "message": "unknown"}}
+
+
+@contextmanager
+def protected_server(issuer: str) -> Iterator[ProtectedServer]:
+    made = ProtectedServer(issuer)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,206 @@
+"""A server behind a sign-in, through the whole gateway: link, consent, tools, refresh, end; and nothing left behind."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from urllib.request import urlopen
+
+import pytest
+
+from agent_gate.errors import GatewayError
+from gateway import COMMAND, TOKEN, Gateway, running
+from oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
+from oauth.protected import ProtectedServer, protected_server
+
+CONFIG = """
+gateway: {{port: 0}}
+admin: {{port: 0}}
+agents: {{tester: {{token: {token}}}}}
+servers:
+  notes: {{url: "{url}"{more}}}
+"""
+ALLOW = "rules: [{pattern: 'notes__*', action: allow}]"
+
+
+@pytest.fixture(scope="module")
+def authority() -> Iterator[AuthorizationProcess]:
+    with authorization_server() as made:
+        yield made
+
+
+@pytest.fixture
+def server(authority: AuthorizationProcess) -> Iterator[ProtectedServer]:
+    with protected_server(authority.issuer) as made:
+        yield made
+
+
+def until(found: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def files(url: str, more: str = "") -> dict[str, str]:
+    return {"config.yaml": CONFIG.format(token=TOKEN, url=url, more=more), "permissions.yaml": ALLOW}
+
+
+def state(gateway: Gateway) -> dict[str, object]:
+    return next(one for one in gateway.admin.get("/api/sources") if one["key"] == "notes")
+
+
+def needs_auth(gateway: Gateway) -> bool:
+    return state(gateway)["status"] == "needs_auth"
+
+
+def start(gateway: Gateway) -> str:
+    return str(gateway.admin.request("POST", "/servers/notes/auth/start")["auth_url"])
+
+
+def sign_in(gateway: Gateway, authority: AuthorizationProcess, link: str) -> str:
+    """Consent as a person does, and let the browser come back to the gateway; the page it ends at."""
+    ended = Person(authority.issuer).consent(link)
+    port = urlsplit(gateway.announced["admin"]).port
+    parts = urlsplit(ended)
+    assert (parts.hostname, parts.port, parts.path) == ("localhost", port, "/auth/callback")
+    with urlopen(urlunsplit(parts._replace(netloc=f"127.0.0.1:{port}")), timeout=20) as page:
+        return page.read().decode()
+
+
+def traces(folder: Path, *secrets: str) -> list[str]:
+    """The files in which one of these stands in plain."""
+    return [
+        str(file)
+        for file in folder.rglob("*")
+        if file.is_file() and any(secret.encode() in file.read_bytes() for secret in secrets)
+    ]
+
+
+def test_an_address_is_all_the_configuration_that_a_protected_server_needs(tmp_path, authority, server):
+    with running(tmp_path, files(server.url), "--insecure") as gateway:
+        until(lambda: needs_auth(gateway))
+        assert "agent-gate auth start notes" in str(state(gateway)["reason"])
+        page = sign_in(gateway, authority, start(gateway))
+        assert "Signed in" in page
+        until(lambda: state(gateway)["status"] == "ready")
+        assert state(gateway)["tools"] == 3
+        reply = gateway.call("notes__read_note")
+        assert (reply.status, "did read_note" in reply.body.decode()) == (200, True)
+        [account] = gateway.admin.get("/api/connections")
+        assert (account["connected"], account["account"]) == (True, "alice@example.test")
+        told = [row["tool"] for row in gateway.admin.get("/api/calls?limit=50")["rows"]]
+        assert any(tool.startswith("connections:start") for tool in told)
+        before = authority.count("/token/revocation")
+        ended = gateway.admin.request("POST", "/servers/notes/auth/end")
+        assert (ended["connected"], ended["status"]) == (False, "needs_auth")
+        until(lambda: authority.count("/token/revocation") == before + 1)
+        refused = gateway.call("notes__read_note")
+        assert (refused.json["error"]["code"], refused.json["error"]["retryable"]) == (
+            "DEPENDENCY_UNAVAILABLE",
+            False,
+        )
+    assert server.tokens
+    assert traces(tmp_path, *server.tokens) == []
+
+
+def test_an_expired_token_is_renewed_silently_after_a_restart(tmp_path):
+    with authorization_server(seconds=2) as authority, protected_server(authority.issuer) as server:
+        with running(tmp_path, files(server.url, ", auth: {type: oauth2-pkce}"), "--insecure") as gateway:
+            sign_in(gateway, authority, start(gateway))
+            until(lambda: state(gateway)["status"] == "ready")
+            used = set(server.tokens)
+        until(lambda: not any(map(server.is_good, used)))
+        with running(tmp_path, {}, "--insecure") as gateway:
+            until(lambda: state(gateway)["status"] == "ready")
+            assert gateway.call("notes__list_notes").status == 200
+            [account] = gateway.admin.get("/api/connections")
+            assert account["renewed_at"] is not None
+        assert traces(tmp_path, *server.tokens) == []
+
+
+def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_path, authority, server):
+    with running(tmp_path, files(server.url, ", auth: {type: oauth2}"), "--insecure") as gateway:
+        until(lambda: needs_auth(gateway))
+        ended = Person(authority.issuer).consent(start(gateway))
+        said = subprocess.run(
+            [COMMAND, "auth", "code", "notes", "--admin-socket", gateway.announced["socket"]],
+            input=ended,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout == "notes: connected, I see 3 tools\n"
+        with pytest.raises(GatewayError, match="was finished"):
+            gateway.admin.request("POST", "/servers/notes/auth/code", {"code": ended})
+
+
+def test_a_denied_or_invented_callback_connects_nothing_and_shows_nothing_of_what_it_brought(
+    tmp_path, authority, server
+):
+    with running(tmp_path, files(server.url, ", auth: {type: oauth2}"), "--insecure") as gateway:
+        until(lambda: needs_auth(gateway))
+        link = start(gateway)
+        known = answer_in(link)["state"]
+        admin = gateway.announced["admin"]
+        for query, status in (
+            ("", 400),
+            ("?code=%3Cscript%3Ex&state=invented", 400),
+            (f"?error=access_denied&error_description=%3Cscript%3Ex&state={known}", 200),
+            (f"?code=x&state={known}", 400),
+        ):
+            reply = fetched(f"{admin}/auth/callback{query}")
+            assert reply[0] == status, query
+            assert b"script" not in reply[2]
+            assert b"default-src 'none'" in reply[1]
+        assert needs_auth(gateway)
+
+
+def fetched(url: str) -> tuple[int, bytes, bytes]:
+    import http.client
+
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
+    reply = connection.getresponse()
+    body = reply.read()
+    connection.close()
+    return reply.status, (reply.getheader("Content-Security-Policy") or "").encode(), body
+
+
+def test_an_agent_begins_a_flow_and_the_account_counts_when_the_person_confirmed_it(
+    tmp_path, authority, server
+):
+    with running(tmp_path, files(server.url, ", auth: {type: oauth2-pkce}"), "--insecure") as gateway:
+        until(lambda: needs_auth(gateway))
+        asked = gateway.call("connections_start", {"source": "notes"}, wait=0)
+        assert asked.status == 202
+        gateway.answer()
+        found = gateway.request("GET", f"/api/calls/{asked.json['call']}", headers={"Prefer": "wait=20"})
+        link = json.loads(found.body)
+        link = link["data"]["auth_url"]
+        sign_in(gateway, authority, link)
+        until(lambda: gateway.admin.get("/api/approvals"))
+        [question] = gateway.admin.get("/api/approvals")
+        assert "alice@example.test" in json.dumps(question)
+        assert needs_auth(gateway)
+        gateway.answer()
+        until(lambda: state(gateway)["status"] == "ready")
+        assert gateway.call("notes__list_notes").status == 200
+        assert traces(tmp_path, *server.tokens) == []
+
+
+def test_a_key_is_checked_at_once_and_a_wrong_one_is_not_kept(tmp_path, authority, server):
+    server.is_good = lambda token: token == "the-right-key-of-notes"  # type: ignore[method-assign]
+    more = ", auth: {type: api-key}"
+    with running(tmp_path, files(server.url, more), "--insecure") as gateway:
+        until(lambda: needs_auth(gateway))
+        assert "agent-gate auth key notes" in str(state(gateway)["reason"])
+        with pytest.raises(GatewayError, match="does not take this key"):
+            gateway.admin.request("POST", "/servers/notes/auth/key", {"key": "a-wrong-key-of-notes"})
+        assert needs_auth(gateway)
+        said = gateway.admin.request("POST", "/servers/notes/auth/key", {"key": "the-right-key-of-notes"})
+        assert said["message"] == "notes: connected, I see 3 tools"
+    assert traces(tmp_path, "the-right-key-of-notes", "a-wrong-key-of-notes") == []
