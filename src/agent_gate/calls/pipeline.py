@@ -76,7 +76,9 @@ def make_calls(
 
     def still_allowed(case: Case) -> bool:
         """Whether what a person approved may run: its agent still has access, and no deny rule came since."""
-        caller = caller_now(case.call.caller.name) if caller_now is not None else case.call.caller
+        caller: Caller | None = case.call.caller
+        if caller_now is not None and case.call.caller.kind != "operator":
+            caller = caller_now(case.call.caller.name)
         return caller is not None and caller.sees(case.tool.namespace) and not decide.denies(case)
 
     waiting = Waiting()
