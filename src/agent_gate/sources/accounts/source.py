@@ -17,7 +17,8 @@ from agent_gate.core.call import Call, Caller, Result
 from agent_gate.core.credentials import Identity
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
-from agent_gate.core.tool import Definition, Traits
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import Traits
 from agent_gate.errors import ToolNotFound
 from agent_gate.sources.accounts.signins import AccountState, SignIns, sentence_of
 from agent_gate.vault.flows import Finished
