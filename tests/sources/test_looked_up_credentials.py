@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from agent_gate.sources.mcp.dial import identity
 
 from agent_gate.config.load import load
 from agent_gate.core.credentials import Credentials, SignInNeeded
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.sources.accounts.credentials import Roster, owner_of
+from agent_gate.sources.mcp.sessions.dial import identity
 from agent_gate.store import StoreSettings
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
