@@ -357,6 +357,7 @@ class Gateway:
         return Toolbox(
             pool=self.pool,
             announce=self.supervisor.announce,
+            plans=self.supervisor,
             memory=self.pins,
             clock=self.clock,
             learn=self.redactor.add,

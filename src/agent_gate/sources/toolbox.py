@@ -7,7 +7,7 @@ from typing import Protocol, cast
 from agent_gate.config.kinds import Kind, kinds
 from agent_gate.config.settings import Settings
 from agent_gate.core.credentials import Credentials, Identity
-from agent_gate.core.ports import Announce, Clock, Memory, Plan
+from agent_gate.core.ports import Announce, Clock, Memory, Plan, Plans
 from agent_gate.net.pool import Pool
 from agent_gate.sources.access import Access, FixedCredentials, Learn
 
@@ -16,11 +16,13 @@ from agent_gate.sources.access import Access, FixedCredentials, Learn
 class Toolbox:
     """What every source is made with; it never sees the rest of the program.
 
-    `credentials` is how a source proves who it is, `learn` how the gateway hears of a secret that it must not show.
+    `credentials` is how a source proves who it is, `learn` how the gateway hears of a secret that it must not show,
+    `plans` where a kind brings sources that no file names, and takes them away again.
     """
 
     pool: Pool
     announce: Announce
+    plans: Plans
     memory: Memory
     clock: Clock
     learn: Learn

@@ -16,18 +16,18 @@ import msgspec
 import pytest
 import uvloop
 from tests.processes import free_port
+from tests.toolboxes import toolbox
 
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Listing, build
-from agent_gate.core.ports import Job, SystemClock
+from agent_gate.core.ports import Job
 from agent_gate.core.tool import Definition
 from agent_gate.mcp.revisions import BY_NAME
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.mcp.calling.parking import Parked
-from agent_gate.sources.toolbox import Toolbox
 
 HERE = Path(__file__).resolve().parent
 ALL = {"sampling": {}, "elicitation": {}, "roots": {}}
@@ -143,9 +143,9 @@ async def bench(memory: Memory | None = None, **settings: Any) -> AsyncIterator[
     async def announce(key: str, definitions: Sequence[Definition]) -> None:
         announced.append(definitions)
 
-    toolbox = Toolbox(pool=pool, announce=announce, memory=kept, clock=SystemClock(), learn=set)
+    given = toolbox(pool, announce=announce, memory=kept, max_bytes=64 << 20)
     try:
-        async with McpSource(ServerSettings(**{"key": "up", **settings}), toolbox) as source:
+        async with McpSource(ServerSettings(**{"key": "up", **settings}), given) as source:
             yield Bench(source, kept, announced)
     finally:
         await pool.aclose()
