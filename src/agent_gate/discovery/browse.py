@@ -163,8 +163,8 @@ def tools_below(place: Node | Tool) -> set[str]:
 
 
 def prompt(cards: Sequence[ChoiceCard]) -> str:
-    """One line per card; a hint where there is none."""
+    """One line per card; where there is none, that there is none."""
     return (
         "\n".join(map(render, cards))
-        or "No tool matches. Use other words, or browse the path / for all there is."
+        or "No good match: no tool here is clearly for that. Use other words, or browse the path / for all there is."
     )

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice, takewhile
-from math import log
+from math import log, sqrt
 from operator import eq
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ COVERAGE, COVERED, NAME = 0.45, 1.3, 0.5
 OTHER_VERB = 0.4
 PART = 0.9
 FAINT_ECHO = 0.3
+ENOUGH_SAID = 0.125
 SHORTLIST, ENOUGH, CROWDED = 60, 300, 300
 LONGEST_QUERY, MOST_SLOTS, MOST_OPENED = 48, 24, 4096
 
@@ -54,6 +55,13 @@ class Hit(NamedTuple):
 
     tool: Tool
     score: float
+
+
+class Ranked(NamedTuple):
+    """Score by place in the index, the best at 1; and whether any of it serves the request, or is only the least bad."""
+
+    scores: dict[int, float]
+    served: bool
 
 
 class Slot(NamedTuple):
@@ -104,26 +112,38 @@ class Index:
         return semantic.place([document.sentence for document in self.documents]) if semantic else None
 
     def search(self, query: str, limit: int) -> list[Hit]:
-        """The best tools by falling score, equal ones by id; each part of the request is served."""
+        """The best tools by falling score, equal ones by id; each part of the request is served. None where none fits."""
         known: dict[str, Slot] = {}
         aside = _ASIDE.match(query)
         query = query[aside.end() :] if aside else query
-        best = self._ranked(query, known)
-        for part in split(query):
-            for place, score in self._ranked(part, known).items():
+        whole, *parts = (self._ranked(part, known) for part in (query, *split(query)))
+        if not (whole.served or any(part.served for part in parts)):
+            return []
+        best = whole.scores
+        for part in parts:
+            for place, score in part.scores.items():
                 best[place] = max(PART * score, best.get(place, 0.0))
         chosen = nlargest(limit, ((round(score, 4), -place) for place, score in best.items() if score > 0))
         return [Hit(self.documents[-place].tool, score) for score, place in chosen]
 
-    def _ranked(self, query: str, known: dict[str, Slot]) -> dict[int, float]:
-        """Score by place in the index, the best at 1; `known` are the words of the whole request."""
-        found = _scaled(self._lexical(query, known))
-        asked_for = RankedRequest(query, self.documents, found, self._space)
+    def _ranked(self, query: str, known: dict[str, Slot]) -> Ranked:
+        """`known` are the words of the whole request."""
+        matched = self._lexical(query, known)
+        found = _scaled(matched)
+        cosines = self._space.similarities(query) if self._space is not None else ()
+        asked_for = RankedRequest(query, self.documents, found, cosines)
         totals = dict(found)
         for signal in SIGNALS:
             for place, rated in signal.rate(asked_for).items():
                 totals[place] = totals.get(place, 0.0) + signal.weight * rated
-        return _scaled(totals)
+        served = self._say_enough(query, matched) or any(signal.vouch(asked_for) for signal in SIGNALS)
+        return Ranked(_scaled(totals), served)
+
+    def _say_enough(self, query: str, matched: Mapping[int, float]) -> bool:
+        """Whether the best match by words is more than the chance that some word of a long request is somewhere."""
+        rarest = log(1 + (len(self.documents) - 0.5) / 1.5)
+        said = len(set(prose(query)[:LONGEST_QUERY]))
+        return max(matched.values(), default=0.0) >= ENOUGH_SAID * rarest * sqrt(said)
 
     def _lexical(self, query: str, known: dict[str, Slot]) -> dict[int, float]:
         """Sum over the words, the telling ones first; later words only rank the tools that were found by then."""

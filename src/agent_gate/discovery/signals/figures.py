@@ -36,4 +36,8 @@ def _queries(document: Document) -> bool:
     return not NAMES.isdisjoint(name) or not WORDS.isdisjoint(words(document.tool.description[:80]))
 
 
-FIGURES = Signal("figures", 0.7, rate)
+def vouch(asked: RankedRequest) -> bool:
+    return bool(rate(asked))
+
+
+FIGURES = Signal("figures", 0.7, rate, vouch)
