@@ -10,9 +10,8 @@ from agent_gate.config.servers.settings import ServerAuth, ServerSettings
 from agent_gate.config.services.settings import AuthConfig, RequestDefinition, ServiceConfig, ToolDefinition
 from agent_gate.core.call import Call, Caller, Case, Decision
 from agent_gate.core.catalog import Listing, build
-from agent_gate.core.credentials import Identity, Proof, secrets_among
+from agent_gate.core.credentials import Identity, Proof, SignInNeeded, secrets_among
 from agent_gate.core.ports import Job
-from agent_gate.errors import HTTPServiceError
 from agent_gate.net.auth import prove
 from agent_gate.net.pool import Pool
 from agent_gate.observe.redact import MASK, Redactor
@@ -192,11 +191,11 @@ def test_after_a_401_another_token_is_tried_once(make):
     with_service(service, make, work, credentials=credentials)
 
 
-def test_a_token_that_is_refused_again_is_the_services_error():
+def test_a_token_that_is_refused_again_needs_a_person():
     service = Service("neither of them")
 
     async def work(source) -> None:
-        with pytest.raises(HTTPServiceError, match="401"):
+        with pytest.raises(SignInNeeded, match=r"401.*reconnect"):
             await call(source)
         assert service.shown == [FIRST, SECOND]
 

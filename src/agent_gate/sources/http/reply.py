@@ -14,6 +14,7 @@ from agent_gate.config.services.settings import (
     ToolDefinition,
 )
 from agent_gate.core.call import Result
+from agent_gate.core.credentials import SignInNeeded
 from agent_gate.errors import DependencyUnavailable, HTTPServiceError
 from agent_gate.net.exchange import Reply, retry_after
 from agent_gate.observe.redact import Redactor
@@ -25,6 +26,7 @@ JSON = ResponseDefinition()
 LONGEST_BODY = 500
 SAYS_NOTHING = frozenset({"{}", "[]", "null", '""'})
 MAY_RETRY = frozenset({502, 503, 504})
+UNAUTHENTICATED = 401
 
 
 def mapped(errors: Sequence[ErrorMapping], status: int) -> ErrorMapping | None:
@@ -42,6 +44,15 @@ def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Excepti
     message = said_of(service, reply, redactor)
     if reply.status == 429:
         return DependencyUnavailable(message, retry_after=retry_after(reply, 1.0))
+    if (
+        reply.status == UNAUTHENTICATED
+        and service.auth.type != "none"
+        and mapped(service.errors, reply.status) is None
+    ):
+        return SignInNeeded(
+            f"{message}. It does not take the gateway's credential: check its auth. When it is right, reload, or "
+            "reconnect it with `agent-gate sources reconnect`"
+        )
     return HTTPServiceError(message, details={"status": reply.status})
 
 

@@ -21,7 +21,7 @@ from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
 from agent_gate.net.trust import client_context
 from agent_gate.observe import failpoint
 from agent_gate.observe.trace import outgoing
-from agent_gate.sources.http.reply import MAY_RETRY, failure, result
+from agent_gate.sources.http.reply import MAY_RETRY, UNAUTHENTICATED, failure, result
 from agent_gate.sources.http.request import HttpCall, build, joined, query_of
 from agent_gate.sources.toolbox import Toolbox
 
@@ -101,7 +101,7 @@ class HttpSource:
         tool, caller = self._tools[case.tool.upstream], case.call.caller.name
         proof = self._access.at_hand(caller) or await self._access.fetch(caller)
         reply = await self._asked(tool, job, proof)
-        if reply.status == 401:
+        if reply.status == UNAUTHENTICATED:
             challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
             if (fresh := await self._access.refused(caller, proof, challenge)) is not None:
                 reply = await self._asked(tool, job, fresh)
@@ -158,7 +158,7 @@ class HttpSource:
             raise NotSent(
                 f"{self.key} cannot be reached: {error.message}. Nothing was sent", timed_out=error.timed_out
             ) from None
-        if reply.status == 401:
+        if reply.status == UNAUTHENTICATED:
             self.unwell = "it does not take the credential (HTTP status 401)"
         elif self.unwell is not None and not self.config.health.configured:
             self.unwell = None
