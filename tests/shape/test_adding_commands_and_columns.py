@@ -1,4 +1,4 @@
-"""A command, a column of the store and a signal are each added where ARCHITECTURE.md says, and nowhere else."""
+"""A command, a column of the store, a signal and an HTTP auth type are each added where ARCHITECTURE.md says, and nowhere else."""
 
 import sqlite3
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from program_copy import ProgramCopy, named_in_architecture
-from tests.gateway import COMMAND, running
+from tests.gateway import COMMAND, TOKEN, Api, running
 
 CONFIG = "gateway: {port: 0}\nadmin: {port: 0, socket: ./data/admin.sock}\n"
 COMMAND_FILE = """
@@ -27,6 +27,18 @@ def rate(asked: RankedRequest) -> dict[int, float]:
 
 
 TEA = Signal("tea", 9.0, rate)
+"""
+COOKIE = """
+
+def cookie(who: Identity) -> Proof:
+    return Proof(((b"cookie", f"tea={who.token}".encode()),), secrets=frozenset({who.token}))
+"""
+SERVICE = """
+services:
+  tea:
+    url: {url}
+    auth: {{type: cookie, token: green-tea-token}}
+    tools: {{make_tea: {{description: Tea, request: {{method: GET, path: /tea}}}}}}
 """
 SEARCH = """
 from agent_gate.core.tool import Definition
@@ -86,3 +98,35 @@ def test_a_signal_is_a_file_and_a_line(program):
     assert program.touched == paths("a signal of discovery")
     program.env["PYTHONPATH"] += ":."
     assert told(program, sys.executable, "-c", SEARCH) == "make_tea\n"
+
+
+def test_a_way_to_authenticate_a_request_is_a_function_and_a_line(program, tmp_path):
+    registry = "src/agent_gate/net/auth.py"
+    program.insert(registry, "    return Proof()\n", COOKIE)
+    program.insert(
+        registry,
+        "AUTH_TYPES: Mapping[str, AuthType] = {\n",
+        '    "cookie": AuthType(cookie, ("token",)),\n',
+    )
+    assert program.touched == paths("an HTTP auth type")
+    with Api() as api:
+        config = (
+            CONFIG
+            + f"agent: {{token: {TOKEN}}}\npermissions: permissions.yaml\n"
+            + SERVICE.format(url=api.url)
+        )
+        files = {"config.yaml": config, "permissions.yaml": "rules: [{pattern: make_tea, action: allow}]\n"}
+        with running(tmp_path, files, "--insecure", env=program.env) as gateway:
+            assert gateway.call("make_tea").status == 200
+        [asked] = [request for request in api.requests if request["path"] == "/tea"]
+    assert asked["headers"]["cookie"] == "tea=green-tea-token"
+    (tmp_path / "config.yaml").write_text(config.replace("green-tea-token", '""'))
+    checked = subprocess.run(
+        [COMMAND, "check"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin", **program.env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 'type: cookie needs "token"' in checked.stdout + checked.stderr

@@ -21,14 +21,8 @@ from agent_gate.config.services.tools import check_braces, read_tools
 from agent_gate.config.signin import check_sign_in
 from agent_gate.core.signature import placeholders
 from agent_gate.errors import ConfigError
+from agent_gate.net.auth import AUTH_TYPES
 from agent_gate.net.trust import client_context
-
-NEEDED_BY_AUTH = {
-    "bearer": ("token",),
-    "header": ("token", "header_name"),
-    "query": ("token", "query_param"),
-    "basic": ("username",),
-}
 
 
 def read_services(node: Node, reading: Reading) -> dict[str, ServiceConfig]:
@@ -99,7 +93,8 @@ def check_service(service: ServiceConfig, node: Node, path: str) -> None:
 
 
 def check_auth(service: ServiceConfig, node: Node, path: str) -> None:
-    for needed in NEEDED_BY_AUTH.get(service.auth.type, ()):
+    needs = AUTH_TYPES[service.auth.type].needs if service.auth.type in AUTH_TYPES else ()
+    for needed in needs:
         if not getattr(service.auth, needed):
             auth = node.get("auth") or node
             fail(auth.mark, join(path, "auth"), f'type: {service.auth.type} needs "{needed}"')
@@ -111,19 +106,19 @@ def check_auth(service: ServiceConfig, node: Node, path: str) -> None:
 
 def check_credential(service: ServiceConfig, node: Node | None, path: str) -> None:
     """A token read from a file often ends in a line break; without this, the service would just be away."""
+    needs = AUTH_TYPES[service.auth.placed].needs
     name = node.get("header_name") if node is not None else None
-    if service.auth.placed == "header" and name is not None:
+    if "header_name" in needs and name is not None:
         check_header_name(service.auth.header_name, name.mark, join(path, "header_name"))
     token = node.get("token") if node is not None else None
-    if service.auth.placed in ("bearer", "header") and token is not None:
+    if "token" in needs and credential_header(service.auth) and token is not None:
         check_header_value(token, join(path, "token"), CREDENTIAL)
 
 
 def credential_header(auth: AuthConfig) -> str:
     """The header that holds the credential, in lower case; empty where none does."""
-    return {"bearer": "authorization", "basic": "authorization", "header": auth.header_name.lower()}.get(
-        auth.placed, ""
-    )
+    headers = AUTH_TYPES[auth.placed].prove(auth.identity("", "")).headers
+    return headers[0][0].decode() if headers else ""
 
 
 def check_requests(service: ServiceConfig) -> None:

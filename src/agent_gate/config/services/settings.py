@@ -3,18 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
 from agent_gate.config.signin import SignInKeys
+from agent_gate.core.credentials import Identity, SignInKind
 from agent_gate.core.traits import TRAITS, Traits, trait_fields
+from agent_gate.net.auth import AUTH_TYPES
 
 ArgType = Literal["string", "integer", "number", "boolean", "array", "object"]
 Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
 HealthMethod = Literal["GET", "HEAD", "POST", "OPTIONS"]
 BodyType = Literal["json", "form", "text"]
 AnswerType = Literal["json", "text", "file"]
-SIGNED_IN = frozenset({"api-key", "oauth2", "oauth2-pkce", "device-code", "client-credentials"})
+SIGNED_IN: tuple[SignInKind, ...] = tuple(kind for kind in get_args(SignInKind) if kind not in AUTH_TYPES)
+if TYPE_CHECKING:
+    HttpAuthType = str
+else:
+    HttpAuthType = Literal[(*AUTH_TYPES, *SIGNED_IN)]
 BODILESS = frozenset({"GET", "DELETE"})
 TEMPLATES = {"type": "object", "additionalProperties": {"type": "string"}}
 
@@ -132,18 +138,7 @@ class AuthConfig(SignInKeys):
     """How the gateway proves itself to a service."""
 
     type: Annotated[
-        Literal[
-            "none",
-            "bearer",
-            "header",
-            "query",
-            "basic",
-            "api-key",
-            "oauth2",
-            "oauth2-pkce",
-            "device-code",
-            "client-credentials",
-        ],
+        HttpAuthType,
         "Kind of credential; for `api-key` and the OAuth types a person stores a key or signs in.",
     ] = "none"
     token: Annotated[str, "The credential; `bearer`, `header` and `query` need it.", SECRET] = field(
@@ -160,6 +155,21 @@ class AuthConfig(SignInKeys):
         if self.type not in SIGNED_IN:
             return self.type
         return "header" if self.header_name else "query" if self.query_param else "bearer"
+
+    def identity(self, source: str, url: str) -> Identity:
+        """Who `source` at `url` is to its upstream; without a token, as whom a person signs it in."""
+        kind = next((kind for kind in SIGNED_IN if kind == self.type), None)
+        sign_in = self.sign_in(kind, url) if kind is not None and not self.token else None
+        return Identity(
+            source=source,
+            type=self.placed,
+            token=self.token,
+            username=self.username,
+            password=self.password,
+            header_name=self.header_name,
+            query_param=self.query_param,
+            sign_in=sign_in,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from agent_gate.config.services.section import SERVICES
 from agent_gate.config.services.settings import ServiceConfig, ToolDefinition
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
-from agent_gate.core.credentials import Identity, Proof, SignIn
+from agent_gate.core.credentials import Proof
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
@@ -45,7 +45,9 @@ class HttpSource:
         self._max_bytes = toolbox.max_bytes
         self.key, self.namespace, self.title = config.name, fold_namespace(config.name), config.name
         self._target = Target.parse(config.url)
-        self._access = toolbox.access(identity(config), masks=config.mask_results)
+        self._access = toolbox.access(
+            config.auth.identity(config.name, config.url), masks=config.mask_results
+        )
         self._tools: dict[str, ToolDefinition] = {tool.name: tool for tool in config.tools}
         self._pins = {definition.name: definition.pin() for definition in self.definitions()}
 
@@ -163,27 +165,6 @@ class HttpSource:
         elif self.unwell is not None and not self.config.health.configured:
             self.unwell = None
         return reply
-
-
-def identity(config: ServiceConfig) -> Identity:
-    auth = config.auth
-    return Identity(
-        source=config.name,
-        type=auth.placed,
-        token=auth.token,
-        username=auth.username,
-        password=auth.password,
-        header_name=auth.header_name,
-        query_param=auth.query_param,
-        sign_in=None if auth.token else sign_in(config),
-    )
-
-
-def sign_in(config: ServiceConfig) -> SignIn | None:
-    kind = config.auth.type
-    if kind == "none" or kind == "bearer" or kind == "header" or kind == "query" or kind == "basic":
-        return None
-    return config.auth.sign_in(kind, config.url)
 
 
 class HttpKind:
