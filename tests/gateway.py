@@ -113,6 +113,7 @@ class Gateway:
     def start(self):
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LOG_LEVEL": "info", **self.env}
         self.log = (self.folder / "stderr.txt").open("ab")
+        self.said_before = len(self.stderr)
         command = [COMMAND, "serve", "--config", self.config, *self.options]
         self.process = subprocess.Popen(
             command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True

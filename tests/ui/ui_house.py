@@ -5,6 +5,7 @@ import threading
 from contextlib import contextmanager
 
 from gateway import Api, in_front_of
+from processes import eventually
 
 CONFIG = """\
 gateway: {{id: home, host: 127.0.0.1, port: 0}}
@@ -59,7 +60,11 @@ def opened(tab, gateway, name="approvals"):
 
 def printed_link(gateway):
     """The login link that the last start printed."""
-    return re.findall(r"http://\S+/login#\S+", gateway.stderr)[-1]
+
+    def links():
+        return re.findall(r"http://\S+/login#\S+(?=\n)", gateway.stderr[gateway.said_before :])
+
+    return eventually(links, "the link to the page")[-1]
 
 
 def calling(gateway, tool, arguments, **options):
