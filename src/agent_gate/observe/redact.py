@@ -109,11 +109,15 @@ class Mask:
     def _masked(self, body: bytes) -> bytes:
         for spelling in self._spellings:
             # Digits may stand there as a number, for which only the decoded value can tell.
-            body = self._without_number(body) if spelling.isdigit() else without(body, spelling)
+            body = self._without_number(body, spelling) if spelling.isdigit() else without(body, spelling)
         return body
 
-    def _without_number(self, body: bytes) -> bytes:
-        return msgspec.json.encode(self._numbers.inside(msgspec.json.decode(body)))
+    def _without_number(self, body: bytes, spelling: bytes) -> bytes:
+        """Rather no JSON any more than a secret, where a number out of range or endless nesting is beside it."""
+        try:
+            return msgspec.json.encode(self._numbers.inside(msgspec.json.decode(body)))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return without(body, spelling)
 
 
 def without(body: bytes, spelling: bytes) -> bytes:

@@ -3,7 +3,6 @@
 import msgspec
 
 from agent_gate.core.call import Result
-from agent_gate.results.reading import text_in
 
 NULL = b"null"
 
@@ -15,6 +14,12 @@ class Parts(msgspec.Struct, rename="camel"):
     structured_content: msgspec.Raw = msgspec.Raw()
 
 
+class InPart(msgspec.Struct):
+    """A resource that came along; the members that say no words stay unread, whatever they hold."""
+
+    text: str | None = None
+
+
 class Part(msgspec.Struct):
     type: str = ""
     text: str | None = None
@@ -23,10 +28,14 @@ class Part(msgspec.Struct):
     def words(self) -> str | None:
         """Its text, or that of the resource which came along."""
         if self.type == "resource" and self.resource:
-            return text_in({"type": self.type, "resource": msgspec.json.decode(self.resource)})
+            try:
+                return in_part(self.resource).text
+            except msgspec.ValidationError:
+                return None
         return self.text if self.type == "text" else None
 
 
+in_part = msgspec.json.Decoder(InPart).decode
 parts_of = msgspec.json.Decoder(Parts).decode
 content_parts = msgspec.json.Decoder(list[Part]).decode
 

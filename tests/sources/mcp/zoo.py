@@ -111,7 +111,10 @@ def call(number: object, params: dict) -> None:
         out.flush()
     elif name == "deep":
         nested = b"[" * 100_000 + b"]" * 100_000
-        out.write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":%b}}\n' % (number, nested))
+        members = [b'"id":%d' % number, b'"result":{"content":%b}' % nested]
+        if arguments.get("order") == "result-first":
+            members.reverse()
+        out.write(b'{"jsonrpc":"2.0",%b}\n' % b",".join(members))
         out.flush()
     elif name == "held":
         held.append(number)

@@ -1,5 +1,6 @@
 """What servers send, read forgivingly: a frame into messages, and a response into its raw result or its error."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -12,6 +13,14 @@ from agent_gate.mcp.messages import UNREADABLE, Message, decode, decode_message
 MAX_MESSAGE = 16 * 1024 * 1024
 LONGEST_ERROR = 2_000
 NULL = b"null"
+ENDS = 256
+VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
+BEGINS = re.compile(
+    rb'\s*\{\s*(?:%b\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*(?:%b\s*,\s*)?"(?:result|error)"'
+    % (VERSION, VERSION)
+)
+RESULT_FIRST = re.compile(rb'\s*\{\s*(?:%b\s*,\s*)?"(?:result|error)"' % VERSION)
+ENDS_WITH = re.compile(rb',\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*%b\s*)?\}\s*$' % VERSION)
 
 
 class ErrorBody(msgspec.Struct):
@@ -37,6 +46,14 @@ def number_of(message: Message) -> int | None:
         return int(message.id)
     except ValueError:
         return None
+
+
+def answered_by(data: bytes) -> int | None:
+    """The number of the request that an unreadable response answers, such as one nested too deep, by its two ends."""
+    found = BEGINS.match(data[:ENDS])
+    if found is None and RESULT_FIRST.match(data[:ENDS]):
+        found = ENDS_WITH.search(data[-ENDS:])
+    return int(found[1]) if found is not None else None
 
 
 def wants_reply(message: Message) -> bool:

@@ -12,12 +12,19 @@ from itertools import count
 from typing import Any
 
 from agent_gate.core.tool import Json
-from agent_gate.mcp.errors import RpcError
+from agent_gate.mcp.errors import RpcError, Unanswered
 from agent_gate.mcp.messages import UNREADABLE, Message, encode, notification, request
 from agent_gate.mcp.names import CANCELLED, LOG, PING, PROGRESS
 from agent_gate.mcp.revisions import Revision
 from agent_gate.sources.mcp.wire.deadlines import Deadlines
-from agent_gate.sources.mcp.wire.frames import number_of, params_of, read_frame, result_of, wants_reply
+from agent_gate.sources.mcp.wire.frames import (
+    answered_by,
+    number_of,
+    params_of,
+    read_frame,
+    result_of,
+    wants_reply,
+)
 from agent_gate.sources.mcp.wire.link import Notice, Renew, ignore, reply_to
 from agent_gate.sources.mcp.wire.order import Order
 from agent_gate.sources.mcp.wire.problems import Broken
@@ -67,8 +74,11 @@ class Exchange:
             self.future.exception()
 
     def expire(self) -> None:
+        self.fail(TimeoutError())
+
+    def fail(self, error: Exception) -> None:
         if not self.future.done():
-            self.future.set_exception(TimeoutError())
+            self.future.set_exception(error)
 
     def park(self) -> None:
         """Let whoever waits go on with the rest of the request, in which the caller can be asked."""
@@ -207,7 +217,11 @@ class Mux:
         try:
             messages = read_frame(data)
         except UNREADABLE:
-            self.skip(data)
+            exchange = self.pending.get(answered_by(data))
+            if exchange is None:
+                self.skip(data)
+            else:
+                exchange.fail(Unanswered("it sent a response that cannot be read", data))
             return
         for message in messages:
             self.dispatch(message)
@@ -289,8 +303,7 @@ class Mux:
         if not self.lost.done():
             self.lost.set_result(reason)
         for exchange in self.pending.values():
-            if not exchange.future.done():
-                exchange.future.set_exception(Broken(reason, sent=True))
+            exchange.fail(Broken(reason, sent=True))
 
     async def stop(self) -> None:
         """End the tasks this stream started."""
