@@ -9,6 +9,7 @@ import { agents } from "./pages/agents.js";
 import { approvals } from "./pages/approvals.js";
 import { calls } from "./pages/calls.js";
 import { connect } from "./pages/connect.js";
+import { connections } from "./pages/connections.js";
 import { health } from "./pages/health.js";
 import { now } from "./pages/now.js";
 import { policy } from "./pages/policy.js";
@@ -21,6 +22,7 @@ const PAGES = {
   calls: ["Calls", calls],
   tools: ["Tools", tools],
   sources: ["Sources", sources],
+  connections: ["Connections", connections],
   policy: ["Policy", policy],
   agents: ["Agents", agents],
   connect: ["Connect", connect],

@@ -21,7 +21,7 @@ const SOURCES = {
   disconnected: ["disconnected", ""],
   degraded: ["unwell", "you"],
   failed: ["cannot be reached", "you"],
-  needs_auth: ["needs a credential", "you"],
+  needs_auth: ["needs a sign-in", "you"],
 };
 const EFFECTS = {
   allow: ["allowed", "good"],

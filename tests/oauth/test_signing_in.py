@@ -103,7 +103,30 @@ def test_an_address_is_all_the_configuration_that_a_protected_server_needs(tmp_p
             False,
         )
     assert server.tokens
+    assert TOKEN not in server.tokens
     assert traces(tmp_path, *server.tokens) == []
+
+
+def test_t48_a_server_that_moves_to_another_authorization_server_is_met_as_a_stranger(
+    tmp_path, authority, server
+):
+    with running(tmp_path, files(server.url), "--insecure") as gateway:
+        until(lambda: needs_auth(gateway))
+        first = start(gateway)
+        sign_in(gateway, authority, first)
+        until(lambda: state(gateway)["status"] == "ready")
+        known = set(server.tokens)
+        with authorization_server() as other:
+            server.issuer = other.issuer
+            assert gateway.call("notes__read_note").json["error"]["code"] == "DEPENDENCY_UNAVAILABLE"
+            until(lambda: needs_auth(gateway))
+            link = start(gateway)
+            assert link.startswith(other.issuer)
+            assert answer_in(link)["client_id"] != answer_in(first)["client_id"]
+            sign_in(gateway, other, link)
+            until(lambda: state(gateway)["status"] == "ready")
+            assert gateway.call("notes__read_note").status == 200
+            assert not known & set(server.tokens[-1:])
 
 
 def test_an_expired_token_is_renewed_silently_after_a_restart(tmp_path):
@@ -137,7 +160,7 @@ def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_p
             gateway.admin.request("POST", "/servers/notes/auth/code", {"code": ended})
 
 
-def test_a_denied_or_invented_callback_connects_nothing_and_shows_nothing_of_what_it_brought(
+def test_t41_a_denied_or_invented_callback_connects_nothing_and_shows_nothing_of_what_it_brought(
     tmp_path, authority, server
 ):
     with running(tmp_path, files(server.url, ", auth: {type: oauth2}"), "--insecure") as gateway:
@@ -170,7 +193,7 @@ def fetched(url: str) -> tuple[int, bytes, bytes]:
     return reply.status, (reply.getheader("Content-Security-Policy") or "").encode(), body
 
 
-def test_an_agent_begins_a_flow_and_the_account_counts_when_the_person_confirmed_it(
+def test_t40_an_agent_begins_a_flow_with_leave_and_the_account_counts_when_the_person_confirmed_it(
     tmp_path, authority, server
 ):
     with running(tmp_path, files(server.url, ", auth: {type: oauth2-pkce}"), "--insecure") as gateway:

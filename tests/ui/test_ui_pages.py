@@ -20,6 +20,7 @@ PAGES = {
     "calls": ("No call was made yet", "git__push(branch=b3, remote=origin)"),
     "tools": ("There are no tools", "big__tool_3"),
     "sources": ("No source is configured", "source-3 (Source 3)"),
+    "connections": ("Nothing needs an account", "Account 3"),
     "policy": ("There are no rules", "allow light_3(*)"),
     "agents": ("There is no agent", "agent-3"),
     "connect": ("No client is known", "Client 3"),

@@ -15,7 +15,7 @@ Need = dict[str, Any]
 TROUBLED = {
     "failed": "cannot be reached",
     "degraded": "does not feel well",
-    "needs_auth": "needs a credential",
+    "needs_auth": "needs a sign-in",
 }
 
 
@@ -109,8 +109,10 @@ class Overview:
             if state.status in TROUBLED:
                 again = ("Try now", f"/api/sources/{part(state.key)}/connect")
                 problem = f"{state.title or state.key} {TROUBLED[state.status]}"
-                act = again if state.status != "needs_auth" else None
-                yield need(problem, state.reason, f"sources/{part(state.key)}", act=act)
+                if state.status == "needs_auth":
+                    yield need(problem, state.reason, f"connections/{part(state.key)}")
+                else:
+                    yield need(problem, state.reason, f"sources/{part(state.key)}", act=again)
         for change in self._admin.sources.changes():
             problem = f"{change.tool} of {change.source} is not what you accepted"
             held = "What you accepted is served until you accept what it is now."

@@ -1,0 +1,43 @@
+"""A person signs in on the page, in a real browser: the link, consent at the real server, and back."""
+
+import pytest
+from ui_house import opened
+
+from gateway import running
+from oauth.authority import authorization_server
+from oauth.protected import protected_server
+from oauth.test_signing_in import files, needs_auth, state, traces, until
+
+
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("signing")
+    with authorization_server() as authority, protected_server(authority.issuer) as server:
+        with running(folder, files(server.url), "--insecure") as gateway:
+            until(lambda: needs_auth(gateway))
+            yield gateway, server
+        assert traces(folder, *server.tokens) == []
+
+
+def test_what_needs_a_sign_in_is_signed_in_to_with_two_clicks_and_ended_with_one(tab, browser, behind):
+    gateway, server = behind
+    page = opened(tab, gateway)
+    page.goto(f"{gateway.announced['admin']}/#/now")
+    page.click(".need:has-text('notes needs a sign-in') >> text=Look")
+    page.wait_for_url("**/#/connections/notes")
+    page.get_by_role("button", name="Sign in").click()
+    with page.context.expect_page() as came:
+        page.get_by_role("link", name="Open the sign-in page").click()
+    consent = came.value
+    consent.fill("input[name=login]", "alice")
+    consent.fill("input[name=password]", "anything")
+    consent.click("button[type=submit]")
+    consent.wait_for_selector("text=Continue")
+    consent.click("button[type=submit]")
+    consent.wait_for_selector("text=notes has its account")
+    assert "code=" not in consent.content()
+    until(lambda: state(gateway)["status"] == "ready")
+    page.wait_for_selector(".detail >> text=alice@example.test", timeout=15_000)
+    page.get_by_role("button", name="End").click()
+    until(lambda: needs_auth(gateway))
+    assert server.tokens
