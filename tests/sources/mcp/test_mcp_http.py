@@ -44,7 +44,7 @@ from agent_gate.sources.access import Access, FixedCredentials
 from agent_gate.sources.mcp import source as source_module
 from agent_gate.sources.mcp.lists import watcher
 from agent_gate.sources.mcp.sessions.session import ServerSession
-from agent_gate.sources.mcp.wire import http
+from agent_gate.sources.mcp.wire import http, replies
 from agent_gate.sources.mcp.wire.http import HttpLink
 from agent_gate.sources.mcp.wire.mux import MAX_QUESTIONS
 from agent_gate.sources.mcp.wire.order import Order
@@ -1063,13 +1063,13 @@ def test_heads_are_kept_for_short_names_only_so_that_long_uris_fill_no_memory() 
         link.revision = NEWEST_WITHOUT_SESSIONS
 
         def head(uri: str) -> bytes:
-            return link.head_for(Order(method="resources/read", params={"uri": uri}, deadline=1.0))
+            return link.heads.of(Order(method="resources/read", params={"uri": uri}, deadline=1.0))
 
         assert head("a:b") is head("a:b")
         long = "a:" + "b" * 100_000
         assert head(long) == head(long)
         assert f"mcp-name: {long}".encode() in head(long)
-        assert sum(map(len, link.heads.values())) < 1_000
+        assert sum(map(len, link.heads.encoded.values())) < 1_000
         await link.close()
         await pool.aclose()
 
@@ -1139,7 +1139,7 @@ def test_a_server_that_lets_a_call_be_polled_is_polled_until_it_answers() -> Non
 
 
 def test_a_stream_of_notices_that_is_often_ended_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "RETRY_SECONDS", 0.0001)
+    monkeypatch.setattr(replies, "RETRY_SECONDS", 0.0001)
     monkeypatch.setattr(http, "LONGEST_RETRY", 0.001)
     ended = 0
 

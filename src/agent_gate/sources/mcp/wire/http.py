@@ -12,16 +12,15 @@ from collections.abc import Awaitable, Coroutine, Mapping
 from itertools import count
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
 
-from agent_gate.core.credentials import Header, Proof
+from agent_gate.core.credentials import Proof
 from agent_gate.core.tool import Json
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.mcp import headers
 from agent_gate.mcp.errors import RpcError, Unanswered
-from agent_gate.mcp.events import Event, EventParser, read_events
-from agent_gate.mcp.messages import UNREADABLE, Message, decode_message, notification, request
-from agent_gate.mcp.names import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, LOG, NAMED_BY, PROGRESS
+from agent_gate.mcp.events import EventParser, read_events
+from agent_gate.mcp.messages import Message, notification, request
+from agent_gate.mcp.names import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, LOG, PROGRESS
 from agent_gate.mcp.revisions import Revision
 from agent_gate.net.pool import (
     BadReply,
@@ -30,87 +29,44 @@ from agent_gate.net.pool import (
     Pool,
     Reply,
     StreamReply,
-    Target,
-    request_head,
-    retry_after,
 )
 from agent_gate.sources.access import Access
-from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.wire.frames import (
     MAX_MESSAGE,
     number_of,
     params_of,
-    read_frame,
     result_of,
     wants_reply,
 )
+from agent_gate.sources.mcp.wire.heads import SESSION, RequestHeads
 from agent_gate.sources.mcp.wire.link import Notice, Renew, ignore, reply_to
 from agent_gate.sources.mcp.wire.mux import MAX_QUESTIONS, hashable, spawn
 from agent_gate.sources.mcp.wire.order import Order, Talk
-from agent_gate.sources.mcp.wire.problems import Broken, Moved, StaleSession, Throttled, TurnedAway
+from agent_gate.sources.mcp.wire.problems import Broken, Moved, StaleSession
+from agent_gate.sources.mcp.wire.replies import (
+    EVENTS,
+    MAX_ERROR,
+    StreamPosition,
+    answer_in,
+    drain,
+    media_type,
+    messages_in,
+    refusal,
+    split_url,
+    whole,
+)
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
-JSON, EVENTS = headers.JSON.encode(), headers.EVENT_STREAM.encode()
-ACCEPT = (
-    (b"accept", headers.ACCEPT.encode()),
-    (b"content-type", JSON),
-)
-SESSION, VERSION, METHOD, NAME, LAST_EVENT = map(
-    headers.field, (headers.SESSION, headers.VERSION, headers.METHOD, headers.NAME, headers.LAST_EVENT)
-)
-MAX_ERROR = 64 * 1024
+LAST_EVENT = headers.field(headers.LAST_EVENT)
 SMALL_REPLY = 64 * 1024
 SMALL_SECONDS = 10.0
 LEAVE_SECONDS = 2.0
-DRAIN_SECONDS = 1.0
-RETRY_SECONDS = 1.0
-LEAST_RETRY = 0.05
 LONGEST_RETRY = 60.0
 HELD_SECONDS = 20.0
-DEFAULT_AFTER = 5.0
 MAX_RESUMES = 5
-MOST_HEADS = 1024
-LONGEST_NAMED = 256
 OPENING = (DISCOVER, INITIALIZE)
 """The requests with which a server is met: only these may be sent to where it redirects."""
-
-
-def split_url(url: str) -> tuple[Target, bytes]:
-    """Where to connect, and what to ask for there: path and query exactly as written."""
-    parts = urlsplit(url)
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target.parse(f"{parts.scheme}://{parts.netloc}"), path.encode()
-
-
-def header_pairs(fields: Mapping[str, str]) -> tuple[Header, ...]:
-    return tuple((name.encode(), value.encode()) for name, value in fields.items())
-
-
-def media_type(reply: Reply | StreamReply) -> bytes:
-    value = reply.header(b"content-type") or b""
-    return value if value == JSON else value.partition(b";")[0].strip().lower()
-
-
-async def whole(reply: Reply | StreamReply, limit: int) -> bytes:
-    return reply.body if isinstance(reply, Reply) else await reply.read(limit)
-
-
-class StreamPosition:
-    """Where a stream was left, and how long to wait before asking for the rest.
-
-    `quiet` counts the streams in a row on which nothing came.
-    """
-
-    def __init__(self) -> None:
-        self.last = b""
-        self.delay = RETRY_SECONDS
-        self.quiet = 0
-
-    def note(self, event: Event) -> None:
-        self.last = event.id if event.id is not None else self.last
-        self.delay = max(event.retry, LEAST_RETRY) if event.retry is not None else self.delay
-        self.quiet = 0
 
 
 class HttpLink:
@@ -126,21 +82,18 @@ class HttpLink:
         self.pool = pool
         self.access, self.caller, self.proof = access, caller, Proof()
         self.limit = limit
-        self.target, self.path = split_url(url)
-        self.fixed: tuple[Header, ...] = ACCEPT
-        self.head: tuple[Header, ...] = self.fixed
+        self.target, path = split_url(url)
+        self.heads = RequestHeads(self.target, path)
         self.notice: Notice = ignore
         self.renew: Renew | None = None
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self.loop.create_future()
-        self.session_id = self.begun = b""
+        self.begun = b""
         self.redirected = False
-        self.heads: dict[tuple[str, str | None], bytes] = {}
         self.running: dict[object, Order] = {}
         self.numbers = count(1)
         self.tasks: set[asyncio.Task[None]] = set()
         self.hearing: asyncio.Task[None] | None = None
-        self.set_revision(None, b"")
 
     @property
     def in_flight(self) -> int:
@@ -148,25 +101,16 @@ class HttpLink:
 
     @property
     def revision(self) -> Revision | None:
-        return self.spoken
+        return self.heads.revision
 
     @revision.setter
     def revision(self, revision: Revision | None) -> None:
-        self.set_revision(revision, self.begun if revision is not None and revision.has_sessions else b"")
-
-    def set_revision(self, revision: Revision | None, session_id: bytes) -> None:
-        self.spoken = revision
-        self.session_id = session_id
-        version = ((VERSION, revision.header),) if revision is not None else ()
-        session = ((SESSION, session_id),) if session_id else ()
-        self.head = (*self.fixed, *version, *session)
-        self.heads.clear()
+        self.heads.speak(revision, self.begun if revision is not None and revision.has_sessions else b"")
 
     def present(self, proof: Proof) -> None:
         """Prove every request with this, until there is another."""
         self.proof = proof
-        self.fixed = (*ACCEPT, *proof.headers)
-        self.set_revision(self.spoken, self.session_id)
+        self.heads.present(proof)
 
     async def prove(self) -> None:
         proof = self.access.at_hand(self.caller) or await self.access.fetch(self.caller)
@@ -178,7 +122,7 @@ class HttpLink:
         return self.hearing is None or self.hearing.done()
 
     async def request(self, order: Order) -> bytes:
-        number, used = next(self.numbers), self.session_id
+        number, used = next(self.numbers), self.heads.session_id
         body = request(number, order.method, order.numbered(number))
         self.running[number] = order
         reply: Reply | StreamReply | None = None
@@ -235,7 +179,7 @@ class HttpLink:
 
     def give_up(self, order: Order, number: int) -> None:
         """Tell the server that nobody waits any more."""
-        by_closing = self.spoken is not None and self.spoken.cancels_by_closing
+        by_closing = self.revision is not None and self.revision.cancels_by_closing
         if not by_closing and order.method != INITIALIZE:
             gone = {"requestId": number, "reason": "not awaited"}
             spawn(self.tasks, self.notify(CANCELLED, gone))
@@ -264,7 +208,7 @@ class HttpLink:
 
     def send(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
         idempotent = order.idempotent or order.talk is None
-        head = self.head_for(order)
+        head = self.heads.of(order)
         return self.pool.send(self.target, head, body, order.until, SMALL_REPLY, idempotent=idempotent)
 
     async def post_again(
@@ -280,37 +224,9 @@ class HttpLink:
         self.present(fresh)
         return await self.taken(await self.send(body, order))
 
-    def head_for(self, order: Order) -> bytes:
-        """The encoded head of a request; those that say the same are encoded once."""
-        named: str | None = None
-        if self.repeats and (member := NAMED_BY.get(order.method)) is not None:
-            named = str(order.params.get(member, ""))
-        key = (order.method, named)
-        # A uri can be as long as a request; only what is short is kept.
-        kept = order.headers is None and len(named or "") <= LONGEST_NAMED
-        head = self.heads.get(key) if kept else None
-        if head is None:
-            path, tail = self.target.base + self.path, self.target.tail
-            head = request_head("POST", path, tail, self.fields(order, named))
-            if kept and len(self.heads) < MOST_HEADS:
-                self.heads[key] = head
-        return head
-
-    def fields(self, order: Order, named: str | None) -> tuple[Header, ...]:
-        if order.method == INITIALIZE:
-            return self.fixed
-        if not self.repeats:
-            return self.head
-        name = ((NAME, headers.wrap(named).encode()),) if named is not None else ()
-        return (*self.head, (METHOD, order.method.encode()), *name, *header_pairs(order.headers or {}))
-
-    @property
-    def repeats(self) -> bool:
-        return self.spoken is not None and self.spoken.repeats_in_headers
-
     @property
     def resumes(self) -> bool:
-        return self.spoken is None or self.spoken.resumes_streams
+        return self.revision is None or self.revision.resumes_streams
 
     async def accepted(
         self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
@@ -321,8 +237,8 @@ class HttpLink:
         if reply.status in (307, 308) and order.method in OPENING and (path := self.slashed(reply)):
             if isinstance(reply, StreamReply):
                 await reply.aclose()
-            self.path, self.redirected = path, True
-            self.heads.clear()
+            self.redirected = True
+            self.heads.move(path)
             return await self.taken(await self.post(body, order))
         if reply.status == 401 and (again := await self.post_again(reply, body, order)) is not None:
             return again
@@ -338,14 +254,14 @@ class HttpLink:
         """A reply in a session that was just renewed."""
         if 200 <= reply.status < 300:
             return reply
-        refusal = await self.refusal(reply, self.session_id)
+        refusal = await self.refusal(reply, self.heads.session_id)
         if isinstance(refusal, StaleSession):
             raise Broken("it forgets its sessions at once", sent=False)
         raise refusal
 
     def slashed(self, reply: Reply | StreamReply) -> bytes | None:
         """Our own path with a slash more or less at its end, where the server sends us there for the first time."""
-        path, mark, query = self.path.partition(b"?")
+        path, mark, query = self.heads.path.partition(b"?")
         other = path.removesuffix(b"/") if path.endswith(b"/") else path + b"/"
         wanted = other + mark + query
         here = self.target.origin.encode()
@@ -353,34 +269,7 @@ class HttpLink:
         return wanted if not self.redirected and location in (wanted, here + wanted) else None
 
     async def refusal(self, reply: Reply | StreamReply, used: bytes) -> Exception:
-        """What a status says about the request: who refused it, and whether it can have run.
-
-        Many servers answer 400 where the protocol has 404 for a session they do not know.
-        """
-        try:
-            text = await whole(reply, MAX_ERROR)
-        except (Lost, BadReply):
-            text = b""
-        status = reply.status
-        if 300 <= status < 400:
-            return Moved(status, clean((reply.header(b"location") or b"").decode("latin-1"), LONGEST_NAMED))
-        if used and (status == 404 or (status == 400 and b"session" in text.lower())):
-            return StaleSession(lambda: self.session_id == used)
-        if status == 429 or (status == 503 and reply.header(b"retry-after")):
-            return Throttled(retry_after(reply, DEFAULT_AFTER))
-        if status in (401, 403):
-            return TurnedAway(status)
-        try:
-            result_of(decode_message(text))
-        except RpcError as error:
-            return error
-        except UNREADABLE:
-            pass
-        return (
-            Broken(f"it answered with HTTP status {status}", sent=True)
-            if status >= 500
-            else TurnedAway(status)
-        )
+        return await refusal(reply, used, lambda: self.heads.session_id == used)
 
     async def read_stream(self, reply: StreamReply, order: Order, number: int) -> Message:
         """Follow one request's stream to its answer, over reconnections where the server offers them."""
@@ -441,8 +330,8 @@ class HttpLink:
         return await self.pool.stream(
             "GET",
             self.target,
-            self.path,
-            (*self.head, *resumed),
+            self.heads.path,
+            (*self.heads.head, *resumed),
             deadline=deadline,
             max_bytes=sys.maxsize,
             idempotent=True,
@@ -482,8 +371,8 @@ class HttpLink:
             await self.pool.request(
                 "POST",
                 self.target,
-                self.path,
-                self.head,
+                self.heads.path,
+                self.heads.head,
                 body,
                 deadline=monotonic() + SMALL_SECONDS,
                 max_bytes=MAX_ERROR,
@@ -555,7 +444,7 @@ class HttpLink:
         for task in list(self.tasks):
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        if self.session_id:
+        if self.heads.session_id:
             await self.leave()
 
     async def leave(self) -> None:
@@ -563,42 +452,12 @@ class HttpLink:
         deadline = monotonic() + LEAVE_SECONDS
         try:
             await self.pool.request(
-                "DELETE", self.target, self.path, self.head, deadline=deadline, max_bytes=MAX_ERROR
+                "DELETE",
+                self.target,
+                self.heads.path,
+                self.heads.head,
+                deadline=deadline,
+                max_bytes=MAX_ERROR,
             )
         except (NotSent, Lost, BadReply) as error:
             log.debug("the session was not ended: %s", error)
-
-
-def answer_in(body: bytes, number: int, status: int = 200) -> Message:
-    """The response with our number in a JSON body."""
-    try:
-        message = decode_message(body)
-        if number_of(message) == number and not message.method:
-            return message
-    except UNREADABLE:
-        pass
-    for message in messages_in(body):
-        if not message.method and number_of(message) == number:
-            return message
-    raise Unanswered(
-        "it answered with something that is not the response to the request: "
-        f"HTTP status {status} and {len(body)} bytes",
-        body,
-    )
-
-
-def messages_in(data: bytes) -> list[Message]:
-    try:
-        return read_frame(data) if data else []
-    except UNREADABLE:
-        return []
-
-
-async def drain(reply: StreamReply) -> None:
-    """Read the end of a stream, so that its connection can be used again."""
-    reply.deadline = monotonic() + DRAIN_SECONDS
-    try:
-        async for _ in reply:
-            pass
-    except (Lost, BadReply):
-        await reply.aclose()

@@ -14,9 +14,11 @@ from agent_gate.mcp.events import Event, read_events
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, StreamReply
 from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE
-from agent_gate.sources.mcp.wire.http import ACCEPT, EVENTS, MAX_ERROR, SMALL_SECONDS, media_type, split_url
+from agent_gate.sources.mcp.wire.heads import ACCEPT
+from agent_gate.sources.mcp.wire.http import SMALL_SECONDS
 from agent_gate.sources.mcp.wire.mux import Mux, spawn
 from agent_gate.sources.mcp.wire.problems import Broken, TurnedAway
+from agent_gate.sources.mcp.wire.replies import EVENTS, MAX_ERROR, media_type, split_url
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
