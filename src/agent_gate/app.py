@@ -54,6 +54,7 @@ from agent_gate.sources.accounts.signins import SignIns
 from agent_gate.sources.accounts.source import ConnectionsSource
 from agent_gate.sources.accounts.source import plan as connections_plan
 from agent_gate.sources.pins import Pins
+from agent_gate.sources.remote import Peering
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.sources.toolbox import Toolbox
 from agent_gate.store import open_store
@@ -110,6 +111,7 @@ class Gateway:
         self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
         self.shelf = Shelf()
         self.supervisor = Supervisor(self.shelf, self.clock, self.pins, self.redactor.text)
+        self.peering = await self._open_peering()
         self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
         self.policy_faults = PolicyFaults(self.configuration, self.shelf, lambda: self.in_force.terms.policy)
         self.tokens = Tokens(self._credentials(settings))
@@ -146,6 +148,8 @@ class Gateway:
         read_questions(self.metrics, self.inbox.open)
         await self.supervisor.start(plans(settings, self.toolbox(settings, self.roster)))
         await self._offer_connections()
+        await self.peering.start()
+        self.sweeper.every(3600.0, self.peering.renew_due)
         self.policy_faults.tell()
         self.shelf.subscribe(lambda _before, _now: self.policy_faults.tell())
         await recover(self.calls, self.store, self.inbox, self.clock)
@@ -156,6 +160,7 @@ class Gateway:
                 self.websocket.upgrade,
                 self.admin.listener.handle,
                 self.admin.socket.handle,
+                self.admin.socket.upgrade,
             )
         except Exception:
             await self._give_up()
@@ -204,6 +209,18 @@ class Gateway:
         if await is_older(self.store, noted):
             also = [self.grants.ending_all(), END_SESSIONS]
             await end_what_was_under_way(self.store, self.inbox, self.clock, noted, also)
+
+    async def _open_peering(self) -> Peering:
+        gateway = self.settings.gateway
+        peering = Peering(
+            self.store,
+            self.clock,
+            self.supervisor,
+            lambda: self.toolbox(self.settings, self.roster),
+            tenant=gateway.tenant,
+        )
+        await peering.open(self.folder, self.custody.vault, gateway.id)
+        return peering
 
     def _make_calls(self) -> Calls:
         self.tracer = tracer_to(
@@ -304,6 +321,7 @@ class Gateway:
             shelf=self.shelf,
             view=self.view,
             sources=self.supervisor,
+            peering=self.peering,
             who=WhoComesIn(
                 keys=self.keys,
                 people=self.people,

@@ -12,7 +12,7 @@ import msgspec
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import SystemClock
 from agent_gate.hosts import Host
-from agent_gate.hosts.server import HostServer, HostSettings
+from agent_gate.hosts.server import HostServer, HostSetup
 from agent_gate.net.pool import Pool, Reply, Target
 from agent_gate.peers.authority import Authority, Leaf, Subject
 from agent_gate.peers.dialing import Endpoint, dial
@@ -84,7 +84,7 @@ def a_call(tool: str, args: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def serving_host(host: Host, folder: Path, gate: Gate, **more: Any) -> AsyncIterator[HostServer]:
-    settings = HostSettings(component_id="memory-east", folder=folder, gateway_key=gate.key.public, **more)
+    settings = HostSetup(component_id="memory-east", folder=folder, gateway_key=gate.key.public, **more)
     server = host.server(settings)
     await server.start("127.0.0.1", 0)
     try:

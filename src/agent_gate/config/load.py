@@ -178,8 +178,7 @@ def warn_of_unserved(root: Node, reading: Reading) -> None:
     """Say what a file may hold already although nothing serves it yet; silence would look like success."""
     admin = root.get("admin") or empty(root.mark)
     for node, key, path, message in (
-        (root, "hosts", "hosts", "tool hosts are not connected yet; their tools are missing"),
-        (root, "peers", "peers", "tool hosts cannot be paired yet; nothing listens here"),
+        (root, "peers", "peers", "hosts that dial the gateway are not taken yet; nothing listens here"),
         (admin, "callback_url", "admin.callback_url", "there is no sign-in yet that uses it"),
     ):
         found = node.get(key)

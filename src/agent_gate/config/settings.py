@@ -12,6 +12,7 @@ PORTS = AtMost(65535)
 CallMode = Literal["full", "proxy", "gateway"]
 MADE_AGENT = "my-agent"
 """The agent that is made where none is configured; people read its name in questions."""
+ContextField = Literal["platform", "channel_id", "actor_id", "isolation_key"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,10 @@ class GatewaySettings:
     """The public listener, and what this gateway calls itself."""
 
     id: Annotated[str, "Name of this gateway in records, logs and metrics."] = "home"
-    tenant: Annotated[str, "Whose gateway it is; what its vault keeps opens under this name alone."] = "home"
+    tenant: Annotated[
+        str,
+        "Whose gateway it is, as tool hosts are told it; what its vault keeps opens under this name alone.",
+    ] = "home"
     host: Annotated[str, "Address to listen on."] = "127.0.0.1"
     port: Annotated[int, "Port to listen on; 0 takes any free one and prints it.", AtLeast(0), PORTS] = 8443
     allowed_hosts: Annotated[
@@ -72,9 +76,10 @@ class PeersSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """A tool host on this machine. Not connected yet: a warning says so."""
+    """A tool host on this machine."""
 
-    socket: Annotated[Path, "Unix socket on which the tool host listens."]
+    socket: Annotated[Path, "Unix socket it listens on; it and its folder must be this user's or root's."]
+    trust: Annotated[bool, "Believe what it says of its tools: `idempotent`, and no side effects."] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +117,10 @@ class AgentSettings:
         "Its own limits; what it leaves out comes from the general `rate_limit`.",
         InFile({"$ref": "#/$defs/RateLimitSettings"}),
     ] = field(default_factory=RateLimitSettings)
+    context: Annotated[
+        tuple[ContextField, ...],
+        "What it may tell tool hosts of its own conversation; anything else is left out.",
+    ] = ()
     where: Annotated[str, "File and line of this entry.", GIVEN] = ""
 
     def caller(self) -> Caller:
@@ -125,6 +134,7 @@ class AgentSettings:
             calls_per_minute=self.rate_limit.max_requests_per_minute,
             max_pending=self.rate_limit.max_pending_approvals,
             budget=self.budget,
+            context=frozenset(self.context),
         )
 
 
@@ -292,9 +302,9 @@ class Settings:
         "What each kind of source brings, by the name of its section.",
         GIVEN,
     ] = field(default_factory=dict)
-    hosts: Annotated[
-        Mapping[str, HostSettings], "Tool hosts on this machine; each key is a namespace. Not connected yet."
-    ] = field(default_factory=dict)
+    hosts: Annotated[Mapping[str, HostSettings], "Tool hosts on this machine; each key is a namespace."] = (
+        field(default_factory=dict)
+    )
     channels: Annotated[
         tuple[ChannelSettings, ...],
         "Where people are asked, beside the page and the terminal.",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Effect = Literal["allow", "ask", "deny"]
 Mode = Literal["full", "proxy", "gateway"]
 encode = msgspec.json.Encoder(order="sorted").encode
+GIVEN_CONTEXT = "agent-gate/context"
+"""Where a call's `meta` has what its sender says of the conversation it belongs to."""
 
 
 class State(StrEnum):
@@ -62,7 +64,7 @@ STEPS: dict[State, int] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who calls. `namespaces` None sees all. A limit of 0 means none."""
+    """Who calls. `namespaces` None sees all. A limit of 0 means none. `context` is what it may say of its conversation."""
 
     name: str
     kind: Literal["agent", "peer", "operator"] = "agent"
@@ -73,6 +75,7 @@ class Caller:
     calls_per_minute: int = 60
     max_pending: int = 10
     budget: int | None = None
+    context: frozenset[str] = frozenset()
 
     def sees(self, namespace: str) -> bool:
         return self.namespaces is None or namespace in self.namespaces

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_gate.errors import ConfigError
-from agent_gate.hosts.server import HostServer, HostSettings
+from agent_gate.hosts.server import HostServer, HostSetup
 from agent_gate.hosts.tools import FunctionTool, as_tool
 from agent_gate.peers.toolwire import MOST_MILLISECONDS, USUAL_MILLISECONDS
 
@@ -49,14 +49,14 @@ class Host:
 
         return offer
 
-    def server(self, settings: HostSettings | None = None) -> HostServer:
+    def server(self, settings: HostSetup | None = None) -> HostServer:
         return HostServer(self.name, self.tools, settings)
 
     async def serve(
         self,
         started: Callable[[HostServer], None],
         *,
-        settings: HostSettings | None = None,
+        settings: HostSetup | None = None,
         listen: tuple[str, int] = ("127.0.0.1", 0),
         socket: Path | None = None,
     ) -> None:

@@ -38,7 +38,7 @@ MOST_HANDSHAKES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostSettings:
+class HostSetup:
     """Who a host is, which gateway it believes, and where it keeps things. A local host needs none of it."""
 
     component_id: str
@@ -89,7 +89,7 @@ class HostServer:
         self,
         service: str,
         tools: dict[str, FunctionTool],
-        settings: HostSettings | None = None,
+        settings: HostSetup | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._settings, self._clock = settings, clock or SystemClock()

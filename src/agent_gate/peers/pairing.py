@@ -41,13 +41,13 @@ class Line(Protocol):
 class PeerLedger(Protocol):
     """Where what was issued is written down, durably, before anybody relies on it."""
 
-    async def note_issued(self, peer: "Candidate", leaf: Leaf) -> None:
+    async def note_issued(self, peer: "Candidate", leaf: Leaf, /) -> None:
         """An issued certificate that is not confirmed is revoked after a while. Raises `PairingFailed` where the key
         was certified for another component."""
         ...
 
-    async def activate(self, peer: "Candidate", leaf: Leaf) -> None: ...
-    async def revoke_issued(self, leaf: Leaf, why: str) -> None: ...
+    async def activate(self, peer: "Candidate", leaf: Leaf, /) -> None: ...
+    async def revoke_issued(self, leaf: Leaf, why: str, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,16 @@ class Candidate:
     notes: PeerNotes = NOTHING_NOTED
 
 
+Told = Callable[[int, str], None]
+"""Hears of each phase as it is reached."""
+
 Confirm = Callable[[str], Awaitable[bool]]
 """Shows the fingerprint of a key that nobody pinned; true where a person compared it and says yes."""
 
 
 @dataclass
 class Pairing:
-    """One handshake. `told` is called with each phase as it is reached."""
+    """One handshake."""
 
     line: Line
     identity: IdentityKey
@@ -86,7 +89,7 @@ class Pairing:
     ledger: PeerLedger
     clock: Clock
     confirm: Confirm
-    told: Callable[[int, str], None] = lambda _phase, _text: None
+    told: Told = lambda _phase, _text: None
     pairing_id: str = field(default_factory=new_id)
     transcript: Transcript = field(default_factory=Transcript)
     phase: int = 0

@@ -113,6 +113,16 @@ class Peers:
             raise InvalidArgs(f"No peer is called {name}. Known: {known}")
         return self._peers[name]
 
+    def usable(self, name: str) -> Peer:
+        """The peer of that name while it may be asked. Looked up for every request, so that a revocation counts at the
+        next one, whatever connection there is."""
+        peer = self._peers.get(name)
+        if peer is None or peer.status != "active" or not peer.fingerprint:
+            raise PairingRequired(f"{name} is not paired, or was revoked. Pair it again")
+        if peer.not_after <= self._clock.now():
+            raise PairingRequired(f"The certificate of {name} has expired. Pair it again")
+        return peer
+
     def authorize(self, fingerprint: str, component_uri: str, domain: str) -> Peer:
         """The active peer whose current certificate this is. Asked for every request, so that a revocation counts at
         the next one, whatever connection it comes on."""

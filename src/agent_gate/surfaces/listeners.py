@@ -55,7 +55,9 @@ class Listeners:
         self._callback_url = settings.admin.callback_url
         self.certificate: CertificateFiles | None = None
 
-    async def start(self, public: Handler, upgrade: Upgrade, page: Handler, socket: Handler) -> None:
+    async def start(
+        self, public: Handler, upgrade: Upgrade, page: Handler, socket: Handler, socket_upgrade: Upgrade
+    ) -> None:
         settings, admin, limits = self._at_start, self._at_start.admin, self._at_start.limits
         certificate = self.certificate = self._certificate(settings)
         if certificate is not None:
@@ -66,7 +68,7 @@ class Listeners:
         # Plain on loopback, where browsers distrust private certificates; TLS elsewhere.
         secure = None if admin.tls == "off" or admin.host in LOOPBACK else self._context
         self.page = Server(page, guard=nobody, ssl=secure)
-        self.socket = Server(socket)
+        self.socket = Server(socket, upgrade=socket_upgrade)
         await self.public.start(settings.gateway.host, settings.gateway.port)
         self._up.append(self.public)
         self.public.guard = self._public_guard(settings, certificate)

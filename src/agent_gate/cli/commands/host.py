@@ -15,9 +15,9 @@ from agent_gate.errors import ConfigError
 
 if TYPE_CHECKING:
     from agent_gate.hosts import Host
-    from agent_gate.hosts.server import HostServer, HostSettings
+    from agent_gate.hosts.server import HostServer, HostSetup
 
-KEY_HELP = "The public key (Ed25519, base64) of the gateway that may call it."
+KEY_HELP = "The gateway's public key, as `agent-gate identity` prints it there."
 
 
 def load_host(spec: str) -> "Host":
@@ -47,20 +47,20 @@ def split_address(listen: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def settings_of(host: "Host", name: str, state: Path, key: str, pair_again: bool) -> "HostSettings":
-    from agent_gate.hosts.server import HostSettings
+def settings_of(host: "Host", name: str, state: Path, key: str, pair_again: bool) -> "HostSetup":
+    from agent_gate.hosts.server import HostSetup
     from agent_gate.peers.encoding import Malformed
     from agent_gate.peers.signing import check_public_key
 
     if not key:
-        raise ConfigError("Which gateway may call this host? Give its public key with --gateway-key")
+        raise ConfigError(
+            "Which gateway may call this host? Give its key with --gateway-key; `agent-gate identity` prints it there"
+        )
     try:
         public = check_public_key(key)
     except Malformed as error:
         raise ConfigError(f"--gateway-key is no public key of a gateway: {error}") from None
-    return HostSettings(
-        component_id=name or host.name, folder=state, gateway_key=public, pair_again=pair_again
-    )
+    return HostSetup(component_id=name or host.name, folder=state, gateway_key=public, pair_again=pair_again)
 
 
 def announce(server: "HostServer") -> None:

@@ -19,6 +19,9 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.trends import Trends
+from agent_gate.peers.identity import GatewayIdentity
+from agent_gate.peers.pairing import Confirm, Told, Wish
+from agent_gate.peers.records import Peer, Peers
 from agent_gate.policy import Policy
 from agent_gate.store.statement import Store
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
@@ -43,6 +46,22 @@ class SignInDesk(Protocol):
     def status(self, source: str) -> Any: ...
     async def came_back(self, state: str, code: str, issuer: str | None) -> str: ...
     async def turned_away(self, state: str) -> None: ...
+
+
+class Peered(Protocol):
+    """The gateway among its peers, as an operator handles them."""
+
+    peers: Peers
+
+    @property
+    def identity(self) -> GatewayIdentity: ...
+    def known(self) -> list[Peer]: ...
+    async def pair(
+        self, wish: Wish, person: str, *, confirm: Confirm = ..., told: Told = ..., trial: bool = False
+    ) -> str: ...
+    async def rotate(self, name: str, person: str) -> Peer: ...
+    async def revoke(self, name: str, person: str) -> Peer: ...
+    async def trust(self, name: str, person: str, *, trusted: bool = True) -> Peer: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +117,7 @@ class Admin:
     shelf: Shelf
     view: View
     sources: Operated
+    peering: Peered
     who: WhoComesIn
     record: Ledger
     numbers: Numbers

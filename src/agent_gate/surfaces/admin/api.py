@@ -11,6 +11,7 @@ from agent_gate.surfaces.admin.routes.connections import ConnectionRoutes
 from agent_gate.surfaces.admin.routes.economy import Economics
 from agent_gate.surfaces.admin.routes.live import Live
 from agent_gate.surfaces.admin.routes.overview import Overview
+from agent_gate.surfaces.admin.routes.peers import PeerRoutes
 from agent_gate.surfaces.admin.routes.policy import PolicyRoutes
 from agent_gate.surfaces.admin.routes.policy_tools import PolicyTools
 from agent_gate.surfaces.admin.routes.record import Record
@@ -27,6 +28,7 @@ PARTS = (
     ToolRoutes,
     Economics,
     Sources,
+    PeerRoutes,
     PolicyRoutes,
     PolicyTools,
     Agents,

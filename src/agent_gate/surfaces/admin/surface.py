@@ -9,6 +9,7 @@ from agent_gate.surfaces.admin.doors.answers import Answers
 from agent_gate.surfaces.admin.doors.callback import Callback
 from agent_gate.surfaces.admin.doors.listener import AdminListener
 from agent_gate.surfaces.admin.doors.page import PageFiles, folder
+from agent_gate.surfaces.admin.doors.pairings import Pairings
 from agent_gate.surfaces.admin.doors.slack import SOON, SlackButtons
 from agent_gate.surfaces.admin.doors.socket import AdminSocket
 
@@ -40,4 +41,4 @@ class AdminSurface:
         self.listener = AdminListener(
             api, admin.who.logins, PageFiles(folder()), answers, slack, Callback(admin.sign_ins)
         )
-        self.socket = AdminSocket(api, admin.who.people)
+        self.socket = AdminSocket(api, admin.who.people, Pairings(admin.peering))

@@ -11,7 +11,7 @@ from agent_gate.access.door import Door
 from agent_gate.access.view import MadeFor, View
 from agent_gate.calls import Calls
 from agent_gate.calls.meta import MetaTools
-from agent_gate.core.call import Call, Caller, Pending
+from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller, Pending
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.strict import parse
 from agent_gate.discovery.meta import ARGUMENTS
@@ -24,6 +24,7 @@ from agent_gate.surfaces.rest.openapi import LONGEST_WAIT, document
 
 TOOLS = "/api/tools"
 TOOL = "/api/tools/"
+NOTHING_SAID: Mapping[str, Any] = {}
 CALLS = "/api/calls/"
 DEFAULT_WAIT = 50.0
 LONGEST_KEY = 256
@@ -64,14 +65,16 @@ def arguments_of(body: bytes) -> Mapping[str, Any]:
     return value
 
 
-def asked(body: bytes) -> tuple[str, Mapping[str, Any]]:
+def asked(body: bytes) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
     """`{tool, arguments}`, or `{server, tool, args}` as simple scripts write it, the server by its configured key."""
     value = arguments_of(body)
     tool, server = value.get("tool"), value.get("server")
     arguments = value.get("arguments", value.get("args", {}))
     if not isinstance(tool, str) or not isinstance(arguments, dict) or not isinstance(server, str | None):
         raise InvalidArgs('The body must be {"tool": NAME, "arguments": {…}}')
-    return (f"{fold_namespace(server)}:{tool}" if server else tool), arguments
+    context = value.get("context")
+    meta = {GIVEN_CONTEXT: context} if isinstance(context, dict) else {}
+    return (f"{fold_namespace(server)}:{tool}" if server else tool), arguments, meta
 
 
 def offered(path: str) -> bytes:
@@ -127,7 +130,12 @@ class RestSurface:
         return refusal(404, "INVALID_ARGS", "There is nothing here. See /openapi.json")
 
     async def _call(
-        self, request: Request, caller: Caller, tool: str, arguments: Mapping[str, Any]
+        self,
+        request: Request,
+        caller: Caller,
+        tool: str,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any] = NOTHING_SAID,
     ) -> Response:
         session, trace = request.header(b"agent-session"), request.header(b"traceparent")
         call = Call(
@@ -138,6 +146,7 @@ class RestSurface:
             session=session.decode("latin-1")[:128] if session else None,
             idempotency_key=key_of(request),
             trace=trace.decode("latin-1")[:100] if trace else None,
+            meta=meta,
             sender=request,
         )
         if tool in ARGUMENTS:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from agent_gate.calls import Calls
-from agent_gate.core.call import Call, Caller
+from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller
 from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import InvalidArgs
 from agent_gate.surfaces.websocket.agent import Agent, ProgressTalk
@@ -50,6 +50,7 @@ def call_of(agent: Agent, caller: Caller, message: Message) -> Call:
         raise InvalidArgs("Missing tool name: params.tool must be a string")
     if args is not None and not isinstance(args, dict):
         raise InvalidArgs("Invalid arguments: params.args must be an object")
+    context = params.get("context")
     return Call(
         tool=tool,
         arguments=args or {},
@@ -60,6 +61,7 @@ def call_of(agent: Agent, caller: Caller, message: Message) -> Call:
         idempotency_key=optional_text(params, "idempotency_key"),
         timeout=optional_seconds(params, "timeout"),
         trace=optional_text(params, "traceparent"),
+        meta={GIVEN_CONTEXT: context} if isinstance(context, dict) else {},
         conversation=ProgressTalk(agent, message.id) if params.get("progress") is True else None,
     )
 

@@ -3,19 +3,34 @@
 import os
 
 from agent_gate.access.people import OPERATOR, People
-from agent_gate.net.http import Request, refusal
+from agent_gate.net.http import Request, Response, refusal
+from agent_gate.net.websocket import WebSocketHandler
 from agent_gate.surfaces.admin.api import AdminApi
+from agent_gate.surfaces.admin.doors.pairings import PREFIX, Pairings
 from agent_gate.surfaces.admin.routing import Reply
+
+FOREIGN = refusal(403, "FORBIDDEN", "Only the gateway's own user may use the admin socket")
 
 
 class AdminSocket:
     """Serves operator commands on this machine."""
 
-    def __init__(self, api: AdminApi, people: People) -> None:
-        self._api, self._people = api, people
+    def __init__(self, api: AdminApi, people: People, pairings: Pairings) -> None:
+        self._api, self._people, self._pairings = api, people, pairings
+
+    def _person(self, request: Request) -> str:
+        """Who asks; empty for somebody who may not."""
+        person = self._people.with_uid(request.uid)
+        return person or (OPERATOR if request.uid in (0, os.geteuid()) else "")
 
     async def handle(self, request: Request) -> Reply:
-        person = self._people.with_uid(request.uid)
-        if request.uid not in (0, os.geteuid()) and not person:
-            return refusal(403, "FORBIDDEN", "Only the gateway's own user may use the admin socket")
-        return await self._api.handle(request, person or OPERATOR, "terminal")
+        person = self._person(request)
+        if not person:
+            return FOREIGN
+        if request.path.startswith(PREFIX):
+            return await self._pairings.handle(request, person)
+        return await self._api.handle(request, person, "terminal")
+
+    def upgrade(self, request: Request) -> WebSocketHandler | Response:
+        person = self._person(request)
+        return self._pairings.upgrade(request, person) if person else FOREIGN

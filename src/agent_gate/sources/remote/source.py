@@ -1,0 +1,267 @@
+"""One tool host as a source: what it offers becomes tools, a call becomes one request, its answer a result."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+from msgspec import UNSET
+
+from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller, Result
+from agent_gate.core.ids import fold_namespace
+from agent_gate.core.ports import Job
+from agent_gate.core.tasks import KeptTasks
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import Traits
+from agent_gate.errors import (
+    CallTimeout,
+    Forbidden,
+    GatewayError,
+    OutcomeUnknown,
+    PairingFailed,
+    PairingRequired,
+    UpstreamError,
+)
+from agent_gate.net.pool import Lost, NotSent, Reply
+from agent_gate.observe.trace import trace_of
+from agent_gate.peers.encoding import Malformed
+from agent_gate.peers.toolwire import (
+    CALL,
+    CANCEL,
+    MOST_MILLISECONDS,
+    TOOLS,
+    VERSION,
+    HostCancel,
+    HostReply,
+    HostRequest,
+    Offer,
+    OfferedTool,
+    ToolCallContext,
+    read_wire,
+)
+from agent_gate.sources.remote.errors import failure, refused
+from agent_gate.sources.remote.ways import Way
+from agent_gate.sources.toolbox import Toolbox
+
+log = logging.getLogger("agent_gate.sources.remote")
+LOOK_SECONDS = 30.0
+LOOK_TIMEOUT = 10.0
+CANCEL_TIMEOUT = 5.0
+TRIES = 3
+GRACE = 0.25
+MOST_TOOLS = 1000
+JSON = ((b"content-type", b"application/json"),)
+GIVEN_FIELDS = frozenset({"platform", "channel_id", "actor_id", "isolation_key"})
+CHANGED = "The tool changed while this call was on its way, so nothing was sent. Call it again"
+
+
+class RemoteSource:
+    """Answers calls through one host. `trusted`: the operator believes what the host says of its tools."""
+
+    kind = "remote"
+    unwell: str | None = None
+    watched, context = False, None
+
+    def __init__(self, name: str, way: Way, toolbox: Toolbox, *, tenant: str, trusted: bool = False) -> None:
+        self.key, self.namespace, self.title = name, fold_namespace(name), name
+        self._way, self._toolbox, self._clock = way, toolbox, toolbox.clock
+        self._tenant, self._trusted = tenant, trusted
+        self._offered: dict[str, OfferedTool] = {}
+        self._pins: dict[str, str] = {}
+        self._cancelling = KeptTasks(log, "A call could not be cancelled")
+        self.about = ""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._cancelling.cancel()
+        await self._way.aclose()
+
+    async def connect(self) -> Sequence[Definition]:
+        return self._learn(await self._look())
+
+    async def watch(self) -> None:
+        """Look again and again: a host that is gone is told by raising, one that changed by its new tools."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                offer = await self._look()
+            except PairingRequired as error:
+                # It stays listed: whoever calls is told that it has to be paired.
+                self.unwell = error.message
+                continue
+            self.unwell = None
+            if {tool.name: tool for tool in offer.tools} != self._offered:
+                await self._toolbox.announce(self.key, self._learn(offer))
+
+    async def _look(self) -> Offer:
+        deadline = self._clock.monotonic() + LOOK_TIMEOUT
+        reply = await self._send("GET", TOOLS.encode(), None, deadline, safe=True)
+        if reply.status != 200:
+            raise refused(self.key, reply)
+        try:
+            offer = read_wire(reply.body, Offer)
+        except Malformed as error:
+            raise UpstreamError(f"{self.key} does not describe its tools as it should: {error}") from None
+        if len({tool.name for tool in offer.tools}) != len(offer.tools) or len(offer.tools) > MOST_TOOLS:
+            raise UpstreamError(f"{self.key} names a tool twice, or more than {MOST_TOOLS} tools")
+        self._way.seen()
+        return offer
+
+    def _learn(self, offer: Offer) -> list[Definition]:
+        definitions = [self._definition(tool) for tool in offer.tools]
+        self.about = offer.service[:200]
+        self._offered = {tool.name: tool for tool in offer.tools}
+        self._pins = {definition.name: definition.pin() for definition in definitions}
+        return definitions
+
+    def _definition(self, tool: OfferedTool) -> Definition:
+        traits = Traits(read_only=not tool.side_effects, idempotent=tool.idempotent, trusted=self._trusted)
+        return Definition(
+            name=tool.name,
+            description=tool.description,
+            input_schema=tool.input_schema or {"type": "object"},
+            output_schema=tool.output_schema or None,
+            traits=traits,
+            annotations={"readOnlyHint": not tool.side_effects, "idempotentHint": tool.idempotent},
+            timeout=tool.timeout_ms_max / 1000,
+        )
+
+    # -- calls
+
+    async def answer(self, job: Job) -> Result:
+        """Ask the host once; again only where that cannot do the thing twice."""
+        case = job.case
+        # What was decided on must not become another call, should the host have changed meanwhile.
+        if self._pins.get(case.tool.upstream) != case.tool.pin:
+            raise Forbidden(CHANGED)
+        traits = case.tool.traits
+        safe = traits.trusted and (traits.idempotent or traits.read_only)
+        try:
+            reply = await self._asked(job, safe=safe)
+        except asyncio.CancelledError:
+            self._cancel(case.call.id)
+            raise
+        self._log(reply, case.call)
+        if reply.status != "ok":
+            raise failure(self.key, reply)
+        return Result(msgspec.json.encode(reply.result if reply.result is not UNSET else {}))
+
+    async def _asked(self, job: Job, *, safe: bool) -> HostReply:
+        call = job.case.call
+        for left in range(TRIES if safe else 1, 0, -1):
+            body = msgspec.json.encode(self._request(job))
+            try:
+                reply = await self._send("POST", CALL.encode(), body, job.deadline, safe=safe)
+            except Lost as error:
+                if error.timed_out:
+                    self._cancel(call.id)
+                    raise CallTimeout(f"{self.key} did not answer in time. It may have run") from None
+                if left == 1:
+                    raise
+                continue
+            read = self._read(reply, call, job.case.tool.upstream)
+            if read.status != "retryable_error" or left == 1:
+                break
+            await asyncio.sleep(min(0.2, max(0.0, job.deadline - self._clock.monotonic() - GRACE)))
+        self._way.seen()
+        return read
+
+    def _request(self, job: Job) -> HostRequest:
+        call, name = job.case.call, job.case.tool.upstream
+        offered = self._offered[name]
+        left = max(1, int((job.deadline - self._clock.monotonic() - GRACE) * 1000))
+        wanted = int(call.timeout * 1000) if call.timeout else offered.timeout_ms_default
+        return HostRequest(
+            version=VERSION,
+            call_id=call.id,
+            idempotency_key=call.idempotency_key or call.id,
+            tool_name=name,
+            tenant_id=self._tenant,
+            args=dict(job.arguments),
+            timeout_ms=max(1, min(wanted, offered.timeout_ms_max, left, MOST_MILLISECONDS)),
+            context=context_of(call),
+        )
+
+    def _read(self, reply: Reply, call: Call, tool: str) -> HostReply:
+        if reply.status != 200:
+            raise refused(self.key, reply)
+        try:
+            read = read_wire(reply.body, HostReply)
+        except Malformed as error:
+            raise self._unreadable(str(error)) from None
+        if (read.call_id, read.tool_name) != (call.id, tool):
+            raise self._unreadable("it answers another call")
+        return read
+
+    def _unreadable(self, why: str) -> OutcomeUnknown:
+        return OutcomeUnknown(f"{self.key} answered what is no answer ({why}). It may have run")
+
+    def _log(self, reply: HostReply, call: Call) -> None:
+        for line in reply.logs or ():
+            log.debug("%s", line[:2000], extra={"source": self.key, "call": call.id})
+
+    def _cancel(self, call_id: str) -> None:
+        """Tell the host that nobody waits any more; whether it hears is not waited for."""
+        self._cancelling.start(
+            self._cancelled(msgspec.json.encode(HostCancel(version=VERSION, call_id=call_id)))
+        )
+
+    async def _cancelled(self, body: bytes) -> None:
+        try:
+            deadline = self._clock.monotonic() + CANCEL_TIMEOUT
+            await self._send("POST", CANCEL.encode(), body, deadline, safe=True)
+        except GatewayError as error:
+            log.info("A call could not be cancelled", extra={"source": self.key, "why": error.message})
+
+    async def _send(
+        self, method: str, path: bytes, body: bytes | None, deadline: float, *, safe: bool
+    ) -> Reply:
+        pool, target = self._way.take()
+        try:
+            return await pool.request(
+                method,
+                target,
+                path,
+                JSON if body is not None else (),
+                body,
+                deadline=deadline,
+                max_bytes=self._toolbox.max_bytes,
+                idempotent=safe,
+            )
+        except NotSent as error:
+            if isinstance(error.__cause__, ssl.SSLError):
+                raise PairingFailed(
+                    f"What answers for {self.key} is not the host that was paired ({error.message}). Nothing was sent"
+                ) from None
+            raise NotSent(
+                f"{self.key} cannot be reached: {error.message}. Nothing was sent", timed_out=error.timed_out
+            ) from None
+
+
+def context_of(call: Call) -> ToolCallContext:
+    """For whom a call runs, as its host is told it."""
+    return ToolCallContext(
+        agent_id=call.caller.name,
+        session_id=call.session or call.id,
+        trace_id=trace_of(call.id, call.trace).trace_id,
+        request_origin="operator" if call.caller.kind == "operator" else "agent_turn",
+        **given_context(call.meta.get(GIVEN_CONTEXT), call.caller),
+    )
+
+
+def given_context(given: Any, caller: Caller) -> Mapping[str, Any]:
+    """What the caller says of its own conversation: only the fields that its settings let it say."""
+    if not isinstance(given, Mapping):
+        return {}
+    return {
+        name: value
+        for name, value in given.items()
+        if name in GIVEN_FIELDS and name in caller.context and isinstance(value, str)
+    }

@@ -1,0 +1,63 @@
+"""Peers as an operator sees them: who is paired, until when, and taking it back. Pairing itself is not here."""
+
+from typing import Any
+
+from agent_gate.net.http import json_response
+from agent_gate.peers.encoding import from_base64
+from agent_gate.peers.records import Peer
+from agent_gate.peers.signing import key_fingerprint
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routing import FLAG, OperatorRequest, Reply, Route
+
+
+def shown_peer(peer: Peer) -> dict[str, Any]:
+    return {
+        "name": peer.name,
+        "component_type": peer.component_type,
+        "endpoint": peer.endpoint,
+        "status": peer.status,
+        "fingerprint": key_fingerprint(from_base64(peer.identity_key)),
+        "certificate": peer.fingerprint,
+        "serial": peer.serial,
+        "not_after": peer.not_after or None,
+        "paired_at": peer.paired_at,
+        "last_seen": peer.last_seen,
+        "revoked_at": peer.revoked_at,
+        "reason": peer.reason,
+        "trusted": peer.notes.trusted,
+    }
+
+
+class PeerRoutes:
+    """The routes of peers."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._peering = admin.peering
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/api/peers", self._list, "Every peer, and how it stands with it"),
+            Route("GET", "/api/peers/{name}", self._one, "One peer"),
+            Route("DELETE", "/api/peers/{name}", self._revoke, "Revoke a peer; its next request is refused"),
+            Route(
+                "POST", "/api/peers/{name}/trust", self._trust, "Believe what a host says of its tools",
+                body={"trusted": FLAG},
+            ),
+        ]  # fmt: skip
+
+    async def _list(self, _ask: OperatorRequest) -> Reply:
+        return json_response(200, [shown_peer(peer) for peer in self._peering.known()])
+
+    async def _one(self, ask: OperatorRequest) -> Reply:
+        return json_response(200, shown_peer(self._peering.peers.get(ask.values["name"])))
+
+    async def _revoke(self, ask: OperatorRequest) -> Reply:
+        name = ask.values["name"]
+        await self._peering.revoke(name, ask.person)
+        return json_response(200, shown_peer(self._peering.peers.get(name)))
+
+    async def _trust(self, ask: OperatorRequest) -> Reply:
+        trusted = ask.body().get("trusted", True) is True
+        return json_response(
+            200, shown_peer(await self._peering.trust(ask.values["name"], ask.person, trusted=trusted))
+        )
