@@ -167,8 +167,7 @@ def test_what_nothing_serves_yet_is_a_warning(load_text):
         "peers: {port: 8444}\n"
     )
     assert loaded.warnings == (
-        "config.yaml:2:1: hosts: tool hosts are not connected yet; their tools are missing",
-        "config.yaml:3:1: peers: tool hosts cannot be paired yet; nothing listens here",
+        "config.yaml:3:1: peers: hosts that dial the gateway are not taken yet; nothing listens here",
         "config.yaml:1:9: admin.callback_url: there is no sign-in yet that uses it",
     )
     assert load_text("hosts: {}\npeers: null\nadmin: {callback_url: null}").warnings == ()
