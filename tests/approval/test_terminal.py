@@ -94,7 +94,7 @@ def test_a_yes_that_names_no_question_is_shown_what_it_is_for(start, api, words)
     assert gate.story(call) == ["pending"]
     assert reached(api) == []
     code, said, _ = on_a_terminal(gate, "approvals", "approve", *words, typed="y\n")
-    assert (code, said) == (0, "approved: ha_call_service(light.turn_on, light.bedroom) It ran.\n")
+    assert (code, said) == (0, "approved: ha_call_service(light.turn_on, light.bedroom). It ran.\n")
     assert outcome(gate, call).status == 200
 
 

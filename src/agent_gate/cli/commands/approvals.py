@@ -90,8 +90,8 @@ def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[s
         if ctx.obj["passphrase"]:
             body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
         resolved = client.request("POST", f"/api/approvals/{segment(chosen)}", body)
-        became = visible(resolved["became"]["text"]) if body["verdict"] == "approve" else ""
-        tell(ctx, resolved, f"{resolved['state']}: {visible(resolved['signature'])} {became}".rstrip())
+        became = f". {visible(resolved['became']['text'])}" if body["verdict"] == "approve" else ""
+        tell(ctx, resolved, f"{resolved['state']}: {visible(resolved['signature'])}{became}")
 
 
 @click.group(cls=OperatorGroup, invoke_without_command=True)
