@@ -11,41 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
-STANDING = frozenset(
-    [
-        "Answer",
-        "Argument",
-        "Client",
-        "Connection",
-        "Desk",
-        "Document",
-        "Draft",
-        "Envelope",
-        "Finding",
-        "Gateway",
-        "Identity",
-        "Kept",
-        "Message",
-        "Node",
-        "Page",
-        "Part",
-        "Place",
-        "Proof",
-        "Reading",
-        "Refused",
-        "Reply",
-        "Report",
-        "Request",
-        "Session",
-        "Sessions",
-        "Settings",
-        "SignInNeeded",
-        "Span",
-        "Subject",
-        "Tokens",
-        "View",
-    ]
-)
+STANDING = frozenset(["Reply"])
 
 
 def defined() -> dict[str, list[Path]]:

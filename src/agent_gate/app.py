@@ -16,7 +16,7 @@ from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.access.view import View
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.desk import Desk
-from agent_gate.approval.channels.dispatcher import Dispatcher, Place
+from agent_gate.approval.channels.dispatcher import Dispatcher, ToldChannel
 from agent_gate.approval.channels.make import channel_people, make_places
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
@@ -243,7 +243,7 @@ class Gateway:
             caller_now=self.tokens.caller,
         )
 
-    def _places(self, settings: Settings) -> list[Place]:
+    def _places(self, settings: Settings) -> list[ToldChannel]:
         """Where people are asked, beside the page and the terminal."""
         desk = Desk(
             inbox=self.inbox,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agent_gate.approval.channels import chat
 from agent_gate.approval.channels import dispatcher as dispatching
 from agent_gate.approval.channels.buttons import CODES, Buttons
-from agent_gate.approval.channels.dispatcher import Dispatcher, Place
+from agent_gate.approval.channels.dispatcher import Dispatcher, ToldChannel
 from agent_gate.approval.channels.quiet import Quiet
 from agent_gate.approval.channels.webhook import filled, slack
 from agent_gate.approval.inbox import Inbox
@@ -313,14 +313,14 @@ def test_each_question_is_told_once_across_failures_and_restarts(tmp_path):
         store, clock, inbox = await world(tmp_path)
         first = Recorder(failures=2)
         dispatcher = Dispatcher(store, inbox, clock, Metrics())
-        await dispatcher.start([Place(channel=first)])
+        await dispatcher.start([ToldChannel(channel=first)])
         question = asked_now(clock)
         await inbox.put(question)
         inbox.announce(question)
         await heard(first, 1)
         await dispatcher.stop()
         again = Recorder()
-        await dispatcher.start([Place(channel=again)])
+        await dispatcher.start([ToldChannel(channel=again)])
         resolved = await inbox.resolve(
             question, State.DENIED, Answer(verdict="deny", person="ann", channel="page"), []
         )
@@ -330,7 +330,7 @@ def test_each_question_is_told_once_across_failures_and_restarts(tmp_path):
         assert again.seen == [("denied", "m1")]
         await dispatcher.stop()
         last = Recorder()
-        await dispatcher.start([Place(channel=last)])
+        await dispatcher.start([ToldChannel(channel=last)])
         await dispatcher.stop()
         assert last.seen == []
         await store.close()
@@ -342,7 +342,7 @@ def test_what_a_reload_stopped_can_be_stopped_again_at_the_end(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)
         dispatcher = Dispatcher(store, inbox, clock, Metrics())
-        await dispatcher.start([Place(channel=Recorder())])
+        await dispatcher.start([ToldChannel(channel=Recorder())])
         await dispatcher.stop()
         await dispatcher.stop()
         await store.close()
@@ -354,7 +354,7 @@ def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)
         dispatcher, channel = Dispatcher(store, inbox, clock, Metrics()), Recorder()
-        await dispatcher.start([Place(channel=channel)])
+        await dispatcher.start([ToldChannel(channel=channel)])
         question = asked_now(clock)
         await inbox.put(question)
         inbox.announce(question)
@@ -363,7 +363,7 @@ def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
         await inbox.resolve(
             question, State.EXPIRED, Answer(verdict="deny", person="nobody", channel="clock"), []
         )
-        await dispatcher.start([Place(channel=channel)])
+        await dispatcher.start([ToldChannel(channel=channel)])
         await heard(channel, 2)
         assert channel.seen[1] == ("expired", "m1")
         await dispatcher.stop()
@@ -402,7 +402,7 @@ def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)
         dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
-        await dispatcher.start([Place(channel=channel)])
+        await dispatcher.start([ToldChannel(channel=channel)])
         await ask_and_withdraw(inbox, clock, channel)
         await dispatcher.stop()
         await store.close()
@@ -425,7 +425,7 @@ def test_a_store_that_is_away_at_the_start_keeps_no_question_from_its_channel(tm
 
         monkeypatch.setattr(store, "flush", sometimes)
         dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
-        await dispatcher.start([Place(channel=channel)])
+        await dispatcher.start([ToldChannel(channel=channel)])
         assert channel.seen == []
         await heard(channel, 1)
         assert channel.seen == [("asked", question.id)]
@@ -454,7 +454,7 @@ def test_a_channel_that_breaks_on_a_question_is_told_again_and_more_and_more_sel
 
         setattr(channel, step, breaks)
         dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0)
-        await dispatcher.start([Place(channel=channel)])
+        await dispatcher.start([ToldChannel(channel=channel)])
         await ask_and_withdraw(inbox, clock, channel)
         assert pauses == [0, 1, 2]
         await dispatcher.stop()
@@ -468,7 +468,7 @@ def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_path):
         store, clock, inbox = await world(tmp_path)
         dispatcher, early, late = Dispatcher(store, inbox, clock, Metrics()), Recorder(), Recorder()
         late.name = "late"
-        await dispatcher.start([Place(channel=early), Place(channel=late, after=30)])
+        await dispatcher.start([ToldChannel(channel=early), ToldChannel(channel=late, after=30)])
         question = asked_now(clock)
         await inbox.put(question)
         inbox.announce(question)

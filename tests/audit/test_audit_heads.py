@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.audit import Heads, Report, Sealer, verify
+from agent_gate.audit import Heads, Sealer, VerifyReport, verify
 from agent_gate.audit.seal import NOTE_SECONDS
 from agent_gate.core.ports import SystemClock
 from agent_gate.store import Statement, Store, StoreSettings
@@ -35,12 +35,12 @@ async def run(store: Store, key: bytes, path: Path, *, first: int = 0, rows: int
             await store.write(step(f"c{number}"))
 
 
-async def verified(settings: StoreSettings, key: bytes, path: Path) -> Report:
+async def verified(settings: StoreSettings, key: bytes, path: Path) -> VerifyReport:
     async with opened(settings) as store:
         return await verify(store, key, Heads(path, key))
 
 
-def kinds(report: Report) -> list[tuple[int, str]]:
+def kinds(report: VerifyReport) -> list[tuple[int, str]]:
     return [(problem.seq, problem.kind) for problem in report.problems]
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from agent_gate.audit import Report, Sealer, ensure_key, verify
+from agent_gate.audit import Sealer, VerifyReport, ensure_key, verify
 from agent_gate.audit.record import SELECT, Row
 from agent_gate.audit.seal import mac
 from agent_gate.errors import ConfigError
@@ -25,8 +25,8 @@ async def _filled(store: Store, key: bytes, rows: int = 25, every: int = 10) -> 
             await store.write(step(f"c{i}", i=i))
 
 
-def tampered(settings: StoreSettings, key: bytes, *statements: str) -> Report:
-    async def story() -> Report:
+def tampered(settings: StoreSettings, key: bytes, *statements: str) -> VerifyReport:
+    async def story() -> VerifyReport:
         async with opened(settings) as store:
             await _filled(store, key)
             await store.write(*(Statement(sql) for sql in statements))
@@ -35,7 +35,7 @@ def tampered(settings: StoreSettings, key: bytes, *statements: str) -> Report:
     return asyncio.run(story())
 
 
-def named(report: Report) -> list[tuple[str, int, str]]:
+def named(report: VerifyReport) -> list[tuple[str, int, str]]:
     return [(problem.chain, problem.seq, problem.kind) for problem in report.problems]
 
 
@@ -154,7 +154,7 @@ def test_a_seal_that_hides_unfinished_calls_is_named(settings: StoreSettings, ke
 def test_a_record_rewritten_with_fresh_hashes_does_not_match_its_seal(
     settings: StoreSettings, key: bytes
 ) -> None:
-    async def story() -> Report:
+    async def story() -> VerifyReport:
         async with opened(settings) as store:
             await _filled(store, key)
             before = GENESIS
@@ -248,7 +248,7 @@ def test_a_tail_cut_while_the_gateway_was_down_is_named_even_after_new_rows(
             await _filled(store, key)
             await store.write(Statement(DELETE + "seq > 20"))
 
-    async def after() -> Report:
+    async def after() -> VerifyReport:
         async with opened(settings) as store, Sealer(store, key):
             assert store.head.seq == 20
             for i in range(5):

@@ -12,7 +12,7 @@ from agent_gate.cli.commands.connect import command as connect
 from agent_gate.cli.commands.disconnect import command as disconnect
 from agent_gate.cli.commands.import_ import command as import_
 from agent_gate.cli.commands.init import NOTHING, Wanted, write
-from agent_gate.config.clients.model import Place
+from agent_gate.config.clients.model import Surroundings
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.load import load
 
@@ -42,7 +42,7 @@ def home(tmp_path, monkeypatch):
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(project)
-    place = Place(tmp_path, project)
+    place = Surroundings(tmp_path, project)
     for client in CLIENTS.values():
         file = client.files(place)[0].path
         source = next(FIXTURES.glob(f"{client.name}.*"))
@@ -245,7 +245,7 @@ def test_a_clients_file_that_is_not_text_is_named_and_left_alone(home):
 @pytest.mark.parametrize("name", list(CLIENTS))
 def test_a_client_is_connected_and_put_back_byte_for_byte(home, name, monkeypatch):
     monkeypatch.setenv("AGENT_TOKEN", "token-of-the-agent")
-    place = Place(home, Path.cwd())
+    place = Surroundings(home, Path.cwd())
     file = next(one.path for one in CLIENTS[name].files(place) if one.path.is_file())
     before = file.read_bytes()
     out = run(connect, name, "--url", "http://127.0.0.1:8443", "--replace").output

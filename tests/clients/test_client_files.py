@@ -10,15 +10,15 @@ import pytest
 
 from agent_gate.config.clients.backup import Backups, connect_file, disconnect_file, require
 from agent_gate.config.clients.change import connect, disconnect
-from agent_gate.config.clients.model import ClientFile, Gateway, Place
+from agent_gate.config.clients.model import ClientFile, GatewayEntry, Surroundings
 from agent_gate.config.clients.registry import CLIENTS, client, find, read, servers, target
 from agent_gate.config.files.yamlfile import parse_yaml
 from agent_gate.errors import ConfigError
 
 FIXTURES = Path(__file__).parent / "fixtures"
 HOME, WORK = Path("/home/ada"), Path("/home/ada/project")
-PLACE = Place(HOME, WORK)
-GATEWAY = Gateway("http://127.0.0.1:8443")
+PLACE = Surroundings(HOME, WORK)
+GATEWAY = GatewayEntry("http://127.0.0.1:8443")
 FILES = {
     "claude-desktop": "claude-desktop.json",
     "claude-code": "claude-code.json",
@@ -246,9 +246,9 @@ def servers_block(name: str, text: str) -> dict:
 
 
 def test_a_client_that_withholds_secrets_from_its_servers_names_the_bridges_token():
-    bridged = CLIENTS["gemini"].write(Gateway("http://127.0.0.1:8443", stdio=True))
+    bridged = CLIENTS["gemini"].write(GatewayEntry("http://127.0.0.1:8443", stdio=True))
     assert bridged["env"] == {"AGENT_TOKEN": "${AGENT_TOKEN}"}
-    kept = CLIENTS["gemini"].write(Gateway("http://127.0.0.1:8443", stdio=True, token_file="/t"))
+    kept = CLIENTS["gemini"].write(GatewayEntry("http://127.0.0.1:8443", stdio=True, token_file="/t"))
     assert "env" not in kept
 
 
@@ -264,7 +264,7 @@ def test_connecting_can_replace_the_servers_that_were_there(name):
 @EVERY
 def test_connecting_twice_changes_only_our_entry(name):
     once = connect(file(name), fixture(name), CLIENTS[name].write(GATEWAY))
-    again = connect(file(name), once, CLIENTS[name].write(Gateway("http://127.0.0.1:9999")))
+    again = connect(file(name), once, CLIENTS[name].write(GatewayEntry("http://127.0.0.1:9999")))
     assert again.count("agent-gate") == once.count("agent-gate")
     assert "9999" in again
     assert "8443" not in again
@@ -299,7 +299,7 @@ def test_disconnecting_restores_the_file_byte_for_byte(name, ends, tmp_path):
     names = [] if name == "goose" and ends == "\r\n" else list(EXPECTED[name])
     connect_file(backups, here, CLIENTS[name].write(GATEWAY), names)
     assert path.read_bytes() != before
-    connect_file(backups, here, CLIENTS[name].write(Gateway("http://127.0.0.1:1")), [])
+    connect_file(backups, here, CLIENTS[name].write(GatewayEntry("http://127.0.0.1:1")), [])
     [connection] = require(backups, name)
     assert disconnect_file(backups, connection) is True
     assert path.read_bytes() == before
@@ -330,7 +330,7 @@ def test_what_a_user_changed_between_two_connects_is_there_after_disconnecting(n
     connect_file(backups, here, CLIENTS[name].write(GATEWAY), list(EXPECTED[name]))
     later = {"command": "x", "type": "stdio", "cmd": "x"}
     path.write_text(CLIENTS[name].syntax.put(path.read_text(), here.block, "added-later", later))
-    connect_file(backups, here, CLIENTS[name].write(Gateway("http://127.0.0.1:1")), ["added-later"])
+    connect_file(backups, here, CLIENTS[name].write(GatewayEntry("http://127.0.0.1:1")), ["added-later"])
     [connection] = require(backups, name)
     assert disconnect_file(backups, connection) is True
     assert set(servers_block(name, path.read_text())) == {*servers_block(name, fixture(name)), "added-later"}
@@ -348,7 +348,7 @@ def test_a_disk_that_is_full_leaves_the_file_and_its_backup_as_they_were(tmp_pat
         no_file_larger_than(1500),
         pytest.raises(ConfigError, match=r"mcp\.json: the file cannot be written"),
     ):
-        connect_file(backups, here, CLIENTS["cursor"].write(Gateway(f"http://{'x' * 2000}")), [])
+        connect_file(backups, here, CLIENTS["cursor"].write(GatewayEntry(f"http://{'x' * 2000}")), [])
     assert path.read_bytes() == connected
     assert [one.name for one in path.parent.iterdir()] == ["mcp.json"]
     [connection] = require(backups, "cursor")
@@ -361,7 +361,7 @@ def test_a_first_connect_that_cannot_be_written_leaves_nothing_to_put_back(tmp_p
     path.write_text("{}")
     here, backups = ClientFile("cursor", path, "user", ("mcpServers",)), Backups(tmp_path / "state")
     with no_file_larger_than(1500), pytest.raises(ConfigError, match="cannot be written"):
-        connect_file(backups, here, CLIENTS["cursor"].write(Gateway(f"http://{'x' * 2000}")), [])
+        connect_file(backups, here, CLIENTS["cursor"].write(GatewayEntry(f"http://{'x' * 2000}")), [])
     assert backups.connections("cursor") == []
 
 
@@ -438,19 +438,19 @@ def test_a_layout_that_cannot_be_edited_safely_is_left_alone():
     ],
 )
 def test_each_client_keeps_its_file_where_its_platform_has_it(platform, name, expected):
-    place = Place(HOME, WORK, platform, {"APPDATA": "/roaming"})
+    place = Surroundings(HOME, WORK, platform, {"APPDATA": "/roaming"})
     assert str(CLIENTS[name].files(place)[0].path) == expected
 
 
 def test_only_files_that_exist_are_found(tmp_path):
     (tmp_path / ".cursor").mkdir()
     (tmp_path / ".cursor" / "mcp.json").write_text("{}")
-    place = Place(tmp_path, tmp_path / "project")
+    place = Surroundings(tmp_path, tmp_path / "project")
     assert [one.path for one in find(place)] == [tmp_path / ".cursor" / "mcp.json"]
 
 
 def test_the_project_file_is_the_one_inside_the_project(tmp_path):
-    place = Place(tmp_path, tmp_path / "project")
+    place = Surroundings(tmp_path, tmp_path / "project")
     assert target("claude-code", place, project=True).path == tmp_path / "project" / ".mcp.json"
     with pytest.raises(ConfigError, match="no file per project"):
         target("windsurf", place, project=True)
@@ -470,7 +470,7 @@ def test_a_file_that_is_not_text_is_named(tmp_path):
 
 @EVERY
 def test_a_bridge_is_written_where_the_address_alone_is_not_enough(name):
-    gateway = Gateway("https://gate.home:8443/", token_file="/run/token", fingerprint="ab:cd")
+    gateway = GatewayEntry("https://gate.home:8443/", token_file="/run/token", fingerprint="ab:cd")
     text = json.dumps(CLIENTS[name].write(gateway))
     assert "bridge" in text
     assert "https://gate.home:8443/mcp" in text

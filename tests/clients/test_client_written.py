@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config.clients.backup import Backups, connect_file, disconnect_file, require
-from agent_gate.config.clients.model import ClientFile, Gateway, Place
+from agent_gate.config.clients.model import ClientFile, GatewayEntry, Surroundings
 from agent_gate.config.clients.registry import CLIENTS, servers
 
 WRITTEN = Path(__file__).parent / "fixtures" / "written"
-PLACE = Place(Path("/home/ada"), Path("/home/ada/project"))
+PLACE = Surroundings(Path("/home/ada"), Path("/home/ada/project"))
 TIME = {"command": "uvx", "args": ["mcp-server-time"], "env": {"TIME_ZONE": "UTC"}}
 OLD = {"type": "sse", "url": "https://example.com/sse"}
 FOUND = [
@@ -73,7 +73,7 @@ def test_a_file_that_a_client_wrote_comes_back_byte_for_byte(name, tmp_path):
     before = (WRITTEN / name).read_bytes()
     path.write_bytes(before)
     backups = Backups(tmp_path / "state")
-    entry = CLIENTS[here.client].write(Gateway("http://127.0.0.1:8443"))
+    entry = CLIENTS[here.client].write(GatewayEntry("http://127.0.0.1:8443"))
     connect_file(backups, ClientFile(here.client, path, here.scope, here.block), entry, [])
     assert b"agent-gate" in path.read_bytes()
     [connection] = require(backups, here.client)

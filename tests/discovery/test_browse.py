@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agent_gate.core.catalog import Catalog
 from agent_gate.core.tool import Definition
-from agent_gate.discovery.browse import Browser, Session, Sessions, browse
+from agent_gate.discovery.browse import Browser, SeenBySession, SeenTools, browse
 from agent_gate.discovery.cards import BREAKPOINT, CAP, MAX_ID, PREAMBLE, render
 from agent_gate.discovery.tokens import count
 from agent_gate.errors import InvalidArgs, PathInvalid, PathNotFound
@@ -108,13 +108,13 @@ def test_the_order_of_the_tools_does_not_matter(home, browser):
 
 
 def test_first_sight_has_no_marker_and_is_ordered_by_id(browser):
-    page = browse(browser, query="create", session=Session())
+    page = browse(browser, query="create", session=SeenTools())
     assert ids(page) == sorted(ids(page))
     assert BREAKPOINT not in ids(page)
 
 
 def test_seen_cards_come_first_and_frozen_then_the_marker_then_new_ones(browser):
-    session = Session()
+    session = SeenTools()
     first = browse(browser, query="weather forecast", top_k=1, session=session)
     second = browse(browser, query="create forecast", top_k=4, session=session)
     at = ids(second).index(BREAKPOINT)
@@ -124,14 +124,14 @@ def test_seen_cards_come_first_and_frozen_then_the_marker_then_new_ones(browser)
 
 
 def test_a_page_of_only_seen_cards_has_no_marker_and_the_same_bytes(browser):
-    session = Session()
+    session = SeenTools()
     first = browse(browser, query="create issue", top_k=3, session=session)
     again = browse(browser, query="create issue", top_k=3, session=session)
     assert again == first
 
 
 def test_a_hydrated_tool_counts_as_seen_and_takes_its_score_when_first_shown(browser):
-    session = Session()
+    session = SeenTools()
     weather = browse(browser, query="weather", top_k=1).cards[0]
     session.record(weather.id)
     page = browse(browser, query="weather or create file", top_k=4, session=session)
@@ -141,7 +141,7 @@ def test_a_hydrated_tool_counts_as_seen_and_takes_its_score_when_first_shown(bro
 
 
 def test_a_changed_definition_is_shown_although_its_card_was_frozen(home):
-    session = Session()
+    session = SeenTools()
     before = Browser(home.tools, home.titles())
     browse(before, query="weather", session=session)
     renewed = {**HOME, "weather": [Definition(name="get_forecast", description="Weather, now with wind.",
@@ -152,14 +152,14 @@ def test_a_changed_definition_is_shown_although_its_card_was_frozen(home):
 
 
 def test_paths_are_ordered_stably_too(browser):
-    session = Session()
+    session = SeenTools()
     browse(browser, path="/github/search_code", session=session)
     page = browse(browser, path="/github", session=session)
     assert short(page)[:2] == ["github:search_code", BREAKPOINT]
 
 
 def test_sessions_are_kept_apart_by_caller_and_key_and_bounded():
-    sessions = Sessions(most=2)
+    sessions = SeenBySession(most=2)
     sessions.get("pi", "a").record("x:y#00000000")
     assert sessions.get("pi", "a").seen
     assert not sessions.get("coder", "a").seen

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_gate.core.tool import Definition, Tool
-from agent_gate.discovery.tree import MAX_CHILDREN, Node, find, grow, parse_path
+from agent_gate.discovery.tree import MAX_CHILDREN, Branch, find, grow, parse_path
 from agent_gate.errors import PathInvalid, PathNotFound
 from discovery.tools import HOME, catalog
 
@@ -31,7 +31,7 @@ def test_the_root_has_one_node_per_namespace_however_few_tools_there_are():
 
 def test_a_small_namespace_holds_its_tools_directly():
     node = find(grow(catalog(HOME).tools), "/github")
-    assert isinstance(node, Node)
+    assert isinstance(node, Branch)
     assert list(node.leaves) == ["create_issue", "create_pull_request", "list_issues", "search_code"]
 
 
@@ -60,7 +60,7 @@ def many() -> list[Definition]:
 
 def test_a_large_namespace_is_clustered_by_the_things_its_tools_are_about():
     node = find(grow(catalog({"hub": many()}).tools), "/hub")
-    assert isinstance(node, Node)
+    assert isinstance(node, Branch)
     assert list(node.nodes) == ["branch", "comment", "issue", "label", "milestone", "release"]
     leaf = find(grow(catalog({"hub": many()}).tools), "/hub/issue/create_issue")
     assert isinstance(leaf, Tool)
@@ -70,18 +70,18 @@ def test_a_large_namespace_is_clustered_by_the_things_its_tools_are_about():
 def test_one_more_tool_leaves_the_other_clusters_as_they_were():
     before = find(grow(catalog({"hub": many()}).tools), "/hub")
     after = find(grow(catalog({"hub": [*many(), Definition(name="archive_release")]}).tools), "/hub")
-    assert isinstance(before, Node)
-    assert isinstance(after, Node)
+    assert isinstance(before, Branch)
+    assert isinstance(after, Branch)
     for label in set(before.nodes) - {"release"}:
         assert list(before.nodes[label].leaves) == list(after.nodes[label].leaves)
 
 
-def leaves(node: Node) -> list[tuple[str, Tool]]:
+def leaves(node: Branch) -> list[tuple[str, Tool]]:
     own = [(f"{node.path}/{segment}", tool) for segment, tool in node.leaves.items()]
     return own + [pair for child in node.nodes.values() for pair in leaves(child)]
 
 
-def check(root: Node, tools: tuple[Tool, ...]) -> None:
+def check(root: Branch, tools: tuple[Tool, ...]) -> None:
     found = leaves(root)
     assert sorted(tool.id for _, tool in found) == sorted(tool.id for tool in tools)
     for path, tool in found:

@@ -14,7 +14,7 @@ from agent_gate.core.ports import SystemClock
 from agent_gate.hosts import Host
 from agent_gate.hosts.server import HostServer, HostSetup
 from agent_gate.net.pool import Pool, Reply, Target
-from agent_gate.peers.authority import Authority, Leaf, Subject
+from agent_gate.peers.authority import Authority, CertificateSubject, Leaf
 from agent_gate.peers.dialing import Endpoint, dial
 from agent_gate.peers.identity import GatewayIdentity
 from agent_gate.peers.pairing import Candidate, Pairing, Wish
@@ -46,7 +46,7 @@ class Gate:
 
     async def pair(self, port: int, pin: str, name: str = "memory-east") -> Candidate:
         endpoint = Endpoint.parse(f"wss://127.0.0.1:{port}")
-        wish = Wish(Subject("tool_host", name), endpoint.url, pin)
+        wish = Wish(CertificateSubject("tool_host", name), endpoint.url, pin)
         async with dial(endpoint, self.passport.pair) as line:
             clock = SystemClock()
             pairing = Pairing(line, self.key, "home", self.authority, self.ledger, clock, nobody_confirms)

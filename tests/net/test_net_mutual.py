@@ -15,14 +15,16 @@ from agent_gate.net.mutual import KeyPair, mutual_client, mutual_server, own_ser
 from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
 from agent_gate.net.server import Server
 from agent_gate.net.trust import fingerprint_der
-from agent_gate.peers.authority import Authority, Leaf, Subject, private_pem
+from agent_gate.peers.authority import Authority, CertificateSubject, Leaf, private_pem
 
 NOW = SystemClock.now()
 HOME, OTHER = Authority.new("home", NOW), Authority.new("home", NOW)
-HOST, GATEWAY = Subject("tool_host", "memory"), Subject("gateway", "home")
+HOST, GATEWAY = CertificateSubject("tool_host", "memory"), CertificateSubject("gateway", "home")
 
 
-def issued(by: Authority, subject: Subject, now: float = NOW, days: float = 30) -> tuple[KeyPair, Leaf]:
+def issued(
+    by: Authority, subject: CertificateSubject, now: float = NOW, days: float = 30
+) -> tuple[KeyPair, Leaf]:
     key = ec.generate_private_key(ec.SECP256R1())
     leaf = by.issue(key.public_key(), subject, now, timedelta(days=days))
     return KeyPair(leaf.pem, private_pem(key)), leaf
@@ -106,7 +108,7 @@ def test_p23_p24_a_host_that_is_not_the_one_on_record_is_sent_nothing(run: Run, 
     made = {
         "another authority": lambda: issued(OTHER, HOST),
         "expired": lambda: issued(HOME, HOST, NOW - 86400 * 3, 1),
-        "a client's": lambda: issued(HOME, Subject("subscriber", "memory")),
+        "a client's": lambda: issued(HOME, CertificateSubject("subscriber", "memory")),
         "another certificate": lambda: issued(HOME, HOST),
     }
 

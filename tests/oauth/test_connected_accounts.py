@@ -20,7 +20,7 @@ from agent_gate.vault.accounts import Accounts, Connected
 from agent_gate.vault.flows import Flows, SignInSettings
 from agent_gate.vault.oauth.clients import ConfiguredClient
 from agent_gate.vault.oauth.reach import Web
-from agent_gate.vault.oauth.tokens import Tokens
+from agent_gate.vault.oauth.tokens import OAuthTokens
 from agent_gate.vault.vault import Vault
 from oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 from rows import opened
@@ -237,11 +237,11 @@ def test_a_machine_signs_in_by_itself_and_again_when_its_token_ends(
 
 def test_a_token_is_renewed_early_but_a_short_one_not_at_every_call() -> None:
     def due(lifetime: float, at: float) -> bool:
-        tokens = Tokens(access_token="t", expires_at=lifetime)
+        tokens = OAuthTokens(access_token="t", expires_at=lifetime)
         return Connected(kind="oauth", tokens=tokens, since=0.0).is_due(at)
 
     assert not due(3600, 3299)
     assert due(3600, 3300)
     assert not due(60, 47)
     assert due(60, 48)
-    assert not Connected(kind="key", tokens=Tokens(access_token="t")).is_due(1e12)
+    assert not Connected(kind="key", tokens=OAuthTokens(access_token="t")).is_due(1e12)

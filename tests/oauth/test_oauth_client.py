@@ -20,7 +20,7 @@ from agent_gate.vault.oauth.discovery import (
     server_documents,
 )
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, check_url
-from agent_gate.vault.oauth.tokens import OAuthRefusal, TokenEndpoint, Tokens
+from agent_gate.vault.oauth.tokens import OAuthRefusal, OAuthTokens, TokenEndpoint
 from oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 
 REDIRECT = "http://localhost:3100/auth/callback"
@@ -50,7 +50,7 @@ def play(authority: AuthorizationProcess, scene: Scene) -> None:
 
 async def sign_in(
     web: Web, server: AuthorizationServer, reach: Reach, authority: AuthorizationProcess
-) -> tuple[TokenEndpoint, Tokens]:
+) -> tuple[TokenEndpoint, OAuthTokens]:
     client = await register_client(web, server, REDIRECT, GRANTS, reach)
     proof = FlowProof.new()
     scope = chosen_scope((), None, ("mcp:read",), server)
@@ -137,7 +137,7 @@ class Answers(TokenEndpoint):
     def __init__(self, *errors: str) -> None:
         self.errors = list(errors)
 
-    async def ask(self, form: object) -> Tokens:
+    async def ask(self, form: object) -> OAuthTokens:
         raise OAuthRefusal("no", self.errors.pop(0))
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import PairingFailed
-from agent_gate.peers.authority import Authority, Leaf, Subject
+from agent_gate.peers.authority import Authority, CertificateSubject, Leaf
 from agent_gate.peers.joining import Component, Joining, Membership
 from agent_gate.peers.pairing import Candidate, Pairing, Wish
 from agent_gate.peers.signing import IdentityKey
 
 OWN_CERTIFICATE = "sha256:" + "ab" * 32
-TOOL = Subject("tool_host", "memory-east")
+TOOL = CertificateSubject("tool_host", "memory-east")
 Meddle = Callable[[dict[str, Any]], list[dict[str, Any] | str]]
 
 
@@ -95,7 +95,7 @@ class World:
     seen: Seen = field(default_factory=Seen)
     installed: list[Membership] = field(default_factory=list)
     authority: Authority = field(default_factory=lambda: Authority.new("home", SystemClock.now()))
-    component: Subject = TOOL
+    component: CertificateSubject = TOOL
     clock: ShiftedClock = field(default_factory=ShiftedClock)
     remote_clock: ShiftedClock = field(default_factory=ShiftedClock)
     believed: bytes | None = None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent_gate.errors import PairingFailed
 from agent_gate.peers import joining
-from agent_gate.peers.authority import Subject, check_request
+from agent_gate.peers.authority import CertificateSubject, check_request
 from agent_gate.peers.encoding import Malformed, to_base64
 from agent_gate.peers.joining import Membership
 from agent_gate.peers.pairing import Candidate, Wish
@@ -119,9 +119,10 @@ def test_p7_a_wrong_pin_ends_it_before_the_challenge() -> None:
 
 
 @pytest.mark.parametrize(
-    "component", [Subject("tool_host", "memory-east-2"), Subject("operator", "memory-east")]
+    "component",
+    [CertificateSubject("tool_host", "memory-east-2"), CertificateSubject("operator", "memory-east")],
 )
-def test_p10_p11_another_name_or_kind_is_refused(component: Subject) -> None:
+def test_p10_p11_another_name_or_kind_is_refused(component: CertificateSubject) -> None:
     world = World(component=component)
     assert_refused(world, meet(world, *a_line()), "IDENTITY_MISMATCH")
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError, InvalidArgs, PairingFailed, PairingRequired
-from agent_gate.peers.authority import Authority, Leaf, Subject, component_uri
+from agent_gate.peers.authority import Authority, CertificateSubject, Leaf, component_uri
 from agent_gate.peers.identity import ensure_identity
 from agent_gate.peers.pairing import Candidate
 from agent_gate.peers.records import Peers
@@ -24,13 +24,13 @@ URI = component_uri("home", TOOL.component_type, TOOL.component_id)
 Scenario = Callable[[Store, Peers, ShiftedClock], Awaitable[None]]
 
 
-def candidate(subject: Subject = TOOL, key: IdentityKey | None = None) -> Candidate:
+def candidate(subject: CertificateSubject = TOOL, key: IdentityKey | None = None) -> Candidate:
     identity = key or IdentityKey.new()
     return Candidate(subject, "wss://127.0.0.1:1/v1/pair", identity.public, "pairing-1")
 
 
 def a_leaf(
-    clock: ShiftedClock, subject: Subject = TOOL, key: ec.EllipticCurvePrivateKey | None = None
+    clock: ShiftedClock, subject: CertificateSubject = TOOL, key: ec.EllipticCurvePrivateKey | None = None
 ) -> Leaf:
     private = key or ec.generate_private_key(ec.SECP256R1())
     return AUTHORITY.issue(private.public_key(), subject, clock.now())
@@ -91,7 +91,7 @@ def test_p19_a_key_that_was_certified_for_another_component_is_refused(tmp_path:
     async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         await peers.note_issued(candidate(), a_leaf(clock, key=key))
-        other = Subject("tool_host", "other")
+        other = CertificateSubject("tool_host", "other")
         with pytest.raises(PairingFailed, match="memory-east"):
             await peers.note_issued(candidate(other), a_leaf(clock, other, key))
 

@@ -10,7 +10,7 @@ from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results import handles
 from agent_gate.results.artifacts import Artifacts, handle_of
 from agent_gate.results.handles import find_handles, substitute
-from agent_gate.results.reading import Reading, read_result
+from agent_gate.results.reading import ResultReading, read_result
 from agent_gate.results.views import view
 from agent_gate.store import StoreSettings, open_store
 
@@ -121,7 +121,7 @@ SCHEMA = {
 }
 
 
-def fill(arguments, reading: Reading = TABLE):
+def fill(arguments, reading: ResultReading = TABLE):
     return substitute(arguments, SCHEMA, {HANDLE: reading})
 
 

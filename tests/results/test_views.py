@@ -9,7 +9,7 @@ from agent_gate.discovery.tokens import count, fits
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
 from agent_gate.results import jsonpath, views
 from agent_gate.results.jsonpath import select
-from agent_gate.results.reading import Reading, read_result
+from agent_gate.results.reading import ResultReading, read_result
 from agent_gate.results.views import VIEW_BUDGET, view
 
 
@@ -207,7 +207,7 @@ def test_deep_nesting_is_searched_without_recursion():
 def nested(value, depth):
     for _ in range(depth):
         value = [value]
-    return Reading("", value, True)
+    return ResultReading("", value, True)
 
 
 def test_a_path_that_looks_at_everything_again_and_again_is_refused(monkeypatch):
@@ -233,7 +233,7 @@ def test_more_matches_than_anybody_reads_are_not_counted_to_the_end(monkeypatch)
 
 @pytest.mark.parametrize("text", ["a\r\nb\r\n\r\nab", "a\nb\n\nab\n", "a\nb\n\nab"])
 def test_grep_and_lines_count_the_same_lines(text):
-    what = Reading(text)
+    what = ResultReading(text)
     assert what.lines == ["a", "b", "", "ab"]
     assert look(what, type="grep", pattern="b$").text == "1: b\n3: ab"
     assert look(what, type="grep", pattern="^$").text == "2: "
@@ -243,4 +243,4 @@ def test_grep_and_lines_count_the_same_lines(text):
 
 def test_no_match_reaches_over_the_end_of_a_line():
     for over in (r"a\sb", "a[^x]b", r"(?s)a.b", r"a\nb"):
-        assert look(Reading("a\nb"), type="grep", pattern=over).text == ""
+        assert look(ResultReading("a\nb"), type="grep", pattern=over).text == ""

@@ -16,7 +16,7 @@ from agent_gate.sources.mcp.sessions.dial import identity
 from agent_gate.store import StoreSettings
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
-from agent_gate.vault.oauth.tokens import Tokens
+from agent_gate.vault.oauth.tokens import OAuthTokens
 from rows import opened
 
 
@@ -141,7 +141,7 @@ def test_a_server_of_which_nothing_is_said_is_asked_without_a_token_until_it_wan
             with pytest.raises(SignInNeeded, match="agent-gate auth start lab"):
                 await own.refused("", proof, challenge)
             assert made.challenges["lab"].scope == "read"
-            tokens = Tokens(access_token="the-token")
+            tokens = OAuthTokens(access_token="the-token")
             await made.accounts.keep(owner_of("lab"), Connected(kind="key", tokens=tokens))
             assert own.at_hand("") is None
             assert (await own.fetch("")).headers == ((b"authorization", b"Bearer the-token"),)

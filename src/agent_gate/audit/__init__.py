@@ -1,19 +1,19 @@
 """The record of every call: rows, their hash chain, its seals, and the ways to read and export it."""
 
 from agent_gate.audit.heads import Heads
-from agent_gate.audit.query import Filters, Page, export, search, show, tail
+from agent_gate.audit.query import Filters, RecordPage, export, search, show, tail
 from agent_gate.audit.record import Row, row
 from agent_gate.audit.seal import Sealer, ensure_key, unfinished
-from agent_gate.audit.verify import Problem, Report, verify
+from agent_gate.audit.verify import Problem, VerifyReport, verify
 
 __all__ = [
     "Filters",
     "Heads",
-    "Page",
     "Problem",
-    "Report",
+    "RecordPage",
     "Row",
     "Sealer",
+    "VerifyReport",
     "ensure_key",
     "export",
     "row",

@@ -59,7 +59,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-class Page(msgspec.Struct, frozen=True):
+class RecordPage(msgspec.Struct, frozen=True):
     """Rows, newest first, and the `cursor` that gives the page after them; None at the end."""
 
     rows: list[Row]
@@ -96,13 +96,15 @@ async def _select(
     return [Row(*values) for values in found]
 
 
-async def search(store: Store, filters: Filters = ALL, *, limit: int = 50, cursor: str | None = None) -> Page:
+async def search(
+    store: Store, filters: Filters = ALL, *, limit: int = 50, cursor: str | None = None
+) -> RecordPage:
     """One page of the rows that fit, newest first."""
     limit = max(1, min(limit, MAX_LIMIT))
     after = _place(cursor) if cursor else None
     rows = await _select(store, filters, limit + 1, after=after, newest_first=True)
     more = len(rows) > limit
-    return Page(rows[:limit], _cursor(rows[limit - 1]) if more else None)
+    return RecordPage(rows[:limit], _cursor(rows[limit - 1]) if more else None)
 
 
 async def tail(store: Store, n: int = 20, filters: Filters = ALL) -> list[Row]:

@@ -30,7 +30,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class VerifyReport:
     """What a walk over the record found. `unsealed` rows at the end are covered by no seal yet."""
 
     rows: int
@@ -43,7 +43,7 @@ class Report:
         return not self.problems
 
 
-async def verify(store: Store, key: bytes, heads: Heads | None = None) -> Report:
+async def verify(store: Store, key: bytes, heads: Heads | None = None) -> VerifyReport:
     """Walk every chain of the record from its first row to its last."""
     noted = heads.known if heads is not None else {}
     written = {store.chain: store.head}
@@ -56,12 +56,12 @@ async def verify(store: Store, key: bytes, heads: Heads | None = None) -> Report
         for chain in chains
     ]
     if heads is not None and not heads.genuine:
-        parts.append(Report(0, 0, 0, (_unreadable(store.chain, heads),)))
+        parts.append(VerifyReport(0, 0, 0, (_unreadable(store.chain, heads),)))
     if heads is not None and missing:
         there = {chain for (chain,) in found}
         gone = tuple(_gone(chain, at, heads, chain in there) for chain, at in sorted(missing.items()))
-        parts.append(Report(0, 0, 0, gone))
-    return Report(
+        parts.append(VerifyReport(0, 0, 0, gone))
+    return VerifyReport(
         rows=sum(part.rows for part in parts),
         seals=sum(part.seals for part in parts),
         unsealed=sum(part.unsealed for part in parts),
@@ -69,7 +69,7 @@ async def verify(store: Store, key: bytes, heads: Heads | None = None) -> Report
     )
 
 
-async def _verify_chain(store: Store, chain: str, key: bytes, known: Sequence[Head]) -> Report:
+async def _verify_chain(store: Store, chain: str, key: bytes, known: Sequence[Head]) -> VerifyReport:
     found = await seals(store, chain)
     problems = [_forged(seal) for seal in found if not seal.genuine(key)]
     sealed = {seal.seq: seal.hash for seal in found if seal.genuine(key)}
@@ -78,7 +78,7 @@ async def _verify_chain(store: Store, chain: str, key: bytes, known: Sequence[He
         problems += walk.check(row)
     problems += walk.end()
     latest = max(walk.sealed, default=0)
-    return Report(walk.rows, len(found), max(0, walk.seq - latest), tuple(problems))
+    return VerifyReport(walk.rows, len(found), max(0, walk.seq - latest), tuple(problems))
 
 
 async def _rows(store: Store, chain: str) -> AsyncIterator[Row]:

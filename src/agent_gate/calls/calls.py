@@ -29,7 +29,7 @@ from agent_gate.errors import (
 )
 from agent_gate.observe import failpoint
 from agent_gate.observe.trace import root, well_formed
-from agent_gate.results.kept import KeptResults, Page
+from agent_gate.results.kept import KeptPage, KeptResults
 from agent_gate.store.statement import Conflict, Store
 
 log = logging.getLogger("agent_gate.calls")
@@ -358,7 +358,7 @@ class Calls:
         """Record that an approved call will not run, and tell those who wait."""
         await self._approved.void(approval, error)
 
-    async def kept(self, caller: Caller) -> Page:
+    async def kept(self, caller: Caller) -> KeptPage:
         """Results that wait for this caller's acknowledgement."""
         await self._store.flush()
         return await self._kept.waiting(caller.name, self._clock.now())

@@ -19,7 +19,7 @@ from agent_gate.calls.calls import Calls
 from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, Result, State
 from agent_gate.core.catalog import Shelf, unknown_tool
 from agent_gate.core.tool import Json, Tool
-from agent_gate.discovery.browse import Browser, Page, Session, Sessions, browse
+from agent_gate.discovery.browse import Browsed, Browser, SeenBySession, SeenTools, browse
 from agent_gate.discovery.meta import (
     BrowseArgs,
     ExecuteArgs,
@@ -40,7 +40,7 @@ from agent_gate.results.handles import HANDLE, find_handles
 from agent_gate.results.jobs import FillJob, ViewJob
 from agent_gate.results.readers import SMALL, Readers
 from agent_gate.results.reading import MEDIA_TYPES, Stored
-from agent_gate.results.views import VIEW_BUDGET, View
+from agent_gate.results.views import VIEW_BUDGET, ResultView
 
 log = logging.getLogger("agent_gate.calls")
 Visible = Callable[[Caller], Sequence[Tool]]
@@ -67,7 +67,7 @@ class MetaTools:
         self._artifacts, self._fits, self._semantic, self._count = artifacts, fits, semantic, count
         self._readers = readers or Readers(fits)
         self._browsers = MadeFor[Browser]()
-        self._sessions = Sessions()
+        self._sessions = SeenBySession()
 
     def browser(self, caller: Caller) -> Browser:
         """Cards, tree and index of what the caller sees; made anew only where that changed."""
@@ -112,10 +112,10 @@ class MetaTools:
             shown.extend(stripped(self._visible(caller), self.browser(caller).deck, caller.names))
         return [*shown, *meta_tools(mode)]
 
-    def _session(self, caller: Caller, key: str | None) -> Session | None:
+    def _session(self, caller: Caller, key: str | None) -> SeenTools | None:
         return self._sessions.get(caller.name, key or "") if caller.cache_stable else None
 
-    def browse(self, caller: Caller, args: BrowseArgs, session: str | None = None) -> Page:
+    def browse(self, caller: Caller, args: BrowseArgs, session: str | None = None) -> Browsed:
         self._count(caller)
         browser = self.browser(caller)
         page = browse(
@@ -219,7 +219,7 @@ class MetaTools:
             raise outcome.error or ViewFailed("The call ended without a result")
         return outcome.result.body
 
-    async def view(self, caller: Caller, args: ViewArgs, *, wait: float = 0) -> View:
+    async def view(self, caller: Caller, args: ViewArgs, *, wait: float = 0) -> ResultView:
         """A bounded look into a stored result; also the way to read a call that waited for a person."""
         self._count(caller)
         try:

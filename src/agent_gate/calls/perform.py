@@ -133,7 +133,7 @@ def check_source(sources: Answering) -> Stage:
     return stage
 
 
-class Answer:
+class AskSource:
     """Let the source execute once, under a deadline that starts now."""
 
     def __init__(self, sources: Answering, sweeper: Sweeper, clock: Clock, in_force: InForce) -> None:

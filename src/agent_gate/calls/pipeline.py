@@ -13,8 +13,8 @@ from agent_gate.calls.asking import Asking
 from agent_gate.calls.calls import Calls
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.perform import (
-    Answer,
     Answering,
+    AskSource,
     Claim,
     Performing,
     Settle,
@@ -66,7 +66,7 @@ def make_calls(
     perform: list[PerformStage] = [
         Claim(store, clock, ahead),
         check_source(sources),
-        Answer(sources, sweeper, clock, in_force),
+        AskSource(sources, sweeper, clock, in_force),
         shape(shaper, metrics),
         Settle(store, clock, ahead, metrics, redactor),
     ]

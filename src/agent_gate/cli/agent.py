@@ -18,7 +18,7 @@ from agent_gate.cli.arguments import FORMAT
 from agent_gate.cli.output import cleaned, say
 from agent_gate.cli.seconds import Seconds
 from agent_gate.client.client import Client
-from agent_gate.client.link import Place
+from agent_gate.client.link import GatewayPlace
 from agent_gate.errors import (
     ApprovalDenied,
     ApprovalTimeout,
@@ -59,7 +59,7 @@ INTERRUPTED = 130
 T = TypeVar("T")
 
 
-class Connection(NamedTuple):
+class ConnectOptions(NamedTuple):
     """The options that every agent command has."""
 
     url: str | None
@@ -89,7 +89,7 @@ def is_own(url: str) -> bool:
     if made_authority(OWN_CERTIFICATES) is None:
         return False
     try:
-        place = Place.parse(url)
+        place = GatewayPlace.parse(url)
     except ConfigError:
         return False
     return place.secure and place.host in LOOPBACK
@@ -107,7 +107,7 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def with_connection(**given: Any) -> Any:
-        connection = Connection(**{name: given.pop(name) for name in Connection._fields})
+        connection = ConnectOptions(**{name: given.pop(name) for name in ConnectOptions._fields})
         return function(connection=connection, **given)
 
     options = [
@@ -141,7 +141,7 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def run(work: Callable[[Client], Coroutine[Any, Any, T]], connection: Connection) -> T:
+def run(work: Callable[[Client], Coroutine[Any, Any, T]], connection: ConnectOptions) -> T:
     """Connect, do the work, and turn an expected failure into its line on stderr and its exit code."""
 
     async def main() -> T:

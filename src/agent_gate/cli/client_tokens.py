@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.cli.operator import AdminClient, segment
-from agent_gate.config.clients.model import Client, Gateway, Place
+from agent_gate.config.clients.model import ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.dotenv import known_variables
 from agent_gate.config.files.replace import replace_bytes
 from agent_gate.errors import ConfigError, GatewayError, InvalidArgs, Unreachable
@@ -15,18 +15,22 @@ MOST_NAMESAKES = 20
 NOTE = ".agent"
 
 
-def state_folder(place: Place) -> Path:
+def state_folder(place: Surroundings) -> Path:
     return Path(place.env.get("XDG_STATE_HOME") or place.home / ".local" / "state") / "agent-gate"
 
 
-def token_file(place: Place, name: str) -> Path:
+def token_file(place: Surroundings, name: str) -> Path:
     """Where a client that passes no environment on finds its token."""
     return state_folder(place) / "tokens" / name
 
 
 def told_gateway(
-    program: Client, gateway: Gateway, place: Place, config: Path, admin: AdminClient | None
-) -> Gateway:
+    program: ClientProgram,
+    gateway: GatewayEntry,
+    place: Surroundings,
+    config: Path,
+    admin: AdminClient | None,
+) -> GatewayEntry:
     """The gateway as this client can use it: with a token of its own where one can be made, else with one at hand.
 
     `admin` is the running gateway, where this client may be made an agent of it.
@@ -41,7 +45,7 @@ def told_gateway(
     return gateway if file is None else replace(gateway, token_file=str(file))
 
 
-def made_agent(name: str, place: Place, admin: AdminClient) -> Path | None:
+def made_agent(name: str, place: Surroundings, admin: AdminClient) -> Path | None:
     """The token file of this client's agent at this gateway, both made where they are missing; None without one."""
     where = str(admin.path.absolute())
     file = token_file(place, f"{name}@{sha256(where.encode()).hexdigest()[:8]}")
@@ -74,7 +78,7 @@ def keep_token(file: Path, token: str) -> None:
     replace_bytes(file, token.encode(), private=True)
 
 
-def token_at_hand(program: Client, place: Place, config: Path) -> Path | None:
+def token_at_hand(program: ClientProgram, place: Surroundings, config: Path) -> Path | None:
     """A file with the gateway's own token, or one made of the token in the environment or in `.env`."""
     made = config.parent / MADE_TOKEN
     if made.is_file():
@@ -91,7 +95,9 @@ def token_at_hand(program: Client, place: Place, config: Path) -> Path | None:
     )
 
 
-def shown_gateway(program: Client, gateway: Gateway, place: Place, config: Path) -> Gateway:
+def shown_gateway(
+    program: ClientProgram, gateway: GatewayEntry, place: Surroundings, config: Path
+) -> GatewayEntry:
     """The same without making anything: the token file is named where `connect` would put it."""
     if gateway.token_file or (program.expands and not gateway.needs_bridge):
         return gateway
@@ -100,7 +106,7 @@ def shown_gateway(program: Client, gateway: Gateway, place: Place, config: Path)
     return replace(gateway, token_file=str(file))
 
 
-def forget_tokens(name: str, place: Place) -> list[str]:
+def forget_tokens(name: str, place: Surroundings) -> list[str]:
     """Remove this client's token files, and revoke the agents that were made for it; those that could not be."""
     token_file(place, name).unlink(missing_ok=True)
     left = []

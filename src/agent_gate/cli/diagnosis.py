@@ -25,7 +25,7 @@ SECRETS = ("agent.token", "arguments.key", "audit.key", "channels.key", "seal.ke
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """One problem. `repair` does what `fix` says, where it can be done without a person."""
 
     what: str
@@ -44,7 +44,7 @@ class Finding:
         }
 
 
-def diagnose(config: Path | None, client: AdminClient) -> Iterator[Finding]:
+def diagnose(config: Path | None, client: AdminClient) -> Iterator[DoctorFinding]:
     """Everything that can be found from the files, the machine and the running gateway."""
     told = list(of_files(config))
     yield from told
@@ -56,7 +56,7 @@ def diagnose(config: Path | None, client: AdminClient) -> Iterator[Finding]:
             yield from of_private_files(store, config, loaded.settings.admin.socket)
             yield from of_certificate(folder)
         except PermissionError:
-            yield Finding(
+            yield DoctorFinding(
                 what=f"You may not look into {folder}",
                 why="It belongs to another user, so its files and the certificate were not checked",
                 fix="sudo agent-gate doctor",
@@ -74,9 +74,9 @@ def readable(config: Path | None) -> Loaded | None:
         return None
 
 
-def of_files(config: Path | None) -> Iterable[Finding]:
+def of_files(config: Path | None) -> Iterable[DoctorFinding]:
     if config is None:
-        yield Finding(
+        yield DoctorFinding(
             what="There is no config.yaml here",
             why="The gateway starts, but it has no tools",
             fix="agent-gate init",
@@ -85,13 +85,13 @@ def of_files(config: Path | None) -> Iterable[Finding]:
         return
     faults, warnings = check(config, None)
     for fault in faults:
-        yield Finding(
+        yield DoctorFinding(
             what=fault.message,
             why="The gateway does not start with this file, or a rule does not do what it says",
             fix=f"Edit {fault.where}",
         )
     for warning in warnings:
-        yield Finding(
+        yield DoctorFinding(
             what=warning,
             why="It works, but not as well or as safely as it could",
             fix=f"See docs/configuration.md, then edit {config}",
@@ -99,7 +99,7 @@ def of_files(config: Path | None) -> Iterable[Finding]:
         )
 
 
-def of_private_files(store: Path, config: Path | None, socket: Path) -> Iterable[Finding]:
+def of_private_files(store: Path, config: Path | None, socket: Path) -> Iterable[DoctorFinding]:
     """Files with secrets that others on this machine could read, and the store's folder where it is ours alone."""
     folder = store.parent
     held = list(folder.iterdir()) if folder.is_dir() else []
@@ -110,7 +110,7 @@ def of_private_files(store: Path, config: Path | None, socket: Path) -> Iterable
     for path in [*private, *beside, *files]:
         if path.exists() and path.stat().st_mode & 0o077:
             mode = 0o700 if path.is_dir() else 0o600
-            yield Finding(
+            yield DoctorFinding(
                 what=f"{path} can be read by others on this machine",
                 why="It holds tokens, keys or the record of calls",
                 fix=f"chmod {mode:o} {shlex.quote(str(path))}",
@@ -118,14 +118,14 @@ def of_private_files(store: Path, config: Path | None, socket: Path) -> Iterable
             )
 
 
-def of_certificate(folder: Path) -> Iterable[Finding]:
+def of_certificate(folder: Path) -> Iterable[DoctorFinding]:
     path = folder / "tls" / "gateway.crt"
     if not path.is_file():
         return
     try:
         end = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc.timestamp()
     except ValueError:
-        yield Finding(
+        yield DoctorFinding(
             what=f"{path} holds no certificate",
             why="The gateway does not start with it",
             fix=f"rm {shlex.quote(str(path))}  # a new one is made at the next start",
@@ -134,7 +134,7 @@ def of_certificate(folder: Path) -> Iterable[Finding]:
         return
     left = end - time.time()
     if left < SOON:
-        yield Finding(
+        yield DoctorFinding(
             what=f"The certificate ends in {max(0, round(left / 86400))} days",
             why="Clients that check it will refuse to connect",
             fix=f"rm {shlex.quote(str(path))}  # a new one is made at the next start",
@@ -143,21 +143,21 @@ def of_certificate(folder: Path) -> Iterable[Finding]:
         )
 
 
-def of_disk(folder: Path) -> Iterable[Finding]:
+def of_disk(folder: Path) -> Iterable[DoctorFinding]:
     place = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(place).free
     if free < LOW_DISK:
-        yield Finding(
+        yield DoctorFinding(
             what=f"Only {free >> 20} MiB are free at {place}",
             why="Calls are refused while the record cannot be written",
             fix="Free some space",
         )
 
 
-def of_agents(loaded: Loaded, config: Path | None) -> Iterable[Finding]:
+def of_agents(loaded: Loaded, config: Path | None) -> Iterable[DoctorFinding]:
     for agent in loaded.settings.agents.values():
         if agent.token and len(agent.token) < 16:
-            yield Finding(
+            yield DoctorFinding(
                 what=f"The token of {agent.name} has only {len(agent.token)} characters",
                 why="It can be guessed",
                 fix=f"Put a longer one into {config}, such as the output of: openssl rand -hex 32",
@@ -188,12 +188,12 @@ def cure(source: dict[str, Any], config: Path | None) -> str:
 
 def of_running(
     client: AdminClient, told: Container[str] = (), config: Path | None = None
-) -> Iterable[Finding]:
+) -> Iterable[DoctorFinding]:
     try:
         status = client.get("/api/status")
         rows = client.get("/api/calls?limit=1")["rows"]
     except Unreachable:
-        yield Finding(
+        yield DoctorFinding(
             what="No gateway runs here",
             why="Agents cannot reach their tools",
             fix="agent-gate serve",
@@ -201,26 +201,26 @@ def of_running(
         )
         return
     if status["store_fault"]:
-        yield Finding(
+        yield DoctorFinding(
             what=f"The record cannot be written: {status['store_fault']}",
             why="Every call is refused",
             fix="Look at the disk, then restart the gateway",
         )
     if status["reload_fault"]:
-        yield Finding(
+        yield DoctorFinding(
             what=f"The changed configuration is not used: {status['reload_fault']}",
             why="The gateway still runs with the old one",
             fix="agent-gate check",
         )
     for name, why in status["channel_faults"].items():
-        yield Finding(
+        yield DoctorFinding(
             what=f"Questions do not get through to {name}: {why}",
             why="They wait until it is back; nobody is told there meanwhile",
             fix="agent-gate approvals",
         )
     for source in status["sources"]:
         if source["state"] in ("failed", "needs_auth", "degraded"):
-            yield Finding(
+            yield DoctorFinding(
                 what=f"{source['key']} is {source['state']}: {source['reason']}",
                 why="Calls of its tools may fail"
                 if source["state"] == "degraded"
@@ -228,7 +228,7 @@ def of_running(
                 fix=cure(source, config),
             )
     if rows and rows[0]["at"] > time.time() + SKEW:
-        yield Finding(
+        yield DoctorFinding(
             what="The newest row of the record lies in the future",
             why="The clock went back; approvals may expire late",
             fix="Set the clock",
@@ -237,23 +237,23 @@ def of_running(
     yield from of_same_user(status)
 
 
-def of_rules(client: AdminClient, status: dict[str, Any]) -> Iterable[Finding]:
+def of_rules(client: AdminClient, status: dict[str, Any]) -> Iterable[DoctorFinding]:
     """Rules that fit no tool, now that the servers' tools are known; while one is away, nothing can be said."""
     if any(source["state"] not in ("ready", "disabled", "idle") for source in status["sources"]):
         return
     for rule in client.get("/api/policy")["rules"]:
         for fault in rule["faults"]:
-            yield Finding(
+            yield DoctorFinding(
                 what=fault,
                 why="The rule does not do what it says",
                 fix=f"Edit {rule['where']}",
             )
 
 
-def of_same_user(status: dict[str, Any]) -> Iterable[Finding]:
+def of_same_user(status: dict[str, Any]) -> Iterable[DoctorFinding]:
     owner = Path(status["socket"]).stat().st_uid
     if owner == os.geteuid() and owner != 0:
-        yield Finding(
+        yield DoctorFinding(
             what="The gateway runs as the same user as your programs",
             why="An agent with a shell under this user could answer its own questions",
             fix="See docs/security.md: run the gateway as its own user, or set approvers.passphrase",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent_gate.config.clients.forms import rewrite, texts, words
-from agent_gate.config.clients.model import Entry, FoundServer, Place, Platform
+from agent_gate.config.clients.model import Entry, FoundServer, Platform, Surroundings
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
 from agent_gate.config.decode import Reading, beside
@@ -26,7 +26,7 @@ from agent_gate.config.servers.section import YAML_SUFFIXES, names_meet
 from agent_gate.errors import ConfigError
 
 
-def this_place() -> Place:
+def this_place() -> Surroundings:
     """Where this command runs."""
     platform = sys.platform if sys.platform in ("darwin", "win32") else "linux"
     try:
@@ -35,10 +35,10 @@ def this_place() -> Place:
         raise ConfigError(
             "Your home folder is not known, and clients keep their files there; set HOME"
         ) from None
-    return Place(home, Path.cwd(), cast(Platform, platform), os.environ)
+    return Surroundings(home, Path.cwd(), cast(Platform, platform), os.environ)
 
 
-def found_servers(place: Place, clients: Sequence[str] = ()) -> tuple[list[FoundServer], list[str]]:
+def found_servers(place: Surroundings, clients: Sequence[str] = ()) -> tuple[list[FoundServer], list[str]]:
     """Every server in every file, and what could not be read."""
     found: list[FoundServer] = []
     problems: list[str] = []

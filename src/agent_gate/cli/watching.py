@@ -1,4 +1,4 @@
-"""`Desk`: questions on a terminal, answered right there by the keys that the page has."""
+"""`QuestionDesk`: questions on a terminal, answered right there by the keys that the page has."""
 
 import os
 import queue
@@ -27,7 +27,7 @@ KEYS = {
 HELP = "a approve once · s for this session · h for one hour · w always for these arguments · d deny · j next · q leave"
 
 
-class Desk:
+class QuestionDesk:
     """One question at a time. Another that comes meanwhile waits its turn, so that a key never answers what was not
     on the screen when it was pressed."""
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 import msgspec
 
 from agent_gate.client.awaited import TOO_LARGE, UNREADABLE, Awaited, Told
-from agent_gate.client.link import Link, Place, dial
+from agent_gate.client.link import GatewayPlace, Link, dial
 from agent_gate.client.wire import (
     Incoming,
     Reply,
@@ -79,7 +79,7 @@ class Client:
             raise Unreachable("there is no agent token\nGive it with --token or AGENT_TOKEN")
         ca = ca or env.get("AGENT_GATE_CA") or None
         fingerprint = fingerprint or env.get("AGENT_GATE_FINGERPRINT") or None
-        self._place = Place.parse(url, Path(ca) if ca else None, fingerprint)
+        self._place = GatewayPlace.parse(url, Path(ca) if ca else None, fingerprint)
         self.session = session or env.get("AGENT_GATE_SESSION") or f"py-{uuid.uuid4().hex}"
         if not IN_A_HEADER.fullmatch(token):
             raise Unreachable("the agent token has a character that no token has, such as a line break")

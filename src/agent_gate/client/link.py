@@ -39,7 +39,7 @@ Lost = Callable[["Link", str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GatewayPlace:
     """Where the gateway is and why it is trusted."""
 
     host: str
@@ -50,7 +50,7 @@ class Place:
     fingerprint: str | None = None
 
     @classmethod
-    def parse(cls, url: str, ca: Path | None = None, fingerprint: str | None = None) -> "Place":
+    def parse(cls, url: str, ca: Path | None = None, fingerprint: str | None = None) -> "GatewayPlace":
         try:
             parts = urlsplit(url)
             secure = SECURE[parts.scheme]
@@ -78,7 +78,7 @@ class Place:
 class Link(asyncio.Protocol):
     """Text in, text out. `heard` gets every message, `lost` is called once when the connection ends."""
 
-    def __init__(self, place: Place, heard: Heard, lost: Lost) -> None:
+    def __init__(self, place: GatewayPlace, heard: Heard, lost: Lost) -> None:
         self._frames = ClientProtocol(place.uri(), max_size=LARGEST_MESSAGE, logger=quiet)
         self._heard, self._lost, self._secure = heard, lost, place.secure
         self._loop = asyncio.get_running_loop()
@@ -228,7 +228,9 @@ def reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 
-async def dial(place: Place, headers: Mapping[str, str], heard: Heard, lost: Lost, seconds: float) -> Link:
+async def dial(
+    place: GatewayPlace, headers: Mapping[str, str], heard: Heard, lost: Lost, seconds: float
+) -> Link:
     """An open link, or `Unreachable`, `Unauthorized` or `RateLimited`."""
     context = client_context(place.ca, place.fingerprint) if place.secure else None
     loop = asyncio.get_running_loop()

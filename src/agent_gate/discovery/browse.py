@@ -1,6 +1,6 @@
 """The browse operation: a query or a path in, cards and their prompt form out; order kept stable on request.
 
-A `Browser` is made once per catalog and set of visible tools and never changes. A `Session` remembers which
+A `Browser` is made once per catalog and set of visible tools and never changes. A `SeenTools` remembers which
 cards one run of an agent has seen, so that their bytes stay the same in its prompt.
 """
 
@@ -15,7 +15,7 @@ from agent_gate.core.tool import Tool
 from agent_gate.discovery.cards import MARKER, ChoiceCard, Deck, one_line, render, shorten
 from agent_gate.discovery.rank import Index
 from agent_gate.discovery.semantic import Semantic
-from agent_gate.discovery.tree import Node, find, grow
+from agent_gate.discovery.tree import Branch, find, grow
 from agent_gate.errors import InvalidArgs
 
 TOP_K, MOST = 8, 50
@@ -24,7 +24,7 @@ MAX_SESSIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Browsed:
     """What a browse answers: the cards for programs, the text for the prompt."""
 
     cards: tuple[ChoiceCard, ...]
@@ -32,7 +32,7 @@ class Page:
 
 
 @dataclass(slots=True)
-class Session:
+class SeenTools:
     """The tool ids one run of an agent has seen. Emitted cards are frozen; a changed definition thaws its card."""
 
     seen: dict[str, ChoiceCard | None] = field(default_factory=dict)
@@ -59,15 +59,15 @@ class Session:
         return frozen
 
 
-class Sessions:
+class SeenBySession:
     """The sessions of all callers, by caller and session key; the longest unused are forgotten."""
 
     def __init__(self, most: int = MAX_SESSIONS) -> None:
-        self._sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, str], SeenTools] = OrderedDict()
         self._most = most
 
-    def get(self, caller: str, key: str) -> Session:
-        session = self._sessions.setdefault((caller, key), Session())
+    def get(self, caller: str, key: str) -> SeenTools:
+        session = self._sessions.setdefault((caller, key), SeenTools())
         self._sessions.move_to_end((caller, key))
         while len(self._sessions) > self._most:
             self._sessions.popitem(last=False)
@@ -112,12 +112,12 @@ class Browser:
         place = find(self.tree, path)
         return place if isinstance(place, Tool) else None
 
-    def _title(self, node: Node) -> str:
+    def _title(self, node: Branch) -> str:
         """What a namespace says of itself, where that is more than its name."""
         title = one_line(self.titles.get(node.namespace, "")) if node.path == f"/{node.namespace}" else ""
         return "" if fold_namespace(title) == node.namespace else title
 
-    def _node_card(self, node: Node) -> ChoiceCard:
+    def _node_card(self, node: Branch) -> ChoiceCard:
         label = node.path.rpartition("/")[2]
         title = self._title(node)
         children = [*node.nodes, *node.leaves]
@@ -140,8 +140,8 @@ def browse(
     query: str | None = None,
     path: str | None = None,
     top_k: int = TOP_K,
-    session: Session | None = None,
-) -> Page:
+    session: SeenTools | None = None,
+) -> Browsed:
     """A query, a path, or a query for what lies below a path. With a session, the order is stable for prompt caches."""
     if query is not None:
         cards = browser.query(query[:LONGEST_QUERY], min(max(top_k, 1), MOST), path or "/")
@@ -151,10 +151,10 @@ def browse(
         raise InvalidArgs("Pass `query` (what you want to do) or `path` (such as / or /namespace).")
     if session is not None:
         cards = session.arrange(cards, browser.deck.cards)
-    return Page(tuple(cards), prompt(cards))
+    return Browsed(tuple(cards), prompt(cards))
 
 
-def tools_below(place: Node | Tool) -> set[str]:
+def tools_below(place: Branch | Tool) -> set[str]:
     """The ids of the tools at and below a place of the tree."""
     if isinstance(place, Tool):
         return {place.id}

@@ -39,12 +39,12 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class Branch:
     """A place in the tree: either `nodes` or `leaves` is filled. `size` counts the tools at and below it."""
 
     path: str
     namespace: str
-    nodes: Mapping[str, "Node"]
+    nodes: Mapping[str, "Branch"]
     leaves: Mapping[str, Tool]
     size: int
 
@@ -77,7 +77,7 @@ def _invalid(path: str, why: str) -> PathInvalid:
     )
 
 
-def grow(tools: Sequence[Tool]) -> Node:
+def grow(tools: Sequence[Tool]) -> Branch:
     """The tree of a catalog; the same for any order of the same tools."""
     spaces: dict[str, list[Tool]] = defaultdict(list)
     for tool in sorted(tools, key=lambda tool: tool.id):
@@ -86,12 +86,12 @@ def grow(tools: Sequence[Tool]) -> Node:
         name: _branch(f"/{name}", name, spaces[name], frozenset(map(stem, words(name))))
         for name in sorted(spaces)
     }
-    return Node("/", "", nodes, {}, len(tools))
+    return Branch("/", "", nodes, {}, len(tools))
 
 
-def find(root: Node, path: str) -> Node | Tool:
+def find(root: Branch, path: str) -> Branch | Tool:
     """The node or leaf at a path; a trailing `*` says the same as leaving it out."""
-    place: Node | Tool = root
+    place: Branch | Tool = root
     for segment in parse_path(path):
         if segment == "*":
             break
@@ -117,20 +117,20 @@ def segment_of(name: str) -> str:
     return _OUTSIDE.sub("_", name.lower()).lstrip("_-")[:64] or "tool"
 
 
-def _branch(path: str, namespace: str, tools: list[Tool], used: frozenset[str]) -> Node:
+def _branch(path: str, namespace: str, tools: list[Tool], used: frozenset[str]) -> Branch:
     if len(tools) <= MAX_CHILDREN:
-        return Node(path, namespace, {}, _leaves(tools), len(tools))
+        return Branch(path, namespace, {}, _leaves(tools), len(tools))
     found = _by_word(tools, used) or _by_letter(tools)
     groups = sorted(found, key=lambda group: (group.label == OTHER, group.label))
     if not _cards_fit(path, groups, AIM):
         groups = [replace(group, label=str(place)) for place, group in enumerate(groups, 1)]
         if not _cards_fit(path, groups, CAP):
-            return Node(path, namespace, {}, _leaves(tools), len(tools))
+            return Branch(path, namespace, {}, _leaves(tools), len(tools))
     nodes = {
         group.label: _branch(f"{path}/{group.label}", namespace, group.tools, used | group.words)
         for group in groups
     }
-    return Node(path, namespace, nodes, {}, len(tools))
+    return Branch(path, namespace, nodes, {}, len(tools))
 
 
 def _cards_fit(path: str, groups: Iterable[Group], most: int) -> bool:

@@ -20,7 +20,7 @@ OTHER_CALL = "This idempotency key was used for another call"
 CUT_SHORT = "This call was begun before the host stopped, and how it ended is not known. It may have run"
 
 
-class Ending(Struct, frozen=True, omit_defaults=True):
+class HostEnding(Struct, frozen=True, omit_defaults=True):
     """How a call ended, whoever asked for it."""
 
     status: Status
@@ -30,11 +30,11 @@ class Ending(Struct, frozen=True, omit_defaults=True):
 
 def failed(
     code: ErrorCode, message: str, *, status: Status = "error", details: dict[str, Any] | None = None
-) -> Ending:
+) -> HostEnding:
     error = HostError(
         code=code, message=message, details=details or UNSET, retryable=status == "retryable_error"
     )
-    return Ending(status, error=error)
+    return HostEnding(status, error=error)
 
 
 class Execution:
@@ -42,8 +42,8 @@ class Execution:
 
     def __init__(self, tools: dict[str, FunctionTool], results: GivenResults) -> None:
         self._tools, self._results = tools, results
-        self._keyed: dict[str, asyncio.Task[Ending]] = {}
-        self._by_call: dict[str, asyncio.Task[Ending]] = {}
+        self._keyed: dict[str, asyncio.Task[HostEnding]] = {}
+        self._by_call: dict[str, asyncio.Task[HostEnding]] = {}
         self._threads = 0
 
     async def answer(self, request: HostRequest) -> HostReply:
@@ -69,7 +69,7 @@ class Execution:
         task = self._by_call.get(call_id)
         return task is not None and task.cancel()
 
-    async def _ended(self, tool: FunctionTool, now: Turn) -> Ending:
+    async def _ended(self, tool: FunctionTool, now: Turn) -> HostEnding:
         request = now.request
         if len(self._by_call) + self._threads >= MOST_AT_WORK or request.call_id in self._by_call:
             return failed("RATE_LIMITED", "Too many calls are at work here", status="retryable_error")
@@ -80,12 +80,12 @@ class Execution:
         digest = call_digest(request.tool_name, [request.args, context.isolation_key or ""])
         return await self._once(tool, now, name, digest)
 
-    async def _once(self, tool: FunctionTool, now: Turn, name: str, digest: str) -> Ending:
+    async def _once(self, tool: FunctionTool, now: Turn, name: str, digest: str) -> HostEnding:
         known = self._results.find(name)
         if known is not None and known[0] != digest:
             return failed("INVALID_ARGS", OTHER_CALL)
         if known is not None and known[1]:
-            return msgspec.json.decode(known[1], type=Ending)
+            return msgspec.json.decode(known[1], type=HostEnding)
         if (running := self._keyed.get(name)) is not None:
             return await asyncio.shield(running)
         if known is not None and not tool.offered.idempotent:
@@ -95,7 +95,7 @@ class Execution:
         task.add_done_callback(lambda done: self._keep(tool, name, digest, done))
         return await asyncio.shield(task)
 
-    def _keep(self, tool: FunctionTool, name: str, digest: str, task: asyncio.Task[Ending]) -> None:
+    def _keep(self, tool: FunctionTool, name: str, digest: str, task: asyncio.Task[HostEnding]) -> None:
         del self._keyed[name]
         over = not task.cancelled() and task.exception() is None
         ending = task.result() if over else failed("INTERNAL", CUT_SHORT)
@@ -105,7 +105,7 @@ class Execution:
         else:
             self._results.keep(name, digest, msgspec.json.encode(ending))
 
-    async def _watched(self, tool: FunctionTool, now: Turn) -> Ending:
+    async def _watched(self, tool: FunctionTool, now: Turn) -> HostEnding:
         """The ending of one execution: at its deadline it is stopped, and one that cannot be stopped is left behind."""
         offered, wanted = tool.offered, now.request.timeout_ms
         limit = min(wanted or offered.timeout_ms_default, offered.timeout_ms_max)
@@ -131,9 +131,9 @@ class Execution:
             return failed("INTERNAL", "The call was cancelled. It may have run")
         return task.result()
 
-    async def _guarded(self, work: Any, tool: FunctionTool) -> Ending:
+    async def _guarded(self, work: Any, tool: FunctionTool) -> HostEnding:
         try:
-            return Ending("ok", result=as_result(await work))
+            return HostEnding("ok", result=as_result(await work))
         except Refused as refused:
             status: Status = "retryable_error" if refused.retryable else "error"
             return failed(refused.code, refused.message, status=status, details=refused.details)

@@ -88,7 +88,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Subject:
+class CertificateSubject:
     """Who a certificate is for. `publishes`: a tool host that may also dial the gateway."""
 
     component_type: str
@@ -155,7 +155,7 @@ class Authority:
         return Leaf(self.certificate).pem
 
     def issue(
-        self, key: PublicKey, subject: Subject, now: float, lifetime: timedelta = LEAF_LIFETIME
+        self, key: PublicKey, subject: CertificateSubject, now: float, lifetime: timedelta = LEAF_LIFETIME
     ) -> Leaf:
         """A certificate for this key and this component, and nothing else."""
         began = datetime.fromtimestamp(now, UTC)
@@ -208,7 +208,7 @@ def request_certificate(key: ec.EllipticCurvePrivateKey, component_id: str) -> s
     return built.public_bytes(serialization.Encoding.PEM).decode()
 
 
-def check_request(pem: str, subject: Subject, domain: str, identity_key: bytes) -> PublicKey:
+def check_request(pem: str, subject: CertificateSubject, domain: str, identity_key: bytes) -> PublicKey:
     """The key of a certificate request. Whatever it asks for beyond its own name refuses it."""
     if len(pem) > MOST_PEM or not REQUEST.fullmatch(pem):
         raise Malformed("it is not one certificate request in PEM form")
@@ -224,7 +224,9 @@ def check_request(pem: str, subject: Subject, domain: str, identity_key: bytes) 
     return check_request_key(key, identity_key)
 
 
-def check_request_names(names: x509.Name, extensions: x509.Extensions, subject: Subject, domain: str) -> None:
+def check_request_names(
+    names: x509.Name, extensions: x509.Extensions, subject: CertificateSubject, domain: str
+) -> None:
     common = [str(found.value) for found in names.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if any(name != subject.component_id for name in common):
         raise Malformed("it is for another component")

@@ -134,7 +134,7 @@ class Joining:
             public_key_x25519=to_base64(encryption.public_key().public_bytes_raw()),
             mtls_cert_fingerprint=self.own_certificate,
         )
-        await self._send(messages.Identity(pairing_id=self.pairing_id, remote=part), sign=True)
+        await self._send(messages.PeerIdentity(pairing_id=self.pairing_id, remote=part), sign=True)
 
     async def _answer_challenge(self, encryption: X25519PrivateKey) -> None:
         challenge, fields = await self._receive(messages.Challenge)

@@ -50,7 +50,7 @@ class Init(PairMessage, frozen=True, kw_only=True, tag="pair.init"):
     sig_ed25519: Short | None = None
 
 
-class Identity(PairMessage, frozen=True, kw_only=True, tag="pair.identity"):
+class PeerIdentity(PairMessage, frozen=True, kw_only=True, tag="pair.identity"):
     remote: RemotePart
     sig_ed25519: Short | None = None
 

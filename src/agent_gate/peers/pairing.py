@@ -15,7 +15,7 @@ from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock
 from agent_gate.errors import PairingFailed
 from agent_gate.peers import messages
-from agent_gate.peers.authority import Authority, Leaf, PublicKey, Subject, check_request
+from agent_gate.peers.authority import Authority, CertificateSubject, Leaf, PublicKey, check_request
 from agent_gate.peers.challenge import PLAIN_BYTES, challenge_context, seal_challenge
 from agent_gate.peers.encoding import Malformed, canonical, from_base64, to_base64, to_time
 from agent_gate.peers.messages import PairMessage, read_pair_message
@@ -54,7 +54,7 @@ class PeerLedger(Protocol):
 class Wish:
     """Whom the operator wants to pair. `pin` is the fingerprint of the component's key, where it is known."""
 
-    subject: Subject
+    subject: CertificateSubject
     endpoint: str
     pin: str | None = None
     notes: PeerNotes = NOTHING_NOTED
@@ -64,7 +64,7 @@ class Wish:
 class Candidate:
     """A component that proved who it is."""
 
-    subject: Subject
+    subject: CertificateSubject
     endpoint: str
     identity_key: bytes
     pairing_id: str
@@ -135,7 +135,7 @@ class Pairing:
 
     async def _meet(self, wish: Wish) -> messages.RemotePart:
         self._reach(2, "checking who answers")
-        identity, fields = await self._receive(messages.Identity)
+        identity, fields = await self._receive(messages.PeerIdentity)
         remote = identity.remote
         key = check_public_key(remote.public_key_ed25519)
         self._check_signature(fields, key)

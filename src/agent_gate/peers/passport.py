@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent_gate.core.ports import Clock
 from agent_gate.net.mutual import KeyPair, mutual_client
-from agent_gate.peers.authority import Leaf, Subject, private_pem
+from agent_gate.peers.authority import CertificateSubject, Leaf, private_pem
 from agent_gate.peers.identity import GatewayIdentity
 from agent_gate.peers.roles import GATEWAY
 
@@ -34,7 +34,7 @@ class Passport:
 
     def _made(self) -> Shown:
         key, identity = ec.generate_private_key(ec.SECP256R1()), self._identity
-        subject = Subject(GATEWAY, identity.gateway_id)
+        subject = CertificateSubject(GATEWAY, identity.gateway_id)
         leaf = identity.authority.issue(key.public_key(), subject, self._clock.now())
         pair = KeyPair(leaf.pem, private_pem(key))
         return Shown(pair, leaf, mutual_client(pair, identity.authority.pem))

@@ -11,7 +11,7 @@ import msgspec
 
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs, PairingFailed, PairingRequired
-from agent_gate.peers.authority import Leaf, Subject
+from agent_gate.peers.authority import CertificateSubject, Leaf
 from agent_gate.peers.encoding import to_base64
 from agent_gate.peers.pairing import Candidate
 from agent_gate.peers.roles import NOTHING_NOTED, PeerNotes
@@ -68,8 +68,8 @@ class Peer:
     not_after: float = 0.0
 
     @property
-    def subject(self) -> Subject:
-        return Subject(self.component_type, self.name, publishes=bool(self.notes.publishes))
+    def subject(self) -> CertificateSubject:
+        return CertificateSubject(self.component_type, self.name, publishes=bool(self.notes.publishes))
 
     @property
     def namespace(self) -> str:

@@ -20,7 +20,7 @@ class InPart(msgspec.Struct):
     text: str | None = None
 
 
-class Part(msgspec.Struct):
+class ResultPart(msgspec.Struct):
     type: str = ""
     text: str | None = None
     resource: msgspec.Raw = msgspec.Raw()
@@ -37,7 +37,7 @@ class Part(msgspec.Struct):
 
 in_part = msgspec.json.Decoder(InPart).decode
 parts_of = msgspec.json.Decoder(Parts).decode
-content_parts = msgspec.json.Decoder(list[Part]).decode
+content_parts = msgspec.json.Decoder(list[ResultPart]).decode
 
 
 def data_of(result: Result) -> bytes:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agent_gate.core.call import Result
 from agent_gate.core.tool import Json
 from agent_gate.results.budget import Fits
-from agent_gate.results.reading import Reading, compact, read_result
+from agent_gate.results.reading import ResultReading, compact, read_result
 from agent_gate.results.views import Frame, shape
 
 SUMMARY_BUDGET, ERROR_BUDGET = 400, 1200
@@ -123,14 +123,14 @@ def _clipped(lines: Iterable[str]) -> Iterator[str]:
     return (line if len(line) <= 300 else f"{line[:300]}…" for line in lines)
 
 
-def _error_lines(reading: Reading) -> list[str]:
+def _error_lines(reading: ResultReading) -> list[str]:
     """An error is worth more than its structure: both ends of it, as they are."""
     if len(reading.lines) <= 40:
         return reading.lines
     return [*reading.lines[:25], f"({len(reading.lines) - 40} lines left out)", *reading.lines[-15:]]
 
 
-def describe(reading: Reading) -> Iterator[str]:
+def describe(reading: ResultReading) -> Iterator[str]:
     """What a reader would say of it, most telling first."""
     if reading.is_json:
         yield from _describe_json(reading)
@@ -152,7 +152,7 @@ def describe(reading: Reading) -> Iterator[str]:
         yield from reading.lines[-EDGE_LINES:]
 
 
-def _describe_json(reading: Reading) -> Iterator[str]:
+def _describe_json(reading: ResultReading) -> Iterator[str]:
     yield f"JSON: {shape(reading.value)}."
     trouble = [found for found in _scalars(reading.value) if _TROUBLE.search(found)]
     yield from trouble[:MAX_ERRORS]
@@ -163,7 +163,7 @@ def _describe_json(reading: Reading) -> Iterator[str]:
         yield f"({len(paths) - MAX_PATHS} more key paths)"
 
 
-def _table_head(reading: Reading) -> Iterator[str]:
+def _table_head(reading: ResultReading) -> Iterator[str]:
     table = reading.table
     if table is None:
         return
@@ -202,7 +202,7 @@ def _scalars(value: Json) -> Iterator[str]:
         yield from (f"{key}: {inner}" for key, inner in value.items() if isinstance(inner, str))
 
 
-def facts_of(reading: Reading) -> list[str]:
+def facts_of(reading: ResultReading) -> list[str]:
     """Single values at the top of the result, as `key: value`."""
     if not isinstance(reading.value, dict):
         return []
@@ -210,11 +210,11 @@ def facts_of(reading: Reading) -> list[str]:
     return [f"{key}: {_cell(inner)}" for key, inner in plain][:MAX_FACTS]
 
 
-def see_parts(reading: Reading) -> Iterator[dict[str, Any]]:
+def see_parts(reading: ResultReading) -> Iterator[dict[str, Any]]:
     yield from ({"type": "part", "index": index} for index in reading.opaque[:MAX_PARTS])
 
 
-def suggest(reading: Reading) -> Iterator[dict[str, Any]]:
+def suggest(reading: ResultReading) -> Iterator[dict[str, Any]]:
     """Selectors that make sense for this result."""
     yield from see_parts(reading)
     if reading.is_json:

@@ -15,7 +15,7 @@ import msgspec
 from agent_gate.core.tool import Json, JsonSchema
 from agent_gate.errors import InvalidArgs
 from agent_gate.results.jsonpath import select
-from agent_gate.results.reading import Reading, compact
+from agent_gate.results.reading import ResultReading, compact
 
 HANDLE = re.compile(r"result:(?P<call>[0-9a-f]{32})")
 MOST_BYTES = 64 << 20
@@ -61,14 +61,14 @@ def is_reference(text: str) -> bool:
 
 
 def substitute(
-    arguments: Mapping[str, Json], schema: JsonSchema, readings: Mapping[str, Reading]
+    arguments: Mapping[str, Json], schema: JsonSchema, readings: Mapping[str, ResultReading]
 ) -> dict[str, Json]:
     """The arguments with every reference replaced by what it stands for."""
     room = Room(MOST_BYTES)
     return {name: _fill(value, _property(schema, name), readings, room) for name, value in arguments.items()}
 
 
-def _fill(value: Json, schema: JsonSchema, readings: Mapping[str, Reading], room: Room) -> Json:
+def _fill(value: Json, schema: JsonSchema, readings: Mapping[str, ResultReading], room: Room) -> Json:
     if isinstance(value, str) and is_reference(value):
         return _meaning(value, schema, readings, room)
     if isinstance(value, dict):
@@ -86,7 +86,7 @@ def _property(schema: JsonSchema, name: str) -> JsonSchema:
     return found if isinstance(found, dict) else {}
 
 
-def _meaning(reference: str, schema: JsonSchema, readings: Mapping[str, Reading], room: Room) -> Json:
+def _meaning(reference: str, schema: JsonSchema, readings: Mapping[str, ResultReading], room: Room) -> Json:
     handle, _, path = reference.partition("#")
     reading = readings[handle]
     if not path:

@@ -14,7 +14,7 @@ from agent_gate.results.budget import Fits
 from agent_gate.results.envelope import Artifact, ResultEnvelope, summarise
 from agent_gate.results.handles import substitute
 from agent_gate.results.reading import Stored
-from agent_gate.results.views import View, view
+from agent_gate.results.views import ResultView, view
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -30,10 +30,10 @@ class Doable(Protocol[T_co]):
 class ViewJob(msgspec.Struct, frozen=True, tag="view"):
     """Look at a part of one result."""
 
-    gives: ClassVar[Any] = View
+    gives: ClassVar[Any] = ResultView
     selector: Mapping[str, Any]
 
-    def run(self, results: Sequence[Stored], fits: Fits) -> View:
+    def run(self, results: Sequence[Stored], fits: Fits) -> ResultView:
         return view(results[0].read(), self.selector, fits)
 
 

@@ -45,7 +45,7 @@ class Kept:
     expires_at: float
 
 
-class Page(NamedTuple):
+class KeptPage(NamedTuple):
     """Some kept results; `more` wait behind them."""
 
     results: list[Kept]
@@ -162,7 +162,7 @@ class KeptResults:
         )
         return kept_of(rows[0]) if rows else None
 
-    async def waiting(self, caller: str, now: float) -> Page:
+    async def waiting(self, caller: str, now: float) -> KeptPage:
         """What this caller has not acknowledged yet: the newest of it that one message can carry, oldest first."""
         sizes = await self._store.read(
             f"SELECT call, COALESCE(LENGTH(body), 0) + LENGTH(arguments) FROM results WHERE {WAITING} "
@@ -170,14 +170,14 @@ class KeptResults:
             (caller, now, MOST_ROWS + 1),
         )
         if not sizes:
-            return Page([], more=False)
+            return KeptPage([], more=False)
         calls = fitting(sizes)
         marks = ", ".join("?" * len(calls))
         rows = await self._store.read(
             f"SELECT {COLUMNS} FROM results WHERE {WAITING} AND call IN ({marks}) ORDER BY created_at, call",
             (caller, now, *calls),
         )
-        return Page([kept_of(row) for row in rows], more=len(calls) < len(sizes))
+        return KeptPage([kept_of(row) for row in rows], more=len(calls) < len(sizes))
 
     async def acknowledge(self, caller: str, call_ids: Sequence[str], now: float) -> int:
         """Mark results as received; the number that were waiting."""

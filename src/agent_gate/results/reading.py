@@ -28,7 +28,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ResultReading:
     """`value` is the JSON where there is one, `text` always; `others` are parts that are no text, or a resource's.
 
     `said` is the text as it came, where reading it as JSON gave it other line breaks. `parts` are all parts of an
@@ -64,11 +64,11 @@ class Stored:
     media_type: str
     body: bytes
 
-    def read(self) -> Reading:
+    def read(self) -> ResultReading:
         return read(self.body, self.media_type)
 
 
-def read(body: bytes, media_type: str) -> Reading:
+def read(body: bytes, media_type: str) -> ResultReading:
     """What a stored artifact says."""
     if media_type == MEDIA_TYPES["mcp"]:
         return _read_mcp(msgspec.json.decode(body))
@@ -77,33 +77,33 @@ def read(body: bytes, media_type: str) -> Reading:
     return _of_text(body.decode("utf-8", "replace"))
 
 
-def read_result(result: Result) -> Reading:
+def read_result(result: Result) -> ResultReading:
     return read(result.body, MEDIA_TYPES[result.kind])
 
 
-def _of_value(value: Json) -> Reading:
+def _of_value(value: Json) -> ResultReading:
     if isinstance(value, str):
         return _of_text(value)
-    return Reading(pretty(value), value, True)
+    return ResultReading(pretty(value), value, True)
 
 
-def _of_text(text: str) -> Reading:
+def _of_text(text: str) -> ResultReading:
     if text.lstrip()[:1] in ("{", "["):
         try:
             value = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
-            return Reading(text)
-        return Reading(pretty(value), value, True, said=text)
-    return Reading(text)
+            return ResultReading(text)
+        return ResultReading(pretty(value), value, True, said=text)
+    return ResultReading(text)
 
 
-def _read_mcp(result: Mapping[str, Any]) -> Reading:
+def _read_mcp(result: Mapping[str, Any]) -> ResultReading:
     parts = tuple(part for part in result.get("content") or [] if isinstance(part, dict))
     texts = [text for part in parts if (text := text_in(part)) is not None]
     others = tuple(_other(part, index) for index, part in enumerate(parts) if part.get("type") != "text")
     structured, text = result.get("structuredContent"), "\n".join(texts)
     if structured is not None and not result.get("isError") and not _only_wraps(structured, text):
-        return Reading(pretty(structured), structured, True, others, parts=parts)
+        return ResultReading(pretty(structured), structured, True, others, parts=parts)
     reading = _of_text(text)
     return replace(reading, others=others, parts=parts)
 

@@ -16,7 +16,7 @@ from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.budget import Fits
 from agent_gate.results.jsonpath import Found, select
 from agent_gate.results.pattern import LineMatch, Pattern
-from agent_gate.results.reading import Reading, compact, data_in, text_in
+from agent_gate.results.reading import ResultReading, compact, data_in, text_in
 
 VIEW_BUDGET = 2000
 MAX_MATCHES, MAX_KEYS, LONG_LINE = 200, 400, 480
@@ -26,7 +26,7 @@ MOST_WRITTEN = 256 << 20
 Selector = Mapping[str, Any]
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ResultView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`text` is the slice; `left` says in words what it leaves out, `next` how to see the following part.
 
     `part` is an image, a sound or a binary resource as it came.
@@ -38,7 +38,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     part: Mapping[str, Any] | None = None
 
 
-def view(reading: Reading, selector: Selector, fits: Fits, budget: int = VIEW_BUDGET) -> View:
+def view(reading: ResultReading, selector: Selector, fits: Fits, budget: int = VIEW_BUDGET) -> ResultView:
     """Look at a part of a result. Raises `ViewFailed` for an unknown selector, `InvalidArgs` for a bad one."""
     kind = selector.get("type")
     look = VIEWS.get(kind) if isinstance(kind, str) else None
@@ -88,15 +88,15 @@ def word(selector: Selector, name: str) -> str:
     return value
 
 
-def head(reading: Reading, selector: Selector, frame: Frame) -> View:
+def head(reading: ResultReading, selector: Selector, frame: Frame) -> ResultView:
     start = number(selector, "start", 0)
     chars = number(selector, "chars", 2000)
     text = frame.cut(reading.text[start : start + chars])
     stop, size = start + len(text), len(reading.text)
     if stop >= size or not text:
-        return View(text=text)
+        return ResultView(text=text)
     follow = {"type": "head", "start": stop, "chars": chars}
-    return View(text=text, left=f"{size - stop} of {size} characters follow", next=follow)
+    return ResultView(text=text, left=f"{size - stop} of {size} characters follow", next=follow)
 
 
 def span(selector: Selector, size: int) -> tuple[int, int]:
@@ -105,13 +105,13 @@ def span(selector: Selector, size: int) -> tuple[int, int]:
     return min(start, size), max(stop, min(start, size))
 
 
-def lines(reading: Reading, selector: Selector, frame: Frame) -> View:
+def lines(reading: ResultReading, selector: Selector, frame: Frame) -> ResultView:
     start, stop = span(selector, len(reading.lines))
     shown = (_short(reading.lines[at]) for at in range(start, stop))
     return _slice("lines", shown, start, len(reading.lines), frame)
 
 
-def rows(reading: Reading, selector: Selector, frame: Frame) -> View:
+def rows(reading: ResultReading, selector: Selector, frame: Frame) -> ResultView:
     """Rows of a table under its header; plain lines where there is no table."""
     table = reading.table
     if table is None:
@@ -124,16 +124,18 @@ def rows(reading: Reading, selector: Selector, frame: Frame) -> View:
 
 def _slice(
     kind: str, shown: Iterable[str], start: int, size: int, frame: Frame, header: Sequence[str] = ()
-) -> View:
+) -> ResultView:
     taken = frame.take(chain(header, shown))
     stop = start + len(taken) - len(header)
     text = "\n".join(taken)
     if stop >= size:
-        return View(text=text, left=f"these are {kind} {start} to {stop} of {size}" if start else "")
-    return View(text=text, left=f"{size - stop} of {size} {kind} follow", next={"type": kind, "start": stop})
+        return ResultView(text=text, left=f"these are {kind} {start} to {stop} of {size}" if start else "")
+    return ResultView(
+        text=text, left=f"{size - stop} of {size} {kind} follow", next={"type": kind, "start": stop}
+    )
 
 
-def json_keys(reading: Reading, selector: Selector, frame: Frame) -> View:
+def json_keys(reading: ResultReading, selector: Selector, frame: Frame) -> ResultView:
     """With `keys`, their values at `path` (default `$`); without, what keys there are and what is under them."""
     if not reading.is_json:
         raise ViewFailed("This result is not JSON; use head, lines or grep.")
@@ -160,19 +162,19 @@ def _entries(value: Json) -> Iterable[tuple[str, Json]]:
     return [("$", value)]
 
 
-def grep(reading: Reading, selector: Selector, frame: Frame) -> View:
+def grep(reading: ResultReading, selector: Selector, frame: Frame) -> ResultView:
     """Lines that match a regular expression, each with its number; `start` continues after earlier ones."""
     pattern = Pattern(word(selector, "pattern"), ignore_case=bool(selector.get("ignore_case", False)))
     start = number(selector, "start", 0)
     hits = list(islice(pattern.lines(reading.text, start), MOST_COUNTED))
     shown = frame.take(_numbered(hit) for hit in hits[:MAX_MATCHES])
     if not hits:
-        return View(text="", left=f"no line matches from line {start} on")
+        return ResultView(text="", left=f"no line matches from line {start} on")
     if len(shown) == len(hits):
-        return View(text="\n".join(shown))
+        return ResultView(text="\n".join(shown))
     size = len(hits) if len(hits) < MOST_COUNTED else f"more than {MOST_COUNTED}"
     follow = {**selector, "start": hits[len(shown)].number}
-    return View(
+    return ResultView(
         text="\n".join(shown), left=f"{len(shown)} of {size} matches are shown; the rest follow", next=follow
     )
 
@@ -181,23 +183,23 @@ def _numbered(hit: LineMatch) -> str:
     return f"{hit.number}: {_around(*hit.text())}"
 
 
-def jsonpath(reading: Reading, selector: Selector, frame: Frame) -> View:
+def jsonpath(reading: ResultReading, selector: Selector, frame: Frame) -> ResultView:
     if not reading.is_json:
         raise ViewFailed("This result is not JSON; use head, lines or grep.")
     found = select(reading.value, word(selector, "path"))
     start = number(selector, "start", 0)
     first = list(islice(found, 2))
     if not first:
-        return View(text="", left="nothing is at this path")
+        return ResultView(text="", left="nothing is at this path")
     if len(first) == 1:
         return _whole(compact(first[0][1]), frame)
     values = _Counted(chain(first, found))
     taken = frame.take(_assigned(islice(values, start, None)))
     size, stop = values.all(), start + len(taken)
     if stop >= size:
-        return View(text="\n".join(taken))
+        return ResultView(text="\n".join(taken))
     follow = {**selector, "start": stop}
-    return View(text="\n".join(taken), left=f"{size - stop} of {size} values follow", next=follow)
+    return ResultView(text="\n".join(taken), left=f"{size - stop} of {size} values follow", next=follow)
 
 
 class _Counted:
@@ -229,21 +231,21 @@ def _assigned(values: Iterable[Found]) -> Iterator[str]:
         yield _short(f"{path} = {text}")
 
 
-def _whole(text: str, frame: Frame) -> View:
+def _whole(text: str, frame: Frame) -> ResultView:
     shown = frame.cut(text)
     left = (
         ""
         if len(shown) == len(text)
         else f"{len(text) - len(shown)} of {len(text)} characters; narrow the selector"
     )
-    return View(text=shown, left=left)
+    return ResultView(text=shown, left=left)
 
 
-def _listing(value: Json, frame: Frame) -> View:
+def _listing(value: Json, frame: Frame) -> ResultView:
     size = len(value) if isinstance(value, dict | list) else 1
     taken = frame.take(_short(f"{key}: {shape(inner)}") for key, inner in islice(_entries(value), MAX_KEYS))
     left = "" if len(taken) == size else f"{size - len(taken)} of {size} keys are not shown"
-    return View(text="\n".join(taken), left=left)
+    return ResultView(text="\n".join(taken), left=left)
 
 
 def _around(line: str, at: int) -> str:
@@ -274,7 +276,7 @@ def shape(value: Json, depth: int = 4) -> str:
     return compact(value)
 
 
-def part(reading: Reading, selector: Selector, frame: Frame) -> View:
+def part(reading: ResultReading, selector: Selector, frame: Frame) -> ResultView:
     """One part of the result as it came; of a text what fits."""
     index, last = number(selector, "index", 0), len(reading.parts) - 1
     if index > last:
@@ -282,12 +284,12 @@ def part(reading: Reading, selector: Selector, frame: Frame) -> View:
         raise InvalidArgs(f"This result has no part {index}: {has}.")
     found = reading.parts[index]
     if data_in(found) is not None:
-        return View(text="", part=found)
+        return ResultView(text="", part=found)
     text = text_in(found)
     return _whole(compact(found) if text is None else text, frame)
 
 
-VIEWS: Mapping[str, Callable[[Reading, Selector, Frame], View]] = {
+VIEWS: Mapping[str, Callable[[ResultReading, Selector, Frame], ResultView]] = {
     "head": head,
     "lines": lines,
     "rows": rows,

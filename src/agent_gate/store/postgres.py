@@ -45,7 +45,7 @@ def lock_key(name: str) -> int:
     return int.from_bytes(sha256(f"agent-gate:{name}".encode()).digest()[:8], "big") >> 1
 
 
-class Session(psycopg.Connection[Record]):
+class PostgresConnection(psycopg.Connection[Record]):
     """A connection that gives up on a server which no longer answers."""
 
     def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
@@ -59,7 +59,7 @@ class PostgresEngine:
     def __init__(self, url: str, chain: str) -> None:
         self._url = url
         self._chain = chain
-        self._readers: SimpleQueue[Session] = SimpleQueue()
+        self._readers: SimpleQueue[PostgresConnection] = SimpleQueue()
         self._lock = lock_key(f"chain:{chain}")
         self._note = f"commit:{chain}"
         self._doubt: str | None = None
@@ -97,8 +97,8 @@ class PostgresEngine:
         migrate(self, lambda sql: self._writer.execute(translated(sql)).fetchall())
         self._writer.execute("SELECT pg_advisory_unlock(%s)", turn)
 
-    def _connect(self) -> Session:
-        session = Session.connect(
+    def _connect(self) -> PostgresConnection:
+        session = PostgresConnection.connect(
             self._url,
             autocommit=True,
             connect_timeout=CONNECT_TIMEOUT,

@@ -20,7 +20,7 @@ from agent_gate.store.statement import Conflict, Statement
 from agent_gate.vault.oauth.clients import OAuthClient
 from agent_gate.vault.oauth.discovery import AuthorizationServer
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web
-from agent_gate.vault.oauth.tokens import OAuthRefusal, TokenEndpoint, Tokens
+from agent_gate.vault.oauth.tokens import OAuthRefusal, OAuthTokens, TokenEndpoint
 from agent_gate.vault.vault import Vault
 
 log = logging.getLogger("agent_gate.vault")
@@ -35,7 +35,7 @@ class Connected(msgspec.Struct, frozen=True, kw_only=True):
     """One connected account, as it is sealed. `server` and `client` are there where tokens can be renewed."""
 
     kind: Kind
-    tokens: Tokens
+    tokens: OAuthTokens
     server: AuthorizationServer | None = None
     client: OAuthClient | None = None
     private_key: str | None = None
@@ -151,7 +151,7 @@ class Accounts:
             log.info("The account %s was connected anew while its token was renewed", owner)
         return await self.look_again(owner) or renewed
 
-    async def _fresh_tokens(self, connected: Connected) -> Tokens:
+    async def _fresh_tokens(self, connected: Connected) -> OAuthTokens:
         endpoint = self._endpoint(connected)
         if connected.kind == "machine":
             return await endpoint.with_credentials(connected.scope)

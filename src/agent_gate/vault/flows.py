@@ -43,7 +43,7 @@ from agent_gate.vault.oauth.discovery import (
     guessed_server,
 )
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web
-from agent_gate.vault.oauth.tokens import DEVICE, TokenEndpoint, Tokens
+from agent_gate.vault.oauth.tokens import DEVICE, OAuthTokens, TokenEndpoint
 from agent_gate.vault.vault import Vault
 
 log = logging.getLogger("agent_gate.vault")
@@ -325,7 +325,7 @@ class Flows:
     def _connected(
         self,
         kind: Literal["oauth", "machine"],
-        tokens: Tokens,
+        tokens: OAuthTokens,
         server: AuthorizationServer,
         client: OAuthClient,
         resource: str | None,
@@ -368,7 +368,7 @@ def configured_server(settings: SignInSettings) -> AuthorizationServer:
     )
 
 
-def account_of(tokens: Tokens) -> str | None:
+def account_of(tokens: OAuthTokens) -> str | None:
     """Whose account it is, as the server's own statement says; for people's eyes only, nothing is decided by it."""
     if tokens.id_token is None or tokens.id_token.count(".") != 2:
         return None

@@ -36,7 +36,7 @@ REWRAP = "UPDATE vault_keys SET master = ?, salt = ?, wrapped = ? WHERE id = ?"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptSecret:
     """One value as it was read. `version` is what a `swap` must name."""
 
     value: bytes
@@ -142,22 +142,22 @@ class Vault:
     def _place(self, owner: str, field: str) -> tuple[str, str, str]:
         return self._tenant, owner, field
 
-    async def get(self, owner: str, field: str) -> Kept | None:
+    async def get(self, owner: str, field: str) -> KeptSecret | None:
         found = await self._read("owner = ? AND field = ?", (owner, field))
         return found.get((owner, field))
 
-    async def all(self, field: str) -> dict[str, Kept]:
+    async def all(self, field: str) -> dict[str, KeptSecret]:
         """Every value of one field, by owner."""
         found = await self._read("field = ?", (field,))
         return {owner: kept for (owner, _), kept in found.items()}
 
-    async def _read(self, where: str, params: tuple[str, ...]) -> dict[tuple[str, str], Kept]:
+    async def _read(self, where: str, params: tuple[str, ...]) -> dict[tuple[str, str], KeptSecret]:
         sql = f"SELECT owner, field, key, sealed, version, updated_at FROM vault WHERE {where} ORDER BY owner"
         rows = await self._store.read(sql, params)
         if any(row[2] != self.key.id for row in rows):  # another gateway replaced the key
             await self._find_key()
         return {
-            (owner, field): Kept(self._opened(name, bytes(sealed), owner, field), version, at)
+            (owner, field): KeptSecret(self._opened(name, bytes(sealed), owner, field), version, at)
             for owner, field, name, sealed, version, at in rows
         }
 

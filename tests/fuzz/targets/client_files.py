@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from agent_gate.config.clients.change import NAME, connect, disconnect
-from agent_gate.config.clients.model import Gateway, Place
+from agent_gate.config.clients.model import GatewayEntry, Surroundings
 from agent_gate.config.clients.registry import block, client, servers
 from agent_gate.errors import ConfigError
 from fuzz.fuzzing import Target
 
-PLACE = Place(Path("/home/ada"), Path("/home/ada/project"))
-GATEWAY = Gateway("http://127.0.0.1:8443", token_file="/home/ada/token")
+PLACE = Surroundings(Path("/home/ada"), Path("/home/ada/project"))
+GATEWAY = GatewayEntry("http://127.0.0.1:8443", token_file="/home/ada/token")
 CLIENTS = ("cursor", "codex", "goose", "zed")
 
 

@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from agent_gate.errors import InvalidArgs, by_code
-from agent_gate.surfaces.websocket.messages import Message, Refused, error_text, parse
+from agent_gate.surfaces.websocket.messages import SocketMessage, SocketRefused, error_text, parse
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -49,21 +49,21 @@ REQUESTS = st.fixed_dictionaries(
 def test_any_json_value_is_a_message_or_is_refused_with_an_error(value: Any) -> None:
     try:
         message = parse(json.dumps(value))
-    except Refused as refused:
+    except SocketRefused as refused:
         reply = json.loads(error_text(refused.ident, refused.error, refused.code))
         assert reply["error"]["code"] in (-32600, -32700)
         assert reply["id"] is None or reply["id"] == value["id"]
     else:
-        assert message == Message(value.get("id"), value["method"], value.get("params") or {})
+        assert message == SocketMessage(value.get("id"), value["method"], value.get("params") or {})
 
 
 @given(st.text() | st.binary())
 def test_any_bytes_at_all_are_a_message_or_are_refused(data: str | bytes) -> None:
     try:
         message: object = parse(data)
-    except Refused as refused:
+    except SocketRefused as refused:
         message = refused.error
-    assert isinstance(message, Message | InvalidArgs)
+    assert isinstance(message, SocketMessage | InvalidArgs)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_any_bytes_at_all_are_a_message_or_are_refused(data: str | bytes) -> Non
     ],
 )
 def test_json_that_two_parsers_could_read_differently_is_a_parse_error(text: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(SocketRefused) as caught:
         parse(text)
     assert caught.value.code == -32700
 

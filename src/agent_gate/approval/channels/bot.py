@@ -16,7 +16,7 @@ T = TypeVar("T")
 MAX_REPLY = 4 << 20
 
 
-class Refused(UpstreamError):
+class BotRefused(UpstreamError):
     """The Bot API said no. `status` is its error code, `description` its words."""
 
     def __init__(self, method: str, status: int, description: str, retry_after: float | None) -> None:
@@ -36,30 +36,30 @@ class Chat(msgspec.Struct):
     username: str | None = None
 
 
-class Message(msgspec.Struct):
+class BotMessage(msgspec.Struct):
     message_id: int
     chat: Chat
     sender: User | None = msgspec.field(default=None, name="from")
     text: str | None = None
-    reply_to_message: "Message | None" = None
+    reply_to_message: "BotMessage | None" = None
 
 
 class CallbackQuery(msgspec.Struct):
     id: str
     sender: User = msgspec.field(name="from")
     data: str | None = None
-    message: Message | None = None
+    message: BotMessage | None = None
 
 
 class Update(msgspec.Struct):
     """What happened in the chat; kinds that were not asked for stay None."""
 
     update_id: int
-    message: Message | None = None
+    message: BotMessage | None = None
     callback_query: CallbackQuery | None = None
 
 
-class Envelope(msgspec.Struct):
+class BotReply(msgspec.Struct):
     """Every reply of the API."""
 
     ok: bool
@@ -69,14 +69,14 @@ class Envelope(msgspec.Struct):
     parameters: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-def envelope(body: bytes) -> Envelope:
+def envelope(body: bytes) -> BotReply:
     """A reply, with a mark in place of every half of a character: one in a message must not hold up all others."""
     text = body.decode("utf-8", "replace")
     try:
-        return msgspec.json.decode(text, type=Envelope)
+        return msgspec.json.decode(text, type=BotReply)
     except msgspec.DecodeError:
         whole = json.dumps(json.loads(text), ensure_ascii=False)
-        return msgspec.json.decode(whole.encode("utf-8", "replace"), type=Envelope)
+        return msgspec.json.decode(whole.encode("utf-8", "replace"), type=BotReply)
 
 
 def read(method: str, result: bytes, kind: type[T]) -> T:
@@ -101,7 +101,7 @@ class Bot:
 
     async def message(self, method: str, params: Mapping[str, Any]) -> int:
         """A method whose result is a message; that message's id."""
-        return read(method, await self.call(method, params), Message).message_id
+        return read(method, await self.call(method, params), BotMessage).message_id
 
     async def updates(self, offset: int, seconds: int) -> list[msgspec.Raw]:
         """What happened from `offset` on; asking confirms everything before it."""
@@ -149,5 +149,5 @@ class Bot:
         if not said.ok:
             after = said.parameters.get("retry_after")
             wait = float(after) if isinstance(after, int | float) else None
-            raise Refused(method, said.error_code, said.description, wait)
+            raise BotRefused(method, said.error_code, said.description, wait)
         return bytes(said.result)

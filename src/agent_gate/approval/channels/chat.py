@@ -15,7 +15,7 @@ SENTENCE_ROOM = 400
 MOST_LISTED = 12
 
 
-class Part(NamedTuple):
+class ChatPart(NamedTuple):
     """A piece of the message and how it looks."""
 
     look: Literal["plain", "bold", "code"]
@@ -52,44 +52,44 @@ def fitting(shown: Card, budget: int) -> tuple[str, bool]:
     return "\n".join([*out, f"… and {left} more arguments, all together sha256 {digest[:16]}"]), True
 
 
-def parts(shown: Card, now: float, became: str = "") -> tuple[list[Part], bool]:
+def parts(shown: Card, now: float, became: str = "") -> tuple[list[ChatPart], bool]:
     """The message, and whether the whole arguments should be offered beside it. `became` is said of a call that was
     approved."""
     head = [
-        Part(
+        ChatPart(
             "bold",
             f"{shown.agent} asks: {fold(shown.sentence, SENTENCE_ROOM)}"
             if shown.sentence
             else f"{shown.agent} asks to call",
         ),
-        Part("code", fold(shown.signature, SIGNATURE_ROOM)),
+        ChatPart("code", fold(shown.signature, SIGNATURE_ROOM)),
     ]
-    tail = [Part("plain", f"Rule: {fold(shown.because(), 300)}")]
+    tail = [ChatPart("plain", f"Rule: {fold(shown.because(), 300)}")]
     if shown.approvers:
-        tail.append(Part("plain", f"Only {', '.join(shown.approvers)} may answer"))
+        tail.append(ChatPart("plain", f"Only {', '.join(shown.approvers)} may answer"))
     if shown.open:
-        tail.append(Part("plain", f"Time left: {shown.left(now)}"))
+        tail.append(ChatPart("plain", f"Time left: {shown.left(now)}"))
         tail.append(
-            Part(
+            ChatPart(
                 "plain",
                 f"“One hour” and “Always for this” let {shown.agent} repeat exactly this call unasked.",
             )
         )
     else:
-        tail.append(Part("bold", fold(shown.outcome(), 600)))
+        tail.append(ChatPart("bold", fold(shown.outcome(), 600)))
         if became:
-            tail.append(Part("bold", fold(visible(became), 600)))
-    tail.append(Part("plain", f"#{shown.short}"))
+            tail.append(ChatPart("bold", fold(visible(became), 600)))
+    tail.append(ChatPart("plain", f"#{shown.short}"))
     used = sum(units(part.text) + 1 for part in [*head, *tail])
     text, cut = fitting(shown, LIMIT - used - 20)
-    return [*head, Part("plain", "Arguments:"), Part("code", text), *tail], cut
+    return [*head, ChatPart("plain", "Arguments:"), ChatPart("code", text), *tail], cut
 
 
-def as_html(message: Iterable[Part]) -> str:
+def as_html(message: Iterable[ChatPart]) -> str:
     return "\n".join(part.as_html() for part in message)
 
 
-def as_text(message: Iterable[Part]) -> str:
+def as_text(message: Iterable[ChatPart]) -> str:
     return "\n".join(part.text for part in message)
 
 

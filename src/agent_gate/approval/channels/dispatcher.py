@@ -31,7 +31,7 @@ STEADY = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ToldChannel:
     """A channel, and when it is told: `after` seconds without an answer, and not in the quiet hours."""
 
     channel: Channel
@@ -59,7 +59,7 @@ class Dispatcher:
     ) -> None:
         self._store, self._inbox, self._clock, self._metrics = store, inbox, clock, metrics
         self._look_every = look_every
-        self._places: Sequence[Place] = ()
+        self._places: Sequence[ToldChannel] = ()
         self._ends: dict[str, asyncio.Future[Approval]] = {}
         self._tasks = KeptTasks(log, "A delivery's task failed")
         self._stories: set[tuple[str, str]] = set()
@@ -67,7 +67,7 @@ class Dispatcher:
         """Why a channel reaches nobody, by its name; one that is well has no entry."""
         self._undo: Callable[[], None] = lambda: None
 
-    async def start(self, places: Sequence[Place]) -> None:
+    async def start(self, places: Sequence[ToldChannel]) -> None:
         """Take up what is open and what still has to be said, then listen for more."""
         self._places = places
         self._undo = self._inbox.subscribe(self._heard)
@@ -148,7 +148,7 @@ class Dispatcher:
         if ends is not None and not ends.done():
             ends.set_result(approval)
 
-    def _tell(self, place: Place, approval: Approval, message: str | None) -> None:
+    def _tell(self, place: ToldChannel, approval: Approval, message: str | None) -> None:
         """Begin a story, unless it has begun: a question asked during the start is heard and found."""
         story = (place.channel.name, approval.id)
         if story in self._stories:
@@ -164,7 +164,7 @@ class Dispatcher:
         self._tasks.start(self._story(place, approval, message, ends))
 
     async def _story(
-        self, place: Place, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
+        self, place: ToldChannel, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
     ) -> None:
         channel = place.channel
         if message is None:
@@ -176,7 +176,9 @@ class Dispatcher:
         self._mark(channel, approval, message, "closed")
         self._stories.discard((channel.name, approval.id))
 
-    async def _ask(self, place: Place, approval: Approval, ends: asyncio.Future[Approval]) -> str | None:
+    async def _ask(
+        self, place: ToldChannel, approval: Approval, ends: asyncio.Future[Approval]
+    ) -> str | None:
         """Send the question until it is through; None when it ended before."""
         channel, tries = place.channel, 0
         wait = place.due(approval, self._clock.now()) - self._clock.now()

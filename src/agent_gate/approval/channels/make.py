@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agent_gate.approval.channels.desk import Desk
-from agent_gate.approval.channels.dispatcher import Place
+from agent_gate.approval.channels.dispatcher import ToldChannel
 from agent_gate.approval.channels.quiet import Quiet
 from agent_gate.approval.channels.telegram import Telegram
 from agent_gate.approval.channels.webhook import Webhook
@@ -13,10 +13,10 @@ from agent_gate.core.ports import Channel
 
 def make_places(
     channels: Iterable[Any], people: Mapping[str, Any], desk: Desk, base: Callable[[], str | None]
-) -> list[Place]:
+) -> list[ToldChannel]:
     """The places of `channels` as the configuration has them; a mistake in one is a `ConfigError`."""
     return [
-        Place(
+        ToldChannel(
             channel=make(settings, people, desk, base),
             after=settings.after,
             quiet=Quiet(settings.quiet) if settings.quiet is not None else None,

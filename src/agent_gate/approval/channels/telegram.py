@@ -14,7 +14,7 @@ from typing import Annotated, Protocol
 import msgspec
 
 from agent_gate.approval.channels import chat
-from agent_gate.approval.channels.bot import Bot, CallbackQuery, Message, Refused, Update, User
+from agent_gate.approval.channels.bot import Bot, BotMessage, BotRefused, CallbackQuery, Update, User
 from agent_gate.approval.channels.buttons import LABELS, Action, answer_of
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.render import visible_lines
@@ -36,7 +36,7 @@ MOST_REASONS = 200
 NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
-class Settings(Protocol):
+class TelegramOptions(Protocol):
     """What the configuration says about this channel."""
 
     @property
@@ -59,7 +59,7 @@ def chat_of(given: int | str) -> int | str:
 class Telegram:
     """One bot in one chat. `people` are the names of Telegram ids."""
 
-    def __init__(self, settings: Settings, desk: Desk, people: Mapping[int, str]) -> None:
+    def __init__(self, settings: TelegramOptions, desk: Desk, people: Mapping[int, str]) -> None:
         self.name = settings.name
         self._chat, self._allowed = chat_of(settings.chat_id), frozenset(settings.allowed_users)
         self._people, self._desk = people, desk
@@ -101,19 +101,19 @@ class Telegram:
         text, _ = chat.parts(self._desk.card(approval), self._desk.clock.now(), became)
         try:
             await self._show("editMessageText", text, {"message_id": int(message)})
-        except Refused as refused:
+        except BotRefused as refused:
             gone = refused.says("message to edit not found") or refused.says("message can't be edited")
             if not gone and not refused.says("message is not modified"):
                 raise
 
-    async def _show(self, method: str, message: Sequence[chat.Part], more: Mapping[str, Json]) -> int:
+    async def _show(self, method: str, message: Sequence[chat.ChatPart], more: Mapping[str, Json]) -> int:
         """Send or edit with markup; where the platform does not like the markup, as plain text."""
         base = {"chat_id": self._chat, "link_preview_options": {"is_disabled": True}, **more}
         try:
             return await self._bot.message(
                 method, base | {"text": chat.as_html(message), "parse_mode": "HTML"}
             )
-        except Refused as refused:
+        except BotRefused as refused:
             if not refused.says("can't parse entities"):
                 raise
         return await self._bot.message(method, base | {"text": chat.as_text(message)})
@@ -204,7 +204,7 @@ class Telegram:
         await self._bot.document(fields, f"arguments-{approval.id[-8:]}.json", content)
         return "Here they are."
 
-    async def _said(self, message: Message) -> None:
+    async def _said(self, message: BotMessage) -> None:
         """`/pending`, or a reply to a question: its text is the reason of the press that follows."""
         if self._person(message.sender) is None or not self._here(message) or message.text is None:
             return
@@ -213,7 +213,7 @@ class Telegram:
         elif message.reply_to_message is not None:
             await self._note(message, message.reply_to_message)
 
-    async def _note(self, message: Message, about: Message) -> None:
+    async def _note(self, message: BotMessage, about: BotMessage) -> None:
         approval = await self._desk.about(self.name, str(about.message_id))
         if approval is None or message.sender is None:
             return
@@ -228,7 +228,7 @@ class Telegram:
     def _pending(self) -> str:
         return chat.pending_list(map(self._desk.card, self._desk.inbox.open()), self._desk.clock.now())
 
-    async def _reply(self, message: Message, text: str) -> None:
+    async def _reply(self, message: BotMessage, text: str) -> None:
         params = {
             "chat_id": message.chat.id,
             "text": text,
@@ -237,7 +237,7 @@ class Telegram:
         }
         await self._bot.call("sendMessage", params)
 
-    def _here(self, message: Message | None) -> bool:
+    def _here(self, message: BotMessage | None) -> bool:
         """Whether this happened in the chat that is asked, which is given by its number or by its public name."""
         if message is None:
             return False

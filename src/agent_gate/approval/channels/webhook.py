@@ -35,7 +35,7 @@ ON_THIS_MACHINE = re.compile(r"https?://(?:localhost|127(?:\.\d+){3}|\[::1\])(?:
 CUT = "\n… cut here. The whole question, of {} characters, is behind the link and on the operator's page"
 
 
-class Settings(Protocol):
+class WebhookOptions(Protocol):
     """What the configuration says about this channel."""
 
     @property
@@ -161,7 +161,7 @@ def unmarked(text: str) -> str:
 class Webhook:
     """One URL. `base` says where people reach the answer page; without one, no links are sent."""
 
-    def __init__(self, settings: Settings, desk: Desk, base: Callable[[], str | None]) -> None:
+    def __init__(self, settings: WebhookOptions, desk: Desk, base: Callable[[], str | None]) -> None:
         self.name = settings.name
         self._settings, self._desk, self._base = settings, desk, base
         url, _, query = settings.url.partition("?")

@@ -19,7 +19,7 @@ from agent_gate.cli.operator import (
 )
 from agent_gate.cli.output import paint, print_json, say, span, table
 from agent_gate.cli.suggest import complete_approval
-from agent_gate.cli.watching import Desk
+from agent_gate.cli.watching import QuestionDesk
 from agent_gate.errors import InvalidArgs
 
 LIFETIMES = ("once", "session", "hour", "always")
@@ -114,7 +114,7 @@ def command(
         ctx.obj = {"client": client_of(admin_socket, config), "json": as_json, "passphrase": passphrase}
     if watch and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
         with reporting():
-            Desk(ctx.obj["client"], card, ask_passphrase=passphrase).run()
+            QuestionDesk(ctx.obj["client"], card, ask_passphrase=passphrase).run()
     elif watch:
         watch_approvals(ctx.obj["client"], as_json)
     elif ctx.invoked_subcommand is None:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 import msgspec
 
-from agent_gate.cli.agent import Connection, connection_options, run, write_json
+from agent_gate.cli.agent import ConnectOptions, connection_options, run, write_json
 
 
 @click.command()
@@ -13,7 +13,7 @@ from agent_gate.cli.agent import Connection, connection_options, run, write_json
 @connection_options
 @click.option("--query", help="What you want to do, in plain English; instead of PATH.")
 @click.option("--top-k", type=click.IntRange(1, 50), help="How many cards a query may give.")
-def command(connection: Connection, path: str, query: str | None, top_k: int | None) -> None:
+def command(connection: ConnectOptions, path: str, query: str | None, top_k: int | None) -> None:
     """Print the cards below PATH, or those that match a query, as a JSON array."""
     params: dict[str, Any] = {"query": query} if query is not None else {"path": path}
     if top_k is not None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from agent_gate.config.settings import MADE_AGENT, Settings, TelegramSettings, W
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy
-from agent_gate.policy.lint import bare, idle, lint
+from agent_gate.policy.lint import Finding, bare, idle, lint
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.source import concurrency
 from agent_gate.surfaces.admin.policy_faults import Expectations, unlisted
@@ -27,16 +27,9 @@ from agent_gate.surfaces.admin.policy_faults import Expectations, unlisted
 INVALID = ConfigError.exit
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    where: str
-    message: str
-
-
 def rule_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
     """Dead and shadowed rules. The tools of MCP servers are not known from the files, but how calls of them look is."""
-    found = lint(policy.rules, policy.defaults, catalog.tools, unlisted(loaded))
-    return [Finding(one.where, one.message) for one in found]
+    return lint(policy.rules, policy.defaults, catalog.tools, unlisted(loaded))
 
 
 def approver_findings(loaded: Loaded, policy: Policy) -> Iterator[Finding]:
@@ -84,8 +77,7 @@ def caller_warnings(loaded: Loaded, policy: Policy) -> Iterator[str]:
 
 def test_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
     """The file's own expectations (`policy_tests`) that do not hold."""
-    failing = Expectations(loaded, policy, catalog).failing()
-    return [Finding(found.where, found.message) for _, found in failing]
+    return [found for _, found in Expectations(loaded, policy, catalog).failing()]
 
 
 def plugin_findings(settings: Settings) -> list[Finding]:

@@ -24,7 +24,7 @@ from agent_gate.cli.output import json_option, print_json, put, say
 from agent_gate.config.block import read_block
 from agent_gate.config.clients.backup import Backups, connect_file
 from agent_gate.config.clients.change import NAME, connect
-from agent_gate.config.clients.model import Client, ClientFile, Gateway, Place
+from agent_gate.config.clients.model import ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.clients.registry import CLIENTS, client, read, servers, target
 from agent_gate.config.files.dotenv import known_variables
 from agent_gate.config.files.yamlfile import read_yaml
@@ -40,7 +40,7 @@ NO_GATEWAY = (
 )
 
 
-def backups(place: Place) -> Backups:
+def backups(place: Surroundings) -> Backups:
     return Backups(state_folder(place) / "clients")
 
 
@@ -49,7 +49,7 @@ def program() -> str:
     return shutil.which("agent-gate") or str(Path(sys.argv[0]).absolute())
 
 
-def card(program_: Client, gateway: Gateway, place: Place, line: Sequence[str]) -> str:
+def card(program_: ClientProgram, gateway: GatewayEntry, place: Surroundings, line: Sequence[str]) -> str:
     """What to run or paste for one client; `line` is the command that does it."""
     file = program_.files(place)[0]
     lines = [f"── {program_.title} ({program_.name})", f"   {shlex.join(line)}"]
@@ -65,7 +65,7 @@ def card(program_: Client, gateway: Gateway, place: Place, line: Sequence[str]) 
     return "\n".join([*lines, *([f"   {program_.note}"] if program_.note else [])])
 
 
-def cards(gateway: Gateway, place: Place, config: Path, where: Sequence[str]) -> str:
+def cards(gateway: GatewayEntry, place: Surroundings, config: Path, where: Sequence[str]) -> str:
     shown = (
         card(one, shown_gateway(one, gateway, place, config), place, connecting(one.name, where))
         for one in CLIENTS.values()
@@ -90,7 +90,7 @@ def named_by(
     return [part for name, value in given.items() if value for part in (name, str(value))]
 
 
-def take_over(file: ClientFile, place: Place, config: Path, dry_run: bool) -> list[str]:
+def take_over(file: ClientFile, place: Surroundings, config: Path, dry_run: bool) -> list[str]:
     """Import the servers of this file that we do not have yet; all of its servers can then be replaced."""
     if not file.path.is_file():
         return []
@@ -130,14 +130,14 @@ def address(config: Path) -> str:
     return opened_at(gateway.host, gateway.port, secure=True)
 
 
-def trusted_by_nobody(gateway: Gateway, config: Path) -> bool:
+def trusted_by_nobody(gateway: GatewayEntry, config: Path) -> bool:
     """Whether the gateway will show a certificate that does not exist yet, so that no client can be told to trust it."""
     found = read_yaml(config).get("gateway") if config.is_file() else None
     named = found is not None and found.get("tls") is not None
     return gateway.url.startswith("https") and not (gateway.ca or gateway.fingerprint or named)
 
 
-def where_the_token_is(program_: Client, told: Gateway, config: Path) -> str:
+def where_the_token_is(program_: ClientProgram, told: GatewayEntry, config: Path) -> str:
     """What a client without a token file needs, which no file of ours can give it."""
     if told.token_file:
         return ""
@@ -198,7 +198,7 @@ def command(
         ours, url = url is None, url or address(config)
         if ca is None and fingerprint is None and url.startswith("https"):
             ca = made_authority(config.parent / MADE_CERTIFICATES)
-        gateway = Gateway(
+        gateway = GatewayEntry(
             url,
             program(),
             str(token_file.absolute()) if token_file else None,
@@ -228,7 +228,9 @@ def command(
             )
 
 
-def show_all(gateway: Gateway, place: Place, config: Path, where: Sequence[str], as_json: bool) -> None:
+def show_all(
+    gateway: GatewayEntry, place: Surroundings, config: Path, where: Sequence[str], as_json: bool
+) -> None:
     if not as_json:
         put(cards(gateway, place, config, where))
         return
@@ -247,8 +249,8 @@ def show_all(gateway: Gateway, place: Place, config: Path, where: Sequence[str],
 
 def write_one(
     name: str,
-    gateway: Gateway,
-    place: Place,
+    gateway: GatewayEntry,
+    place: Surroundings,
     *,
     project: bool,
     config: Path,

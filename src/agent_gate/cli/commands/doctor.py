@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from agent_gate.cli.diagnosis import Finding, diagnose
+from agent_gate.cli.diagnosis import DoctorFinding, diagnose
 from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, admin_options, reporting, socket_of
 from agent_gate.cli.output import print_json, say
 from agent_gate.errors import ConfigError
@@ -19,7 +19,7 @@ def socket_or_usual(admin_socket: Path | None, config: Path | None) -> Path:
         return DEFAULT_SOCKET if config is None else config.parent / DEFAULT_SOCKET
 
 
-def mended(finding: Finding) -> bool:
+def mended(finding: DoctorFinding) -> bool:
     """Do what can be done; what this user may not do stays a problem, and says how it is fixed."""
     if finding.repair is None:
         return False

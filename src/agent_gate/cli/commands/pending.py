@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from agent_gate.cli.agent import Connection, connection_options, run, write_json
+from agent_gate.cli.agent import ConnectOptions, connection_options, run, write_json
 from agent_gate.client.client import Client
 
 
@@ -18,6 +18,6 @@ async def collect(client: Client, timeout: float, keep: bool) -> None:
 @click.command()
 @connection_options
 @click.option("--keep", is_flag=True, help="Leave the results at the gateway.")
-def command(connection: Connection, keep: bool) -> None:
+def command(connection: ConnectOptions, keep: bool) -> None:
     """Print results that wait for this agent as a JSON array, and acknowledge them."""
     run(lambda client: collect(client, connection.timeout, keep), connection)

@@ -11,7 +11,7 @@ import click
 
 from agent_gate.cli.agent import (
     INTERRUPTED,
-    Connection,
+    ConnectOptions,
     connection_options,
     progress_notice,
     render,
@@ -152,7 +152,7 @@ async def give_up(client: Client, started: Awaited) -> NoReturn:
 )
 @click.option("-h", "--help", "show_help", is_flag=True, help="This text; with TOOL, the tool's own.")
 def command(
-    connection: Connection,
+    connection: ConnectOptions,
     tool: str | None,
     arguments: tuple[str, ...],
     idempotency_key: str | None,

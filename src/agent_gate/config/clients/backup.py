@@ -17,7 +17,7 @@ def digest(data: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectedFile:
     """What was written where; `before` is None where the file did not exist."""
 
     client: str
@@ -36,15 +36,15 @@ class Backups:
     def place(self, path: Path) -> Path:
         return self.folder / f"{path.name}-{digest(str(path).encode())[:12]}"
 
-    def load(self, path: Path) -> Connection | None:
+    def load(self, path: Path) -> ConnectedFile | None:
         return self.load_from(self.place(path))
 
-    def load_from(self, place: Path) -> Connection | None:
+    def load_from(self, place: Path) -> ConnectedFile | None:
         note = place / "connection.json"
         try:
             kept = json.loads(note.read_text(encoding="utf-8"))
             before = (place / "before").read_bytes() if kept["existed"] else None
-            return Connection(
+            return ConnectedFile(
                 kept["client"], Path(kept["path"]), tuple(kept["block"]), before, kept["written"]
             )
         except FileNotFoundError:
@@ -56,12 +56,12 @@ class Backups:
                 where=str(note),
             ) from None
 
-    def connections(self, client: str) -> list[Connection]:
+    def connections(self, client: str) -> list[ConnectedFile]:
         """Every file of that client that the gateway was written into."""
         found = [self.load_from(file.parent) for file in sorted(self.folder.glob("*/connection.json"))]
         return [one for one in found if one is not None and one.client == client]
 
-    def keep(self, connection: Connection) -> None:
+    def keep(self, connection: ConnectedFile) -> None:
         place = self.place(connection.path)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if connection.before is not None:
@@ -88,7 +88,7 @@ def connect_file(backups: Backups, file: ClientFile, entry: Entry, names: list[s
     kept = backups.load(file.path)
     text = connect(file, now or "", entry, names)
     before = to_put_back(file, kept, now)
-    backups.keep(Connection(file.client, file.path, file.block, before, digest(text.encode())))
+    backups.keep(ConnectedFile(file.client, file.path, file.block, before, digest(text.encode())))
     try:
         replace_bytes(file.path, text.encode())
     except ConfigError:
@@ -97,7 +97,7 @@ def connect_file(backups: Backups, file: ClientFile, entry: Entry, names: list[s
     return text
 
 
-def to_put_back(file: ClientFile, kept: Connection | None, now: str | None) -> bytes | None:
+def to_put_back(file: ClientFile, kept: ConnectedFile | None, now: str | None) -> bytes | None:
     """What `disconnect` shall restore: what it would restore now, so that changes since the last time are in it."""
     if kept is None:
         return now.encode() if now is not None else None
@@ -106,12 +106,12 @@ def to_put_back(file: ClientFile, kept: Connection | None, now: str | None) -> b
     return without_gateway(file, kept, now)
 
 
-def without_gateway(file: ClientFile, connection: Connection, now: str) -> bytes:
+def without_gateway(file: ClientFile, connection: ConnectedFile, now: str) -> bytes:
     before = connection.before.decode("utf-8") if connection.before is not None else ""
     return disconnect(file, now, before).encode()
 
 
-def disconnect_file(backups: Backups, connection: Connection) -> bool:
+def disconnect_file(backups: Backups, connection: ConnectedFile) -> bool:
     """Put the file back: byte for byte where nobody changed it since (True), else only our part of it."""
     path = connection.path
     now = read(path) if path.exists() else None
@@ -127,7 +127,7 @@ def disconnect_file(backups: Backups, connection: Connection) -> bool:
     return untouched
 
 
-def require(backups: Backups, client: str) -> list[Connection]:
+def require(backups: Backups, client: str) -> list[ConnectedFile]:
     found = backups.connections(client)
     if not found:
         raise ConfigError(f"{client} was not connected with agent-gate connect; there is nothing to put back")

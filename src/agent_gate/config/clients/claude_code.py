@@ -5,14 +5,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import PROJECTS, Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import (
+    PROJECTS,
+    ClientFile,
+    ClientProgram,
+    Entry,
+    GatewayEntry,
+    Surroundings,
+    stdio,
+)
 from agent_gate.config.files.jsonedit import Jsonc
 from agent_gate.errors import ConfigError
 
 HEADER = "Authorization: Bearer ${AGENT_TOKEN}"
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     own = place.home / ".claude.json"
     return [
         ClientFile("claude-code", own, "user", ("mcpServers",)),
@@ -24,7 +32,7 @@ def files(place: Place) -> list[ClientFile]:
     ]
 
 
-def projects(own: Path, place: Place) -> list[str]:
+def projects(own: Path, place: Surroundings) -> list[str]:
     """The folders for which Claude Code keeps servers of their own; that of the current one first."""
     known: object = None
     with suppress(OSError, UnicodeDecodeError, ConfigError):
@@ -33,19 +41,19 @@ def projects(own: Path, place: Place) -> list[str]:
     return [str(place.cwd), *others]
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     if gateway.needs_bridge:
         return {"type": "stdio", **stdio(gateway)}
     return {"type": "http", "url": gateway.endpoint, "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"}}
 
 
-def command(gateway: Gateway) -> list[str]:
+def command(gateway: GatewayEntry) -> list[str]:
     if gateway.needs_bridge:
         return ["claude", "mcp", "add", "agent-gate", "--", gateway.command, *gateway.bridge]
     return ["claude", "mcp", "add", "--transport", "http", "agent-gate", gateway.endpoint, "--header", HEADER]
 
 
-CLIENT = Client(
+CLIENT = ClientProgram(
     name="claude-code",
     title="Claude Code",
     files=files,

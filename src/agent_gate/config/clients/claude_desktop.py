@@ -1,16 +1,16 @@
 """Claude Desktop: `mcpServers` in `claude_desktop_config.json`; it starts programs and expands no variables."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import Client, ClientFile, Place, stdio
+from agent_gate.config.clients.model import ClientFile, ClientProgram, Surroundings, stdio
 from agent_gate.config.files.jsonedit import Jsonc
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     path = place.applications / "Claude" / "claude_desktop_config.json"
     return [ClientFile("claude-desktop", path, "user", ("mcpServers",))]
 
 
-CLIENT = Client(
+CLIENT = ClientProgram(
     name="claude-desktop",
     title="Claude Desktop",
     files=files,

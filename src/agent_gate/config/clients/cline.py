@@ -1,13 +1,20 @@
 """Cline: `mcpServers` in the settings it keeps inside VS Code; it passes no environment on and expands nothing."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import (
+    ClientFile,
+    ClientProgram,
+    Entry,
+    GatewayEntry,
+    Surroundings,
+    stdio,
+)
 from agent_gate.config.files.jsonedit import Jsonc
 
 NAME = "cline_mcp_settings.json"
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     extension = place.applications / "Code" / "User" / "globalStorage" / "saoudrizwan.claude-dev"
     return [
         ClientFile("cline", extension / "settings" / NAME, "user", ("mcpServers",)),
@@ -15,10 +22,10 @@ def files(place: Place) -> list[ClientFile]:
     ]
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     return {**stdio(gateway), "disabled": False, "autoApprove": []}
 
 
-CLIENT = Client(
+CLIENT = ClientProgram(
     name="cline", title="Cline", files=files, syntax=Jsonc(), read=standard, write=write, expands=False
 )

@@ -5,11 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate.config.clients.forms import child, patience, remote, texts, words
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import (
+    ClientFile,
+    ClientProgram,
+    Entry,
+    GatewayEntry,
+    Surroundings,
+    stdio,
+)
 from agent_gate.config.files.tomledit import Toml
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     folder = Path(place.env.get("CODEX_HOME") or place.home / ".codex")
     return [
         ClientFile("codex", folder / "config.toml", "user", ("mcp_servers",)),
@@ -35,10 +42,10 @@ def time_of(raw: Mapping[str, Any]) -> Entry:
     return patience(raw.get("tool_timeout_sec"))
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     if gateway.needs_bridge:
         return {**stdio(gateway), "env_vars": ["AGENT_TOKEN"]}
     return {"url": gateway.endpoint, "bearer_token_env_var": "AGENT_TOKEN"}
 
 
-CLIENT = Client(name="codex", title="Codex", files=files, syntax=Toml(), read=read, write=write)
+CLIENT = ClientProgram(name="codex", title="Codex", files=files, syntax=Toml(), read=read, write=write)

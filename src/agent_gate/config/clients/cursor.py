@@ -1,21 +1,28 @@
 """Cursor: `mcpServers` in `~/.cursor/mcp.json` and a project's `.cursor/mcp.json`, with `${env:NAME}`."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import (
+    ClientFile,
+    ClientProgram,
+    Entry,
+    GatewayEntry,
+    Surroundings,
+    stdio,
+)
 from agent_gate.config.files.jsonedit import Jsonc
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     return [
         ClientFile("cursor", place.home / ".cursor" / "mcp.json", "user", ("mcpServers",)),
         ClientFile("cursor", place.cwd / ".cursor" / "mcp.json", "project", ("mcpServers",)),
     ]
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     if gateway.needs_bridge:
         return stdio(gateway)
     return {"url": gateway.endpoint, "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"}}
 
 
-CLIENT = Client(name="cursor", title="Cursor", files=files, syntax=Jsonc(), read=standard, write=write)
+CLIENT = ClientProgram(name="cursor", title="Cursor", files=files, syntax=Jsonc(), read=standard, write=write)

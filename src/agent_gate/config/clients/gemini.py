@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import patience, remote, rewrite, standard
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import (
+    ClientFile,
+    ClientProgram,
+    Entry,
+    GatewayEntry,
+    Surroundings,
+    stdio,
+)
 from agent_gate.config.files.jsonedit import Jsonc
 
 BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     return [
         ClientFile("gemini", place.home / ".gemini" / "settings.json", "user", ("mcpServers",)),
         ClientFile("gemini", place.cwd / ".gemini" / "settings.json", "project", ("mcpServers",)),
@@ -34,7 +41,7 @@ def seconds(milliseconds: object) -> float | None:
     return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     if gateway.needs_bridge:
         # Variables that look like secrets reach a server only where its entry names them.
         env = {} if gateway.token_file else {"env": {"AGENT_TOKEN": "${AGENT_TOKEN}"}}
@@ -42,4 +49,4 @@ def write(gateway: Gateway) -> Entry:
     return {"httpUrl": gateway.endpoint, "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"}}
 
 
-CLIENT = Client(name="gemini", title="Gemini CLI", files=files, syntax=Jsonc(), read=read, write=write)
+CLIENT = ClientProgram(name="gemini", title="Gemini CLI", files=files, syntax=Jsonc(), read=read, write=write)

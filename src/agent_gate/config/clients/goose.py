@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import child, patience, remote, texts, words
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place
+from agent_gate.config.clients.model import ClientFile, ClientProgram, Entry, GatewayEntry, Surroundings
 from agent_gate.config.files.yamledit import Yaml
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     if place.platform == "win32":
         path = place.applications / "Block" / "goose" / "config" / "config.yaml"
     else:
@@ -28,7 +28,7 @@ def read(raw: Mapping[str, Any]) -> Entry:
     return entry | ({"include": only} if only else {}) | patience(raw.get("timeout"))
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     return {
         "enabled": True,
         "type": "stdio",
@@ -42,4 +42,4 @@ def write(gateway: Gateway) -> Entry:
     }
 
 
-CLIENT = Client(name="goose", title="Goose", files=files, syntax=Yaml(), read=read, write=write)
+CLIENT = ClientProgram(name="goose", title="Goose", files=files, syntax=Yaml(), read=read, write=write)

@@ -1,4 +1,4 @@
-"""What a client is to us: `Place`, `ClientFile`, `FoundServer`, `Gateway` and `Client`, all plain values."""
+"""What a client is to us: `Surroundings`, `ClientFile`, `FoundServer`, `Gateway` and `Client`, all plain values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Scope = Literal["user", "project"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Surroundings:
     """Where to look: the user's home, the current project, and the variables that move folders."""
 
     home: Path
@@ -73,7 +73,7 @@ class FoundServer:
 
 
 @dataclass(frozen=True, slots=True)
-class Gateway:
+class GatewayEntry:
     """The gateway as a client is told about it. A secret is named, never held."""
 
     url: str
@@ -119,19 +119,19 @@ class Syntax(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientProgram:
     """One program. `read` turns its entry into ours, `write` the gateway into its entry."""
 
     name: str
     title: str
-    files: Callable[[Place], list[ClientFile]]
+    files: Callable[[Surroundings], list[ClientFile]]
     syntax: Syntax
     read: Callable[[Mapping[str, Any]], Entry]
-    write: Callable[[Gateway], Entry]
+    write: Callable[[GatewayEntry], Entry]
     expands: bool = True
     note: str = ""
-    command: Callable[[Gateway], list[str]] | None = None
+    command: Callable[[GatewayEntry], list[str]] | None = None
 
 
-def stdio(gateway: Gateway) -> Entry:
+def stdio(gateway: GatewayEntry) -> Entry:
     return {"command": gateway.command, "args": gateway.bridge}

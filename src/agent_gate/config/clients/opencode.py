@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import child, remote, rewrite, words
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place
+from agent_gate.config.clients.model import ClientFile, ClientProgram, Entry, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
 REFERENCE = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     user = place.config / "opencode"
     return [
         *(ClientFile("opencode", user / name, "user", ("mcp",)) for name in ("opencode.json", "opencode.jsonc")),
@@ -29,11 +29,11 @@ def read(raw: Mapping[str, Any]) -> Entry:
     return expanded
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     if gateway.needs_bridge:
         return {"type": "local", "command": [gateway.command, *gateway.bridge], "enabled": True}
     headers = {"Authorization": "Bearer {env:AGENT_TOKEN}"}
     return {"type": "remote", "url": gateway.endpoint, "headers": headers, "enabled": True}
 
 
-CLIENT = Client(name="opencode", title="OpenCode", files=files, syntax=Jsonc(), read=read, write=write)
+CLIENT = ClientProgram(name="opencode", title="OpenCode", files=files, syntax=Jsonc(), read=read, write=write)

@@ -19,7 +19,7 @@ from agent_gate.config.clients import (
     zed,
 )
 from agent_gate.config.clients.forms import chosen_tools, rewrite
-from agent_gate.config.clients.model import Client, ClientFile, Entry, FoundServer, Place
+from agent_gate.config.clients.model import ClientFile, ClientProgram, Entry, FoundServer, Surroundings
 from agent_gate.errors import ConfigError
 
 MODULES = (
@@ -35,18 +35,18 @@ MODULES = (
     zed,
     cline,
 )
-CLIENTS: dict[str, Client] = {module.CLIENT.name: module.CLIENT for module in MODULES}
+CLIENTS: dict[str, ClientProgram] = {module.CLIENT.name: module.CLIENT for module in MODULES}
 FOLDER = re.compile(r"\$\{(workspaceFolder|userHome)\}")
 OUR_NAMES = frozenset({"agent-gate", "agent_gate"})
 
 
-def client(name: str) -> Client:
+def client(name: str) -> ClientProgram:
     if name not in CLIENTS:
         raise ConfigError(f"{name} is no client we know; choose one of {', '.join(CLIENTS)}")
     return CLIENTS[name]
 
 
-def find(place: Place, names: Iterable[str] = CLIENTS) -> list[ClientFile]:
+def find(place: Surroundings, names: Iterable[str] = CLIENTS) -> list[ClientFile]:
     """The files that exist, in the order of the clients."""
     return [file for name in names for file in client(name).files(place) if file.path.is_file()]
 
@@ -63,7 +63,7 @@ def enabled(raw: Mapping[str, Any]) -> bool:
     return raw.get("disabled") is not True and raw.get("enabled") is not False
 
 
-def servers(file: ClientFile, text: str, place: Place) -> list[FoundServer]:
+def servers(file: ClientFile, text: str, place: Surroundings) -> list[FoundServer]:
     """The servers in a file's text; entries that are none (a client's built-ins, the gateway itself) are left out."""
     program = client(file.client)
     folders = {"workspaceFolder": file.project or str(place.cwd), "userHome": str(place.home)}
@@ -79,7 +79,7 @@ def servers(file: ClientFile, text: str, place: Place) -> list[FoundServer]:
     return found
 
 
-def target(name: str, place: Place, *, project: bool = False) -> ClientFile:
+def target(name: str, place: Surroundings, *, project: bool = False) -> ClientFile:
     """The file to write the gateway into: the existing one of that scope, else the first."""
     files = [file for file in client(name).files(place) if file.scope == ("project" if project else "user")]
     if not files:

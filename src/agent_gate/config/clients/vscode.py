@@ -4,12 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import INPUT, rewrite, standard
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import (
+    ClientFile,
+    ClientProgram,
+    Entry,
+    GatewayEntry,
+    Surroundings,
+    stdio,
+)
 from agent_gate.config.files.jsonedit import Jsonc
 from agent_gate.config.files.variables import variable
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     user = place.applications / "Code" / "User" / "mcp.json"
     return [
         ClientFile("vscode", user, "user", ("servers",)),
@@ -23,7 +30,7 @@ def read(raw: Mapping[str, Any]) -> Entry:
     return entry
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     if gateway.needs_bridge:
         return {"type": "stdio", **stdio(gateway)}
     return {
@@ -33,4 +40,4 @@ def write(gateway: Gateway) -> Entry:
     }
 
 
-CLIENT = Client(name="vscode", title="VS Code", files=files, syntax=Jsonc(), read=read, write=write)
+CLIENT = ClientProgram(name="vscode", title="VS Code", files=files, syntax=Jsonc(), read=read, write=write)

@@ -1,19 +1,28 @@
 """Windsurf: `mcpServers` in `~/.codeium/windsurf/mcp_config.json`, where an address is `serverUrl`."""
 
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import (
+    ClientFile,
+    ClientProgram,
+    Entry,
+    GatewayEntry,
+    Surroundings,
+    stdio,
+)
 from agent_gate.config.files.jsonedit import Jsonc
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     path = place.home / ".codeium" / "windsurf" / "mcp_config.json"
     return [ClientFile("windsurf", path, "user", ("mcpServers",))]
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     if gateway.needs_bridge:
         return stdio(gateway)
     return {"serverUrl": gateway.endpoint, "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"}}
 
 
-CLIENT = Client(name="windsurf", title="Windsurf", files=files, syntax=Jsonc(), read=standard, write=write)
+CLIENT = ClientProgram(
+    name="windsurf", title="Windsurf", files=files, syntax=Jsonc(), read=standard, write=write
+)

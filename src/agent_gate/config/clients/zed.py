@@ -4,11 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import child, standard
-from agent_gate.config.clients.model import Client, ClientFile, Entry, Gateway, Place, stdio
+from agent_gate.config.clients.model import (
+    ClientFile,
+    ClientProgram,
+    Entry,
+    GatewayEntry,
+    Surroundings,
+    stdio,
+)
 from agent_gate.config.files.jsonedit import Jsonc
 
 
-def files(place: Place) -> list[ClientFile]:
+def files(place: Surroundings) -> list[ClientFile]:
     folder = place.applications / "Zed" if place.platform == "win32" else place.config / "zed"
     return [
         ClientFile("zed", folder / "settings.json", "user", ("context_servers",)),
@@ -23,8 +30,8 @@ def read(raw: Mapping[str, Any]) -> Entry:
     return standard(raw)
 
 
-def write(gateway: Gateway) -> Entry:
+def write(gateway: GatewayEntry) -> Entry:
     return {"source": "custom", **stdio(gateway), "env": {}}
 
 
-CLIENT = Client(name="zed", title="Zed", files=files, syntax=Jsonc(), read=read, write=write)
+CLIENT = ClientProgram(name="zed", title="Zed", files=files, syntax=Jsonc(), read=read, write=write)

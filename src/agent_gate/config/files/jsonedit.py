@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_gate.config.files.jsonfile import SPACE, Span, locate_json, parse_json
+from agent_gate.config.files.jsonfile import SPACE, JsonSpan, locate_json, parse_json
 from agent_gate.errors import ConfigError
 
 REMARK = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n]*?\*/[ \t]*(?=\r?\n))")
@@ -34,7 +34,7 @@ def render(text: str, value: object, indent: str) -> str:
     return shown.replace("\n", newline(text) + indent)
 
 
-def insert(text: str, parent: Span, key: str, value: str, indent: str) -> str:
+def insert(text: str, parent: JsonSpan, key: str, value: str, indent: str) -> str:
     """`text` with a further last member in `parent`, on a line of its own."""
     line = newline(text)
     member = f"{json.dumps(key, ensure_ascii=False)}: {value}"
@@ -59,7 +59,7 @@ def comma_behind(text: str, at: int) -> int | None:
     return end + 1 if text.startswith(",", end) else None
 
 
-def remove(text: str, parent: Span, key: str) -> str:
+def remove(text: str, parent: JsonSpan, key: str) -> str:
     """`text` without that member, its comma and the rest of its line."""
     members = parent.members or []
     index = next(i for i, one in enumerate(members) if one.key == key)
@@ -100,7 +100,7 @@ class Jsonc:
         if here is None:
             above = text + newline(text) if text.strip("\ufeff \t\r\n") and not text.endswith("\n") else text
             text = f"{above}{{}}\n"
-            here = Span(len(text) - 3, len(text) - 1)
+            here = JsonSpan(len(text) - 3, len(text) - 1)
         indent = step(text)
         for depth, key in enumerate(path):
             found = here.member(key)
@@ -113,7 +113,7 @@ class Jsonc:
             here, indent = found.value, line_indent(text, found.start) + step(text)
         return text
 
-    def parent(self, text: str, block: Sequence[str], key: str) -> Span | None:
+    def parent(self, text: str, block: Sequence[str], key: str) -> JsonSpan | None:
         here = locate_json(text)
         for name in block:
             found = here.member(name) if here else None

@@ -20,7 +20,7 @@ class Member:
 
     key: str
     start: int
-    value: "Span"
+    value: "JsonSpan"
 
     @property
     def end(self) -> int:
@@ -28,7 +28,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Span:
+class JsonSpan:
     """A value between `start` and `end`; `members` are there only for an object."""
 
     start: int
@@ -47,7 +47,7 @@ def parse_json(text: str, name: str) -> Node:
     return JsonReader(text, name).whole() or Node(None, Mark(name, 1, 1))
 
 
-def locate_json(text: str) -> Span | None:
+def locate_json(text: str) -> JsonSpan | None:
     """Where the value of `text` stands, and in it its members; None where there is none."""
     reader = JsonReader(text, "")
     return reader.span if reader.whole() else None
@@ -63,7 +63,7 @@ class JsonReader:
         self.text = text
         self.name = name
         self.at = 1 if text.startswith("\ufeff") else 0
-        self.span = Span(self.at, self.at)
+        self.span = JsonSpan(self.at, self.at)
 
     def whole(self) -> Node | None:
         """The only value of the text; None where there is nothing but space and remarks."""
@@ -94,7 +94,7 @@ class JsonReader:
             return self.sequence(depth)
         mark, start = self.mark(), self.at
         node = Node(self.string() if opening == '"' else self.word(), mark)
-        self.span = Span(start, self.at)
+        self.span = JsonSpan(start, self.at)
         return node
 
     def string(self) -> str:
@@ -134,7 +134,7 @@ class JsonReader:
         while self.more("]"):
             found.append(self.value(depth + 1))
             self.expect_end("]")
-        self.span = Span(start, self.at)
+        self.span = JsonSpan(start, self.at)
         return node
 
     def mapping(self, depth: int) -> Node:
@@ -148,7 +148,7 @@ class JsonReader:
             found[key] = self.value(depth + 1)
             members.append(Member(key, begin, self.span))
             self.expect_end("}")
-        self.span = Span(start, self.at, members)
+        self.span = JsonSpan(start, self.at, members)
         return node
 
     def key(self, node: Node) -> str:

@@ -6,7 +6,7 @@ A tool file says less than JSON Schema: what it has no words for is left to the 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from agent_gate.config.openapi.document import Document, Schema, items, mapping, words
+from agent_gate.config.openapi.document import OpenApiDocument, Schema, items, mapping, words
 from agent_gate.config.services.tools import runs_in_linear_time
 from agent_gate.core.schema import compile_schema
 from agent_gate.core.signature import written
@@ -23,7 +23,7 @@ TOLD = PLAIN | {"uri", "url", "byte", "ipv6"}
 """Formats that an agent is told of; `PLAIN` ones never hold what rules match by."""
 
 
-class Argument(NamedTuple):
+class FileArgument(NamedTuple):
     """An argument as a tool file says it. `free`: some part of it can be any text."""
 
     said: dict[str, Any]
@@ -45,11 +45,11 @@ class Members(NamedTuple):
 class Arguments:
     """Reads the schemas of one tool. Of what is deep, or too much for an agent to read, only the type is said."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: OpenApiDocument) -> None:
         self._document = document
         self._parts = 0
 
-    def read(self, schema: Any, *, required: bool, description: str = "", text: bool = True) -> Argument:
+    def read(self, schema: Any, *, required: bool, description: str = "", text: bool = True) -> FileArgument:
         """One argument. `text` where it may be free text, which has no place in a path or a header."""
         said, free = self._read(schema, 0)
         if description:
@@ -60,7 +60,7 @@ class Arguments:
             said["text"] = True
         if not text and holds_forbidden(said.get("enum")):
             del said["enum"]
-        return Argument(said, free)
+        return FileArgument(said, free)
 
     def members(self, schema: Any) -> Members | None:
         """The members of an object; None for anything else, and for one that names none."""
@@ -86,7 +86,7 @@ class Arguments:
                 found = joined(found, one_of(ways))
         return found
 
-    def _read(self, schema: Any, depth: int) -> Argument:
+    def _read(self, schema: Any, depth: int) -> FileArgument:
         whole = self._whole(schema, 0)
         kind = type_of(whole)
         said: dict[str, Any] = {"type": kind if kind in TYPES else "string"}
@@ -100,12 +100,12 @@ class Arguments:
         free = any(part.free for part in parts) or holds_forbidden(said.get("enum"))
         if said["type"] == "string":
             free |= "enum" not in said and "validate" not in said and str(whole.get("format")) not in PLAIN
-        return Argument(said, free or (said["type"] not in SCALARS and not parts))
+        return FileArgument(said, free or (said["type"] not in SCALARS and not parts))
 
     def _has_room(self, whole: Schema, depth: int) -> bool:
         return depth < DEEPEST and self._parts + len(mapping(whole.get("properties"))) <= MOST_PARTS
 
-    def _add_parts(self, said: dict[str, Any], whole: Schema, depth: int) -> Iterable[Argument]:
+    def _add_parts(self, said: dict[str, Any], whole: Schema, depth: int) -> Iterable[FileArgument]:
         if said["type"] == "array" and mapping(whole.get("items")):
             part = self._read(whole["items"], depth + 1)
             said["items"] = part.said

@@ -107,7 +107,7 @@ def words(value: Any) -> str:
     return "".join(filter(str.isprintable, text)).replace("${", "$ {")
 
 
-def read_document(text: str, name: str) -> "Document":
+def read_document(text: str, name: str) -> "OpenApiDocument":
     """The document in `text`, JSON or YAML; `ConfigError` where it is none."""
     try:
         root = msgspec.json.decode(text)
@@ -122,11 +122,11 @@ def read_document(text: str, name: str) -> "Document":
         raise ConfigError(
             "this is no OpenAPI document: it says neither openapi: 3 nor swagger: 2.0", where=name
         )
-    return Document(root, name)
+    return OpenApiDocument(root, name)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class OpenApiDocument:
     root: Mapping[str, Any]
     name: str
     _seen: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)

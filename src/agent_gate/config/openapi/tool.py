@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agent_gate.config.openapi.arguments import SCALARS, Argument, Arguments, described, shortened
-from agent_gate.config.openapi.document import Document, Operation, Parameter, Unusable, words
+from agent_gate.config.openapi.arguments import SCALARS, Arguments, FileArgument, described, shortened
+from agent_gate.config.openapi.document import OpenApiDocument, Operation, Parameter, Unusable, words
 from agent_gate.config.services.requests import FIELD_NAME, FRAMING, TARGET
 from agent_gate.config.services.settings import BODILESS
 from agent_gate.core.signature import PLACEHOLDER, placeholders
@@ -17,7 +17,7 @@ LONGEST_NAME = 64
 JOINED = "several are separated by commas"
 
 
-class Draft(NamedTuple):
+class ToolDraft(NamedTuple):
     """A tool on its way into the file, and what it could not take along."""
 
     name: str
@@ -48,7 +48,7 @@ def summary(node: Mapping[str, Any], title: str) -> str:
     return shortened(text, LONGEST)
 
 
-class Request:
+class RequestDraft:
     """Places the arguments of one operation: in the path, the query, the headers or the body."""
 
     def __init__(self, operation: Operation, arguments: Arguments) -> None:
@@ -82,12 +82,12 @@ class Request:
                     raise
                 self.dropped.append(str(error))
 
-    def _read(self, parameter: Parameter, *, text: bool) -> Argument:
+    def _read(self, parameter: Parameter, *, text: bool) -> FileArgument:
         return self._arguments.read(
             parameter.schema, required=parameter.required, description=parameter.description, text=text
         )
 
-    def _add(self, parameter: Parameter, argument: Argument) -> str:
+    def _add(self, parameter: Parameter, argument: FileArgument) -> str:
         """Its name among the arguments, which every client takes."""
         name = parameter.name
         if not SAFE.fullmatch(name):
@@ -117,7 +117,7 @@ class Request:
         if argument.type == "array" and parameter.joined:
             joined = described(f"{parameter.description} ({JOINED})".strip(), {})
             text = {"type": "string", "description": joined, "text": True}
-            argument = Argument({**text, **({"required": True} if parameter.required else {})}, free=True)
+            argument = FileArgument({**text, **({"required": True} if parameter.required else {})}, free=True)
         bodiless = self._operation.method in BODILESS
         if argument.type == "object" or (
             argument.type == "array" and not (bodiless and SAFE.fullmatch(parameter.name))
@@ -214,9 +214,9 @@ def traits(method: str) -> Iterator[tuple[str, bool]]:
         yield "destructive", True
 
 
-def draft_tool(document: Document, operation: Operation, prefix: str) -> Draft:
+def draft_tool(document: OpenApiDocument, operation: Operation, prefix: str) -> ToolDraft:
     """The tool that calls one operation; `Unusable` where none can."""
-    request = Request(operation, Arguments(document))
+    request = RequestDraft(operation, Arguments(document))
     tool: dict[str, Any] = {"description": summary(operation.node, operation.title)}
     if request.signed:
         tool["signature"] = ", ".join(f"{{{name}}}" for name in request.signed)
@@ -228,4 +228,4 @@ def draft_tool(document: Document, operation: Operation, prefix: str) -> Draft:
     if operation.method not in BODILESS and request.body is None:
         tool["additional_args"] = request.open
     tool.update(traits(operation.method))
-    return Draft(tool_name(operation, prefix), tool, request.dropped)
+    return ToolDraft(tool_name(operation, prefix), tool, request.dropped)

@@ -8,8 +8,8 @@ from typing import Any
 
 from agent_gate.config.files.variables import variable
 from agent_gate.config.files.yamledit import flow
-from agent_gate.config.openapi.document import Document, Unusable, items, words
-from agent_gate.config.openapi.tool import Draft, draft_tool, snake
+from agent_gate.config.openapi.document import OpenApiDocument, Unusable, items, words
+from agent_gate.config.openapi.tool import ToolDraft, draft_tool, snake
 from agent_gate.config.services.requests import FIELD_NAME
 from agent_gate.core.ids import FALLBACK_NAMESPACE
 
@@ -29,7 +29,7 @@ class ToolFile:
     variables: tuple[str, ...]
 
 
-def service_name(document: Document) -> str:
+def service_name(document: OpenApiDocument) -> str:
     """A name for the service, from the document's title."""
     name = snake(words(document.info.get("title")))
     for word in "_api", "_openapi", "_swagger", "_specification", "_spec", "_rest":
@@ -37,9 +37,9 @@ def service_name(document: Document) -> str:
     return name[:32].strip("_") if name[:1].isalpha() else FALLBACK_NAMESPACE
 
 
-def make(document: Document, service: str, file: str, only: Sequence[str] = ()) -> ToolFile:
+def make(document: OpenApiDocument, service: str, file: str, only: Sequence[str] = ()) -> ToolFile:
     """The tools of all operations, or of those that one of the patterns in `only` names."""
-    found: dict[str, Draft] = {}
+    found: dict[str, ToolDraft] = {}
     left_out: dict[str, str] = {}
     for title, node, whole in document.operations(left_out):
         if only and not any(fnmatchcase(name, pattern) for name in names(title, node) for pattern in only):
@@ -80,7 +80,7 @@ def unused(name: str, taken: Mapping[str, Any]) -> str:
     return found
 
 
-def head(document: Document, left_out: Mapping[str, str]) -> list[str]:
+def head(document: OpenApiDocument, left_out: Mapping[str, str]) -> list[str]:
     title = words(document.info.get("title")) or "an HTTP API"
     lines = [
         f"# Tools of {title} {words(document.info.get('version'))}".rstrip(),
@@ -120,7 +120,9 @@ def tidy(said: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def service_settings(document: Document, service: str, file: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def service_settings(
+    document: OpenApiDocument, service: str, file: str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The entry under `services`, with its credential as variables."""
     settings: dict[str, Any] = {"url": document.address()}
     prefix = variable(service)

@@ -16,7 +16,7 @@ from agent_gate.sources.state import SourceState, Status
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
 from agent_gate.vault.flows import NO_FLOW, Finished, Started
-from agent_gate.vault.oauth.tokens import Tokens, is_token
+from agent_gate.vault.oauth.tokens import OAuthTokens, is_token
 
 log = logging.getLogger("agent_gate.vault")
 HELD = "unconfirmed"
@@ -206,7 +206,9 @@ class SignIns:
         self._identity(source)
         if not is_token(value):
             raise InvalidArgs("A key is one line of plain characters")
-        connected = Connected(kind="key", tokens=Tokens(access_token=value), by=by, since=self._clock.now())
+        connected = Connected(
+            kind="key", tokens=OAuthTokens(access_token=value), by=by, since=self._clock.now()
+        )
         before = self._clock.now()
         await self._keep(owner_of(source), source, connected)
         state = await self.outcome(source, before)

@@ -23,7 +23,7 @@ READABLE = {".md", ".txt", ".html", ".htm"}
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class WebHit:
     """One result of a search."""
 
     title: str
@@ -31,7 +31,7 @@ class Hit:
     snippet: str = ""
 
 
-Search = Callable[[WebClient, SearchSettings, str, int, float], Awaitable[list[Hit]]]
+Search = Callable[[WebClient, SearchSettings, str, int, float], Awaitable[list[WebHit]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ResultPage(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hits: list[Hit] = []
+        self.hits: list[WebHit] = []
         self._field: str | None = None
         self._url, self._words = "", {"title": "", "snippet": ""}
 
@@ -72,7 +72,7 @@ class ResultPage(HTMLParser):
         """Keep the result that was being read; advertisements lead elsewhere and are left out."""
         title = " ".join(self._words["title"].split())
         if self._url.startswith(("http://", "https://")) and title:
-            self.hits.append(Hit(title, self._url, " ".join(self._words["snippet"].split())))
+            self.hits.append(WebHit(title, self._url, " ".join(self._words["snippet"].split())))
         self._url, self._words = "", {"title": "", "snippet": ""}
 
 
@@ -88,7 +88,7 @@ def unwrapped(href: str) -> str:
 
 async def search_duckduckgo(
     web: WebClient, settings: SearchSettings, query: str, most: int, deadline: float
-) -> list[Hit]:
+) -> list[WebHit]:
     reply = await web.ask(f"{settings.url or DUCKDUCKGO}?q={quote_plus(query)}", deadline)
     check_status(reply, "DuckDuckGo")
     page = ResultPage()
@@ -104,7 +104,7 @@ async def search_duckduckgo(
 
 async def search_searxng(
     web: WebClient, settings: SearchSettings, query: str, most: int, deadline: float
-) -> list[Hit]:
+) -> list[WebHit]:
     asked = urlencode({"q": query, "format": "json"})
     reply = await web.ask(f"{settings.url.rstrip('/')}/search?{asked}", deadline)
     if reply.status == 403:
@@ -117,7 +117,7 @@ async def search_searxng(
 
 async def search_brave(
     web: WebClient, settings: SearchSettings, query: str, most: int, deadline: float
-) -> list[Hit]:
+) -> list[WebHit]:
     asked = urlencode({"q": query, "count": most})
     token = (b"x-subscription-token", settings.token.encode())
     reply = await web.ask(f"{settings.url or BRAVE}?{asked}", deadline, [token])
@@ -131,7 +131,7 @@ async def search_brave(
 
 async def search_folder(
     _web: WebClient, settings: SearchSettings, query: str, most: int, _deadline: float
-) -> list[Hit]:
+) -> list[WebHit]:
     """Files of a folder, by their words; read anew each time, since such a folder is small and changes."""
     assert settings.folder is not None
     if not settings.folder.is_dir():
@@ -155,7 +155,7 @@ def folder_texts(folder: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def look_up(texts: Sequence[tuple[str, str, str]], terms: Sequence[str], most: int) -> list[Hit]:
+def look_up(texts: Sequence[tuple[str, str, str]], terms: Sequence[str], most: int) -> list[WebHit]:
     """The best first, by the full-text index of SQLite."""
     index = sqlite3.connect(":memory:")
     try:
@@ -171,7 +171,7 @@ def look_up(texts: Sequence[tuple[str, str, str]], terms: Sequence[str], most: i
         ).fetchall()
     finally:
         index.close()
-    return [Hit(title, url, " ".join(snippet.split())) for title, url, snippet in rows]
+    return [WebHit(title, url, " ".join(snippet.split())) for title, url, snippet in rows]
 
 
 PROVIDERS: Mapping[str, SearchProvider] = {
@@ -200,11 +200,11 @@ def check_json(reply: Fetched, name: str) -> dict[str, Json]:
     return found
 
 
-def hits(found: Json, title: str, url: str, snippet: str) -> list[Hit]:
+def hits(found: Json, title: str, url: str, snippet: str) -> list[WebHit]:
     """The entries that are results; a provider's markup is taken out of its words."""
     entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
     return [
-        Hit(plain(entry.get(title)), str(entry[url]), plain(entry.get(snippet)))
+        WebHit(plain(entry.get(title)), str(entry[url]), plain(entry.get(snippet)))
         for entry in entries
         if str(entry.get(url, "")).startswith(("http://", "https://"))
     ]
@@ -214,7 +214,7 @@ def plain(words: Json) -> str:
     return " ".join(re.sub(r"<[^>]+>", "", words if isinstance(words, str) else "").split())
 
 
-def render_hits(query: str, found: Sequence[Hit]) -> str:
+def render_hits(query: str, found: Sequence[WebHit]) -> str:
     """A numbered list, as short as it can be."""
     if not found:
         return f"Nothing was found for: {query}"

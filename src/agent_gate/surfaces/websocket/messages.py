@@ -17,7 +17,7 @@ VERSION = "2.0"
 encode = msgspec.json.encode
 
 
-class Message(NamedTuple):
+class SocketMessage(NamedTuple):
     """A request, or a notification where `id` is None."""
 
     id: Json
@@ -25,7 +25,7 @@ class Message(NamedTuple):
     params: Mapping[str, Json]
 
 
-class Refused(Exception):
+class SocketRefused(Exception):
     """A message that is not a request; `code` overrides the error's own JSON-RPC code."""
 
     def __init__(self, error: GatewayError, *, ident: Json = None, code: int | None = None) -> None:
@@ -33,34 +33,34 @@ class Refused(Exception):
         self.error, self.ident, self.code = error, ident, code
 
 
-def parse(data: str | bytes) -> Message:
+def parse(data: str | bytes) -> SocketMessage:
     """A message as far as it can be one; `Refused` carries its id wherever it has a usable one."""
     if isinstance(data, bytes):
-        raise Refused(InvalidArgs("Invalid request: send text frames, not binary ones"))
+        raise SocketRefused(InvalidArgs("Invalid request: send text frames, not binary ones"))
     try:
         value = strict_json(data)
     except MalformedJson as error:
-        raise Refused(InvalidArgs(f"Parse error: {error}"), code=PARSE_ERROR) from None
+        raise SocketRefused(InvalidArgs(f"Parse error: {error}"), code=PARSE_ERROR) from None
     if not isinstance(value, dict):
-        raise Refused(InvalidArgs("Invalid request: send one JSON object per message"))
+        raise SocketRefused(InvalidArgs("Invalid request: send one JSON object per message"))
     ident = checked_id(value.get("id"))
     if value.get("jsonrpc", VERSION) != VERSION:
-        raise Refused(InvalidArgs('Invalid request: jsonrpc must be "2.0"'), ident=ident)
+        raise SocketRefused(InvalidArgs('Invalid request: jsonrpc must be "2.0"'), ident=ident)
     method, params = value.get("method"), value.get("params")
     if not isinstance(method, str):
-        raise Refused(InvalidArgs("Invalid request: method must be a string"), ident=ident)
+        raise SocketRefused(InvalidArgs("Invalid request: method must be a string"), ident=ident)
     if params is None:
         params = {}
     if not isinstance(params, dict):
-        raise Refused(InvalidArgs("Invalid request: params must be an object"), ident=ident)
-    return Message(ident, method, params)
+        raise SocketRefused(InvalidArgs("Invalid request: params must be an object"), ident=ident)
+    return SocketMessage(ident, method, params)
 
 
 def checked_id(ident: Json) -> Json:
     """JSON-RPC ids are strings and numbers; anything else cannot be answered under its own id."""
     plain = ident is None or (isinstance(ident, str | int | float) and not isinstance(ident, bool))
     if not plain or len(str(ident)) > LONGEST_ID:
-        raise Refused(InvalidArgs("Invalid request: id must be a short string or a number"))
+        raise SocketRefused(InvalidArgs("Invalid request: id must be a short string or a number"))
     return ident
 
 

@@ -13,7 +13,7 @@ from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import InvalidArgs
 from agent_gate.surfaces.websocket.agent import Agent, ProgressTalk
 from agent_gate.surfaces.websocket.describe import Descriptions, pending_row
-from agent_gate.surfaces.websocket.messages import Message
+from agent_gate.surfaces.websocket.messages import SocketMessage
 
 SURFACE = "websocket"
 LONGEST_KEY = 256
@@ -42,7 +42,7 @@ def optional_seconds(params: Mapping[str, Json], name: str) -> float | None:
     return float(value)
 
 
-def call_of(agent: Agent, caller: Caller, message: Message) -> Call:
+def call_of(agent: Agent, caller: Caller, message: SocketMessage) -> Call:
     """The call that a `tool_request` asks for."""
     params = message.params
     tool, args = params.get("tool"), params.get("args")
@@ -66,7 +66,7 @@ def call_of(agent: Agent, caller: Caller, message: Message) -> Call:
     )
 
 
-def meta_call(agent: Agent, caller: Caller, message: Message) -> Call:
+def meta_call(agent: Agent, caller: Caller, message: SocketMessage) -> Call:
     """A meta-tool as a call; what `tool_execute` runs takes its place."""
     return Call(
         tool=message.method,
@@ -92,7 +92,7 @@ class Methods:
         self._calls, self._visible = calls, visible
         self._descriptions = Descriptions()
 
-    def find(self, name: str) -> Callable[[Agent, Caller, Message], Awaitable[bytes]] | None:
+    def find(self, name: str) -> Callable[[Agent, Caller, SocketMessage], Awaitable[bytes]] | None:
         return {
             "list_tools": self.list_tools,
             "get_pending_results": self.get_pending_results,
@@ -100,7 +100,7 @@ class Methods:
             "cancel": self.cancel,
         }.get(name)
 
-    async def list_tools(self, _agent: Agent, caller: Caller, message: Message) -> bytes:
+    async def list_tools(self, _agent: Agent, caller: Caller, message: SocketMessage) -> bytes:
         """The tools this caller's listings show; `tools` limits them to those names."""
         shown: Sequence[Tool] = self._visible(caller)
         if message.params.get("tools") is not None:
@@ -110,7 +110,7 @@ class Methods:
             shown = [tool for tool in shown if tool.id in named]
         return b'{"tools":[%b]}' % b",".join(map(self._descriptions.of, shown))
 
-    async def get_pending_results(self, agent: Agent, caller: Caller, _message: Message) -> bytes:
+    async def get_pending_results(self, agent: Agent, caller: Caller, _message: SocketMessage) -> bytes:
         """Results that were kept for this caller; they stay until acknowledged, or known to have arrived."""
         if agent.sent:
             await self._calls.acknowledge(caller, agent.take_sent())
@@ -120,13 +120,13 @@ class Methods:
         rows = [pending_row(kept, agent.before) for kept in page.results]
         return encode({"results": rows} | ({"more": True} if page.more else {}))
 
-    async def ack_results(self, agent: Agent, caller: Caller, message: Message) -> bytes:
+    async def ack_results(self, agent: Agent, caller: Caller, message: SocketMessage) -> bytes:
         """These results arrived; an agent that says so once is taken to say so always."""
         agent.acknowledges, agent.sent = True, None
         call_ids = names_of(message.params, "request_ids", MOST_ACKNOWLEDGED)
         return encode({"acknowledged": await self._calls.acknowledge(caller, call_ids)})
 
-    async def cancel(self, agent: Agent, caller: Caller, message: Message) -> bytes:
+    async def cancel(self, agent: Agent, caller: Caller, message: SocketMessage) -> bytes:
         """Take back a request of this connection by its id, or any call of this caller by the call's id."""
         ident = message.params.get("id")
         if isinstance(ident, bool) or not isinstance(ident, str | int | float):

@@ -35,8 +35,8 @@ from agent_gate.surfaces.websocket.describe import error_of, executed
 from agent_gate.surfaces.websocket.drops import Drops
 from agent_gate.surfaces.websocket.messages import (
     UNKNOWN_METHOD,
-    Message,
-    Refused,
+    SocketMessage,
+    SocketRefused,
     error_text,
     notification_text,
     parse,
@@ -162,17 +162,19 @@ class WebSocketSurface:
         try:
             message = parse(data)
             if agent.live and message.id in agent.live:
-                raise Refused(InvalidArgs(f"Invalid request: the id {message.id!r:.80} {IN_USE}"))
+                raise SocketRefused(InvalidArgs(f"Invalid request: the id {message.id!r:.80} {IN_USE}"))
             self._dispatch(agent, agent.caller, message)
-        except Refused as refused:
+        except SocketRefused as refused:
             agent.fail(refused.ident, refused.error, refused.code)
 
-    def _dispatch(self, agent: Agent, caller: Caller, message: Message) -> None:
+    def _dispatch(self, agent: Agent, caller: Caller, message: SocketMessage) -> None:
         if agent.sent and message.method != PENDING_RESULTS:
             self._arrived(agent, caller)
         now = asyncio.get_running_loop().time()
         if caller.calls_per_minute and agent.too_fast(now, self._limits.messages_per_second):
-            raise Refused(RateLimited("Too many messages in one second", retry_after=1.0), ident=message.id)
+            raise SocketRefused(
+                RateLimited("Too many messages in one second", retry_after=1.0), ident=message.id
+            )
         if message.method == "tool_request":
             self._tool_request(agent, caller, message)
         elif message.method == "auth":
@@ -182,22 +184,22 @@ class WebSocketSurface:
         elif (method := self._methods.find(message.method)) is not None:
             self._look(agent, message, lambda: method(agent, caller, message))
         elif message.id is not None:
-            raise Refused(InvalidArgs("Unknown method"), ident=message.id, code=UNKNOWN_METHOD)
+            raise SocketRefused(InvalidArgs("Unknown method"), ident=message.id, code=UNKNOWN_METHOD)
 
     def _introduce(self, agent: Agent, data: str | bytes) -> None:
         """The first message of a stranger must be `auth`; anything else ends the connection."""
         try:
             if len(data) > self._limits.first_message:
-                raise Refused(Unauthorized("Not authenticated"))
+                raise SocketRefused(Unauthorized("Not authenticated"))
             message = parse(data)
             if message.method != "auth":
-                raise Refused(Unauthorized("Not authenticated"), ident=message.id)
-        except Refused as refused:
+                raise SocketRefused(Unauthorized("Not authenticated"), ident=message.id)
+        except SocketRefused as refused:
             agent.expel(refused.ident, refused.error, refused.code)
         else:
             self._authenticate(agent, message)
 
-    def _authenticate(self, agent: Agent, message: Message) -> None:
+    def _authenticate(self, agent: Agent, message: SocketMessage) -> None:
         said = message.params.get("token")
         token = said if isinstance(said, str) else ""
         try:
@@ -230,7 +232,7 @@ class WebSocketSurface:
 
     # Work
 
-    async def _answer(self, agent: Agent, message: Message, result: Awaitable[bytes]) -> None:
+    async def _answer(self, agent: Agent, message: SocketMessage, result: Awaitable[bytes]) -> None:
         try:
             text = result_text(message.id, await result)
         except GatewayError as error:
@@ -243,36 +245,36 @@ class WebSocketSurface:
         if message.id is not None:
             await agent.deliver(text)
 
-    def _check_room(self, count: int, message: Message) -> None:
+    def _check_room(self, count: int, message: SocketMessage) -> None:
         if count >= self._limits.in_flight:
             error = RateLimited(f"{count} requests of this connection are open already", retry_after=1.0)
-            raise Refused(error, ident=message.id)
+            raise SocketRefused(error, ident=message.id)
 
-    def _meta_tool(self, agent: Agent, caller: Caller, message: Message, extra: Extra) -> None:
+    def _meta_tool(self, agent: Agent, caller: Caller, message: SocketMessage, extra: Extra) -> None:
         call = meta_call(agent, caller, message)
         if message.method != EXECUTE:
             self._look(agent, message, lambda: extra(call))
             return
         self._check_room(agent.working, message)
         if self._stopping:
-            raise Refused(DependencyUnavailable(STOPPING), ident=message.id)
+            raise SocketRefused(DependencyUnavailable(STOPPING), ident=message.id)
         agent.begin(message.id, call.id)
         self._tasks.start(self._execute(agent, message, call, extra), call.id)
 
-    async def _execute(self, agent: Agent, message: Message, call: Call, extra: Extra) -> None:
+    async def _execute(self, agent: Agent, message: SocketMessage, call: Call, extra: Extra) -> None:
         """A call by way of `tool_execute`, which can be cancelled like any other."""
         try:
             await self._answer(agent, message, extra(call))
         finally:
             agent.end(message.id)
 
-    def _look(self, agent: Agent, message: Message, find: Callable[[], Awaitable[bytes]]) -> None:
+    def _look(self, agent: Agent, message: SocketMessage, find: Callable[[], Awaitable[bytes]]) -> None:
         self._check_room(agent.asking, message)
         agent.asking += 1
         agent.open(message.id)
         self._tasks.start(self._looked(agent, message, find()))
 
-    async def _looked(self, agent: Agent, message: Message, found: Awaitable[bytes]) -> None:
+    async def _looked(self, agent: Agent, message: SocketMessage, found: Awaitable[bytes]) -> None:
         ended = watch_message("websocket", message.method, message.params)
         try:
             await self._answer(agent, message, found)
@@ -281,16 +283,16 @@ class WebSocketSurface:
             agent.asking -= 1
             agent.close(message.id)
 
-    def _tool_request(self, agent: Agent, caller: Caller, message: Message) -> None:
+    def _tool_request(self, agent: Agent, caller: Caller, message: SocketMessage) -> None:
         if message.id is None:
-            raise Refused(InvalidArgs("Missing request id"))
+            raise SocketRefused(InvalidArgs("Missing request id"))
         if self._stopping:
-            raise Refused(DependencyUnavailable(STOPPING), ident=message.id)
+            raise SocketRefused(DependencyUnavailable(STOPPING), ident=message.id)
         self._check_room(agent.working, message)
         try:
             call = call_of(agent, caller, message)
         except InvalidArgs as error:
-            raise Refused(error, ident=message.id) from None
+            raise SocketRefused(error, ident=message.id) from None
         agent.begin(message.id, call.id)
         if call.conversation is not None or not agent.acknowledges:
             self._watching[call.id] = (agent, call)

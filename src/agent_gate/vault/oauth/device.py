@@ -9,7 +9,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.vault.oauth.clients import OAuthClient
 from agent_gate.vault.oauth.discovery import AuthorizationServer
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, check_url
-from agent_gate.vault.oauth.tokens import DEVICE, OAuthRefusal, TokenEndpoint, Tokens, prove, refusal_of
+from agent_gate.vault.oauth.tokens import DEVICE, OAuthRefusal, OAuthTokens, TokenEndpoint, prove, refusal_of
 
 SLOWER_BY = 5.0
 LONGEST_CODE = 64
@@ -67,7 +67,7 @@ def checked_device_code(code: DeviceCode) -> DeviceCode:
 
 async def poll_device(
     endpoint: TokenEndpoint, code: DeviceCode, clock: Clock, sleep: Sleep = asyncio.sleep
-) -> Tokens:
+) -> OAuthTokens:
     """Wait for the person: never faster than the server wants, never longer than the code lives."""
     deadline, interval = clock.monotonic() + code.expires_in, code.interval
     while clock.monotonic() + interval < deadline:

@@ -33,7 +33,7 @@ class OAuthRefusal(AuthorizationFault):
         self.error = error
 
 
-class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+class OAuthTokens(msgspec.Struct, frozen=True, kw_only=True):
     """What an authorization server gave. `expires_at` is wall time; None where it said nothing."""
 
     access_token: str
@@ -107,7 +107,7 @@ class TokenEndpoint:
         self._web, self._server, self._client, self._reach = web, server, client, reach
         self._private_key, self._resource = private_key, resource
 
-    async def redeem(self, code: str, verifier: str, redirect_uri: str) -> Tokens:
+    async def redeem(self, code: str, verifier: str, redirect_uri: str) -> OAuthTokens:
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -116,7 +116,7 @@ class TokenEndpoint:
         }
         return await self.ask(form)
 
-    async def refresh(self, tokens: Tokens) -> Tokens:
+    async def refresh(self, tokens: OAuthTokens) -> OAuthTokens:
         """New tokens for the old; what the answer leaves out stays as it was."""
         if tokens.refresh_token is None:
             raise OAuthRefusal("There is no refresh token", "invalid_grant")
@@ -128,10 +128,10 @@ class TokenEndpoint:
             id_token=fresh.id_token or tokens.id_token,
         )
 
-    async def with_credentials(self, scope: str | None) -> Tokens:
+    async def with_credentials(self, scope: str | None) -> OAuthTokens:
         return await self.ask({"grant_type": "client_credentials", **({"scope": scope} if scope else {})})
 
-    async def with_assertion(self, assertion: str, scope: str | None = None) -> Tokens:
+    async def with_assertion(self, assertion: str, scope: str | None = None) -> OAuthTokens:
         """A signed statement of another issuer for tokens of this one (RFC 7523)."""
         form = {"grant_type": JWT_BEARER, "assertion": assertion, **({"scope": scope} if scope else {})}
         return await self.ask(form)
@@ -148,7 +148,7 @@ class TokenEndpoint:
         }
         return (await self.ask(form)).access_token
 
-    async def ask(self, form: Mapping[str, str]) -> Tokens:
+    async def ask(self, form: Mapping[str, str]) -> OAuthTokens:
         if self._server.token_url is None:
             raise AuthorizationFault(f"{self._server.issuer} has no token endpoint")
         fields, headers = prove(self._client, self._server, self._private_key)
@@ -159,7 +159,7 @@ class TokenEndpoint:
         )
         return read_tokens(answer, self._server.issuer)
 
-    async def revoke(self, tokens: Tokens) -> None:
+    async def revoke(self, tokens: OAuthTokens) -> None:
         """Take the tokens back (RFC 7009); the refresh token's end is the access token's too."""
         if self._server.revoke_url is None:
             return
@@ -173,7 +173,7 @@ class TokenEndpoint:
         await self._web.post_form(self._server.revoke_url, sent, self._reach, "revocation endpoint", headers)
 
 
-def read_tokens(answer: WebAnswer, issuer: str) -> Tokens:
+def read_tokens(answer: WebAnswer, issuer: str) -> OAuthTokens:
     body = answer.json("token endpoint")
     if answer.status != 200:
         raise refusal_of(body, issuer, answer.status)
@@ -181,7 +181,7 @@ def read_tokens(answer: WebAnswer, issuer: str) -> Tokens:
     if not is_token(access) or not (refresh is None or is_token(refresh)):
         raise AuthorizationFault(f"{issuer} gave no usable token")
     scope, id_token = body.get("scope"), body.get("id_token")
-    return Tokens(
+    return OAuthTokens(
         access_token=str(access),
         refresh_token=refresh or None,
         expires_at=end_of_lifetime(lifetime),

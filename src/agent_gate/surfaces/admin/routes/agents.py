@@ -9,7 +9,7 @@ import msgspec
 from agent_gate.access.keys import checked_name
 from agent_gate.access.login import LINK_SECONDS
 from agent_gate.access.people import OPERATOR
-from agent_gate.config.clients.model import Gateway
+from agent_gate.config.clients.model import GatewayEntry
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.doubts import is_loopback
 from agent_gate.core.call import Caller, Mode
@@ -164,7 +164,7 @@ class Agents:
 
     async def _clients(self, _ask: OperatorRequest) -> Reply:
         listeners = self._admin.setup.listeners
-        gateway = Gateway(url=listeners.url(), fingerprint=listeners.fingerprint)
+        gateway = GatewayEntry(url=listeners.url(), fingerprint=listeners.fingerprint)
         config = self._admin.setup.configuration.options.config
         here = ["--config", str(config.absolute())] if config is not None else ["--url", gateway.url]
         trusted = ["--fingerprint", gateway.fingerprint] if gateway.fingerprint else []

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
-from agent_gate.audit import Filters, Page, search
+from agent_gate.audit import Filters, RecordPage, search
 from agent_gate.config.files.yamledit import Edit, append_rule, save
 from agent_gate.config.files.yamlfile import read_text
 from agent_gate.core.tool import Json
@@ -31,7 +31,7 @@ def digest(edit: Edit) -> str:
     return sha256(edit.text.encode()).hexdigest()[:32]
 
 
-def decided(page: Page) -> Iterator[Recorded]:
+def decided(page: RecordPage) -> Iterator[Recorded]:
     """The calls whose decision stands on this page."""
     return (call for row in page.rows if (call := recorded(row.decoded())) is not None)
 
@@ -76,7 +76,7 @@ class PolicyTools:
             ),
         ]
 
-    async def _pages(self, since: float) -> AsyncIterator[Page]:
+    async def _pages(self, since: float) -> AsyncIterator[RecordPage]:
         """The record since then, newest first, as far back as is looked at."""
         await self._admin.record.store.flush()
         cursor: str | None = None

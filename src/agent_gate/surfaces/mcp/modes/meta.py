@@ -10,7 +10,7 @@ from agent_gate.calls import Calls
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Call, Caller, Outcome, Pending, Result
 from agent_gate.core.call import Mode as ModeName
-from agent_gate.discovery.browse import Page
+from agent_gate.discovery.browse import Browsed
 from agent_gate.discovery.meta import (
     ARGUMENTS,
     BrowseArgs,
@@ -23,7 +23,7 @@ from agent_gate.discovery.meta import (
 )
 from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
 from agent_gate.mcp.messages import decode, encode
-from agent_gate.results.views import View
+from agent_gate.results.views import ResultView
 from agent_gate.surfaces.mcp.modes import Held, Reply
 from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
 
@@ -54,14 +54,14 @@ def envelope_result(result: Result) -> bytes:
     return text_result(text, envelope, is_error=result.is_error)
 
 
-def view_result(seen: View) -> bytes:
+def view_result(seen: ResultView) -> bytes:
     """A part that is no text is shown as the content it is, and not a second time as JSON."""
     if seen.part is not None:
         return encode({"content": [seen.part], "structuredContent": {"text": seen.text}})
     return text_result("\n".join(filter(None, [seen.text, seen.left])), msgspec.to_builtins(seen))
 
 
-def cards_of(page: Page) -> dict[str, Any] | None:
+def cards_of(page: Browsed) -> dict[str, Any] | None:
     """The cards beside their text, with as much of each as makes them no larger than it: a model may be given both."""
     most = len(page.text.encode())
     for members in CARD_MEMBERS:
