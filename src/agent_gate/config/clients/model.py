@@ -1,4 +1,4 @@
-"""What a client is to us: `Surroundings`, `ClientFile`, `FoundServer`, `Gateway` and `Client`, all plain values."""
+"""What a client is to us: `Surroundings`, `ClientFile`, `FoundServer`, `GatewayEntry` and `ClientProgram`, all plain values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
