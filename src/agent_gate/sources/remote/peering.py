@@ -11,7 +11,7 @@ from agent_gate.audit.record import row
 from agent_gate.core.call import State, new_id
 from agent_gate.core.ports import Clock, Plan, Plans
 from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, InvalidArgs, PairingFailed
-from agent_gate.peers.authority import BACKDATED, LEAF_LIFETIME, Leaf, Subject
+from agent_gate.peers.authority import BACKDATED, LEAF_LIFETIME, CertificateSubject, Leaf
 from agent_gate.peers.dialing import Endpoint, dial
 from agent_gate.peers.encoding import from_base64
 from agent_gate.peers.identity import GatewayIdentity, ensure_identity
@@ -173,7 +173,7 @@ class Peering:
             )
             await pairing.run(wish)
 
-    async def _serve(self, subject: Subject) -> None:
+    async def _serve(self, subject: CertificateSubject) -> None:
         if subject.component_type == "tool_host" and self._passport is not None:
             await self._plans.add(self._plan(self.peers.get(subject.component_id), self._passport))
 

@@ -14,7 +14,7 @@ from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import GatewayError, InvalidArgs
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
-from agent_gate.peers.authority import Subject
+from agent_gate.peers.authority import CertificateSubject
 from agent_gate.peers.pairing import Wish
 from agent_gate.peers.roles import COMPONENT_TYPES
 from agent_gate.surfaces.admin.admin import Peered
@@ -43,7 +43,7 @@ class PairWish(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             raise InvalidArgs(f"component_type is one of {', '.join(COMPONENT_TYPES)}")
         if not self.component_id or len(self.component_id) > 64:
             raise InvalidArgs("component_id is the name to pair it under, of at most 64 characters")
-        return Wish(Subject(kind, self.component_id), self.endpoint, self.remote_fingerprint)
+        return Wish(CertificateSubject(kind, self.component_id), self.endpoint, self.remote_fingerprint)
 
 
 def read_wish(data: bytes | str) -> PairWish:
