@@ -206,8 +206,16 @@ class Approvals {
     const said = verdict === "deny" ? "Denied" : "Approved";
     const text = `${said}: ${clipped(approval.signature, 120)}${verdict === "deny" ? "" : ` ${ended.text ?? ""}`}`;
     say(text, { fault: ["failed", "unknown"].includes(ended.state) });
-    this.close();
+    if (this.left([approval.id])) return;
     if (next && matchMedia("(min-width: 761px)").matches) this.list.select(next);
+  }
+
+  // An answer takes as long as its call: what the person has opened meanwhile stays open. Says whether something was.
+  left(answered) {
+    const elsewhere = this.list.selected !== null && !answered.includes(this.list.selected);
+    if (elsewhere) this.draw();
+    else this.close();
+    return elsewhere;
   }
 
   close() {
@@ -245,13 +253,13 @@ class Approvals {
   answeredMany(results, verdict) {
     const failed = results.filter((result) => result.error);
     for (const result of results) if (!result.error) inbox.open.delete(result.id);
-    this.picked.clear();
+    for (const result of results) this.picked.delete(result.id);
     say(`${many(results.length - failed.length, "question")} ${verdict === "deny" ? "denied" : "approved once"}`);
     const ended = results.filter((result) => ["failed", "unknown"].includes(result.became?.state));
     if (ended.length) say(`${many(ended.length, "call")} did not go well. ${ended[0].became.text}`, { fault: true });
     if (failed.length)
       say(`${many(failed.length, "answer")} did not count: ${failed[0].error.message}`, { fault: true });
-    this.close();
+    this.left(results.map((result) => result.id));
   }
 
   openGrant(grant) {
