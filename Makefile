@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test check bench chaos fuzz clients fix lock clean
+.PHONY: run test test-fast check bench chaos fuzz clients fix lock clean
 
 run: $(VENV)/.run ## Install and start the gateway with something real to try
 	@$(BIN)/agent-gate demo --folder home
 
 test: $(VENV)/.dev ## Install what the tests need, and run them
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: $(VENV)/.dev ## What needs no other process: for the loop while writing
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(addprefix tests/,access audit config core observe policy results)
 
 check: $(VENV)/.dev ## Lint, types, layers, docs against the code
 	@$(BIN)/ruff check .
