@@ -127,6 +127,8 @@ class Order(msgspec.Struct, kw_only=True):
 
         The caller's `_meta` is passed on without what speaks for its own connection.
         """
+        if not (self.meta or self.own or self.log_level or self.inputs):
+            return self.params
         meta: dict[str, Json] = {}
         if not self.meta.keys() <= NOT_PASSED:
             meta = {
@@ -139,7 +141,7 @@ class Order(msgspec.Struct, kw_only=True):
             meta["progressToken"] = number
         if meta:
             return {**self.params, **self.inputs, "_meta": meta}
-        return {**self.params, **self.inputs} if self.inputs else self.params
+        return {**self.params, **self.inputs}
 
     @property
     def progress(self) -> Json:
