@@ -50,8 +50,6 @@ def test_every_error_code_is_described_with_its_numbers():
             "UNREACHABLE",
             "CONFIG_INVALID",
             "CATALOG_INVALID",
-            "PAIRING_REQUIRED",
-            "PAIRING_FAILED",
         ):
             continue
         rows = [line for line in described.splitlines() if f"`{cls.code}`" in line]

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from agent_gate.core.call import GIVEN_CONTEXT
 from agent_gate.core.ports import Conversation, Sender
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import INVALID_REQUEST, RpcError
@@ -13,8 +14,8 @@ from agent_gate.mcp.names import ELICIT, INPUT_REQUIRED, META_LOG_LEVEL
 from agent_gate.mcp.results import without_protocol
 
 INPUTS = ("inputResponses", "requestState")
-NOT_PASSED = frozenset({*INPUTS, "progressToken"})
-"""What a caller's `meta` holds that goes upstream in another way."""
+NOT_PASSED = frozenset({*INPUTS, "progressToken", GIVEN_CONTEXT})
+"""What a caller's `meta` holds that goes upstream in another way, or to tool hosts alone."""
 NEEDED = {"sampling/createMessage": "sampling", ELICIT: "elicitation", "roots/list": "roots"}
 """The capability that a client must have for a question."""
 NOTHING: Mapping[str, Json] = {}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agent_gate.approval.channels.client import answer_in, form
 from agent_gate.calls import Calls
-from agent_gate.core.call import Call, Outcome, Pending, State
+from agent_gate.core.call import GIVEN_CONTEXT, Call, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
@@ -63,7 +63,7 @@ def passed_meta(wanted: CallParams, state: RoundState | None) -> Mapping[str, Js
         meta = {
             name: value
             for name, value in meta.items()
-            if not name.startswith(OURS) and name not in ROUND_MEMBERS
+            if name == GIVEN_CONTEXT or (not name.startswith(OURS) and name not in ROUND_MEMBERS)
         }
     if wanted.input_responses is not UNSET:
         meta = {**meta, "inputResponses": wanted.input_responses}
