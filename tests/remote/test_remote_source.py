@@ -16,7 +16,7 @@ from agent_gate.errors import CallTimeout, GatewayError, OutcomeUnknown, Pairing
 from agent_gate.net.http import Request, Response, json_response
 from agent_gate.net.pool import Pool
 from agent_gate.net.server import Server
-from agent_gate.peers.authority import Authority, Subject
+from agent_gate.peers.authority import Authority, CertificateSubject
 from agent_gate.peers.pairing import Candidate
 from agent_gate.peers.passport import renewal
 from agent_gate.peers.records import Peers
@@ -181,7 +181,7 @@ async def test_a_host_that_describes_its_tools_wrongly_is_refused(tmp_path: Path
 async def test_a_certificate_ends_and_its_peer_is_asked_no_more(tmp_path: Path) -> None:
     clock = ShiftedClock()
     authority = Authority.new("home", clock.now())
-    subject = Subject("tool_host", "memory-east")
+    subject = CertificateSubject("tool_host", "memory-east")
     leaf = authority.issue(ec.generate_private_key(ec.SECP256R1()).public_key(), subject, clock.now())
     async with opened(StoreSettings(path=tmp_path / "gate.db")) as store:
         peers = Peers(store, clock)
