@@ -39,9 +39,20 @@ def oracle(body: bytes) -> Verdict:
     number = message.get("id")
     if "id" in message and (isinstance(number, bool) or not isinstance(number, str | int | float)):
         return "error", INVALID_REQUEST
+    if message.get("jsonrpc") != "2.0" or not (is_asked(message) or is_response(message)):
+        return "error", INVALID_REQUEST
     if "id" not in message or not message.get("method"):
         return "silent", None
     return parameters(message)
+
+
+def is_asked(message: dict[str, Any]) -> bool:
+    return bool(message.get("method")) and "result" not in message and "error" not in message
+
+
+def is_response(message: dict[str, Any]) -> bool:
+    answers = ("result" in message) != ("error" in message)
+    return answers and "id" in message and not message.get("method")
 
 
 def parameters(message: dict[str, Any]) -> Verdict:
@@ -148,6 +159,6 @@ def test_nesting_is_counted_alike(levels: int, kind: str) -> None:
     nested: Any = 1
     for _ in range(levels):
         nested = [nested] if kind == "list" else {"a": nested}
-    call = {"id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {"x": nested}}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {"x": nested}}}
     body = json.dumps(call).encode()
     assert parsed(body) == oracle(body)
