@@ -101,7 +101,7 @@ class Home:
 
     @property
     def open(self) -> list[Approval]:
-        return self.gateway.inbox.open()
+        return self.gateway.kept.inbox.open()
 
     async def asked(self, count: int = 1) -> Approval:
         """The newest question, once there are `count` of them."""
@@ -126,13 +126,13 @@ class Home:
         gateway = self.gateway
         surface = WebSocketSurface(
             calls=gateway.calls,
-            door=gateway.door,
-            visible=gateway.view.tools,
-            keep=Undelivered(gateway.store, gateway.shelf, gateway.clock).keep,
-            before=gateway.predecessors,
+            door=gateway.ways_in.door,
+            visible=gateway.ways_in.view.tools,
+            keep=Undelivered(gateway.kept.store, gateway.supervisor.shelf, gateway.clock).keep,
+            before=gateway.kept.predecessors,
             limits=AgentLimits(**limits),
         )
-        gateway.websocket, gateway.listeners.public.upgrade = surface, surface.upgrade
+        gateway.ways_in.websocket, gateway.listeners.public.upgrade = surface, surface.upgrade
 
     @asynccontextmanager
     async def agent(self, token: str = TOKEN, **auth: Any) -> AsyncIterator["Wire"]:
@@ -188,10 +188,12 @@ class Wire:
 @asynccontextmanager
 async def started(folder: Path, api: Api) -> AsyncIterator[Home]:
     gateway = Gateway(Options(config=write(folder, api), insecure=True))
-    gateway.folder.mkdir(parents=True, exist_ok=True)
+    gateway.settings.storage.path.absolute().parent.mkdir(parents=True, exist_ok=True)
     await gateway.start()
     try:
-        await eventually(lambda: gateway.shelf.catalog.find("get_state") and not gateway.supervisor.unready())
+        await eventually(
+            lambda: gateway.supervisor.shelf.catalog.find("get_state") and not gateway.supervisor.unready()
+        )
         yield Home(gateway, api)
     finally:
         await gateway.stop()

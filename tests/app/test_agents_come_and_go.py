@@ -17,25 +17,25 @@ def test_an_agent_that_is_gone_is_forgotten(tmp_path: Path) -> None:
             gateway = home.gateway
 
             def kept() -> set[str]:
-                seen = {caller.name for caller in gateway.view._seen}
+                seen = {caller.name for caller in gateway.ways_in.view._seen}
                 return (
                     seen
-                    | gateway.meta._browsers.names
-                    | gateway.rest._documents.names
-                    | gateway.mcp.lists._made.names
+                    | gateway.ways_in.meta._browsers.names
+                    | gateway.ways_in.rest._documents.names
+                    | gateway.ways_in.mcp.lists._made.names
                 )
 
             for number in range(3):
-                await gateway.keys.make("agent", f"job-{number}", {})
-                gateway._refresh_agents()
-                caller = gateway.tokens.caller(f"job-{number}")
+                await gateway.kept.keys.make("agent", f"job-{number}", {})
+                gateway.refresh_agents()
+                caller = gateway.ways_in.tokens.caller(f"job-{number}")
                 assert isinstance(caller, Caller)
-                gateway.meta.browser(caller)
-                gateway.rest._openapi(caller)
-                gateway.mcp.lists.pages(caller, "full", NEWEST)
+                gateway.ways_in.meta.browser(caller)
+                gateway.ways_in.rest._openapi(caller)
+                gateway.ways_in.mcp.lists.pages(caller, "full", NEWEST)
                 assert f"job-{number}" in kept()
-                await gateway.keys.revoke("agent", f"job-{number}")
-                gateway._refresh_agents()
+                await gateway.kept.keys.revoke("agent", f"job-{number}")
+                gateway.refresh_agents()
             assert not {name for name in kept() if name.startswith("job-")}
 
     run(main())

@@ -22,9 +22,11 @@ from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.processes import eventually
 from tests.servers import command
 
+from agent_gate.app import Gateway as RunningGateway
 from agent_gate.cli.commands.serve import limit_of_the_promise
 from agent_gate.cli.operator import AdminClient
 from agent_gate.config.load import load
+from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
 from agent_gate.errors import GatewayError
 from agent_gate.net.certificates import ensure_certificate
@@ -854,3 +856,19 @@ def test_a_flood_of_refusals_just_before_the_stop_is_on_record(tmp_path, files):
     with contextlib.closing(sqlite3.connect(tmp_path / "data" / "agent-gate.db")) as store:
         rows = store.execute("SELECT body FROM record WHERE state = 'refused'").fetchall()
     assert [json.loads(body)["count"] for (body,) in rows] == [3]
+
+
+def test_the_address_for_phones_counts_at_once_and_that_of_the_page_after_a_restart(tmp_path, files):
+    with running(tmp_path, files, "--insecure") as gateway:
+        admin = next(line for line in files["config.yaml"].splitlines() if line.startswith("admin:"))
+        for more, warnings in (
+            ("public_url: https://gate.example", []),
+            ("host: 127.0.0.2", ["admin.host was changed; it counts after a restart"]),
+        ):
+            changed = files["config.yaml"].replace(admin, f"{admin[:-1]}, {more}}}")
+            (tmp_path / "config.yaml").write_text(changed)
+            assert gateway.admin.request("POST", "/api/reload", {})["warnings"] == warnings
+
+
+def test_a_gateway_has_few_parts_of_its_own():
+    assert len({*RunningGateway.__annotations__, *vars(RunningGateway(Options()))}) <= 15

@@ -48,9 +48,9 @@ def gate(home: Home, token: str = TOKEN, **options: Any) -> Client:
 
 async def drop(home: Home) -> None:
     """Cut every agent's connection, as a network does."""
-    for agent in list(home.gateway.websocket._agents):
+    for agent in list(home.gateway.ways_in.websocket._agents):
         agent.ws.transport.abort()
-    await eventually(lambda: home.gateway.websocket.connected == 0)
+    await eventually(lambda: home.gateway.ways_in.websocket.connected == 0)
 
 
 def test_a_token_with_the_line_break_of_its_file_is_taken(tmp_path: Path, api: Api) -> None:
@@ -137,7 +137,7 @@ def test_a_call_survives_a_lost_connection_and_runs_once(tmp_path: Path, api: Ap
             calls = [asyncio.create_task(client.call("turn_on", {"entity_id": f"light.{n}"})) for n in "abc"]
             await home.asked(3)
             await drop(home)
-            await eventually(lambda: home.gateway.websocket.connected == 1)
+            await eventually(lambda: home.gateway.ways_in.websocket.connected == 1)
             while home.open:
                 await home.answer()
             assert [data["path"] for data in await asyncio.gather(*calls)] == ["/turn_on"] * 3
@@ -156,7 +156,7 @@ def test_a_result_that_came_while_the_client_was_away_has_its_data(tmp_path: Pat
             await drop(home)
             await home.answer()
             await home.settled("/turn_on")
-            home.gateway.listeners.public.upgrade = home.gateway.websocket.upgrade
+            home.gateway.listeners.public.upgrade = home.gateway.ways_in.websocket.upgrade
             assert (await call)["path"] == "/turn_on"
             await eventually(lambda: not client._received)
             assert await client.pending() == []
@@ -173,7 +173,7 @@ def test_a_call_made_while_the_gateway_is_away_waits_for_it(tmp_path: Path, api:
             await eventually(lambda: client._link is None)
             call = asyncio.create_task(client.call("get_state", ALLOWED))
             await asyncio.sleep(0)
-            home.gateway.listeners.public.upgrade = home.gateway.websocket.upgrade
+            home.gateway.listeners.public.upgrade = home.gateway.ways_in.websocket.upgrade
             assert (await call)["path"] == "/states/sensor.temp"
 
     run(main())
@@ -215,7 +215,7 @@ def test_a_client_whose_token_was_revoked_says_so_on_every_call(tmp_path: Path, 
         async with started(tmp_path, api) as home, gate(home) as client:
             waiting = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
             await home.asked()
-            home.gateway.tokens.replace([])
+            home.gateway.ways_in.tokens.replace([])
             await drop(home)
             with pytest.raises(Unauthorized):
                 await waiting
@@ -266,7 +266,7 @@ def test_a_result_that_an_earlier_run_of_the_session_left_is_not_taken_for_a_new
                 call = asyncio.create_task(client.call("unlock", {"entity_id": "lock.back"}))
                 await home.asked()
                 await drop(home)
-                await eventually(lambda: home.gateway.websocket.connected == 1)
+                await eventually(lambda: home.gateway.ways_in.websocket.connected == 1)
                 assert len(await client.pending()) == 1
                 await home.answer()
                 assert (await call)["path"] == "/unlock"

@@ -84,7 +84,7 @@ def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -
     async def approve(gate: Gate, came_back: asyncio.Event) -> None:
         await came_back.wait()
         answer = Answer(verdict="approve", person="operator", channel="test")
-        await gate.gateway.calls.answer(gate.gateway.inbox.open()[0].id, answer)
+        await gate.gateway.calls.answer(gate.gateway.kept.inbox.open()[0].id, answer)
 
     def watch(came_back: asyncio.Event, handle: Any) -> Any:
         def watched(request: Request) -> Any:
@@ -114,10 +114,10 @@ def test_the_official_clients_wait_for_a_person_by_coming_back(tmp_path: Path) -
             "rules: [{pattern: '*__prompts/get(*)', action: allow}, {pattern: '*__resources/read(*)', action: allow}]\n"
         )
         async with asyncio.timeout(60), running_gate(tmp_path, config, asking) as gate:
-            handle = gate.gateway.mcp.handle
+            handle = gate.gateway.ways_in.mcp.handle
             for work in with_python, with_typescript:
                 came_back = asyncio.Event()
-                gate.gateway.mcp.handle = watch(came_back, handle)  # type: ignore[method-assign]
+                gate.gateway.ways_in.mcp.handle = watch(came_back, handle)  # type: ignore[method-assign]
                 text, _ = await asyncio.gather(work(gate), approve(gate, came_back))
                 assert text == TEXT
 
@@ -140,7 +140,7 @@ def test_the_official_client_does_not_give_up_on_a_slow_person(tmp_path: Path) -
             ident = waiting.meta["agent-gate/pending"]["call"]
             assert f'gate_result with {{"id":"{ident}"}}' in waiting.content[0].text
             answer = Answer(verdict="approve", person="operator", channel="test")
-            await gate.gateway.calls.answer(gate.gateway.inbox.open()[0].id, answer)
+            await gate.gateway.calls.answer(gate.gateway.kept.inbox.open()[0].id, answer)
             done: Any = await client.call_tool("gate_result", {"id": ident})
             assert done.content[0].text == TEXT
 

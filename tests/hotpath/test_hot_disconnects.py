@@ -14,8 +14,8 @@ RULES = "rules: [{pattern: 'up__*', action: allow}]\n"
 
 
 async def states(gateway: Gateway) -> list[str]:
-    await gateway.store.flush()
-    return [state for (state,) in await gateway.store.read("SELECT state FROM record ORDER BY seq")]
+    await gateway.kept.store.flush()
+    return [state for (state,) in await gateway.kept.store.read("SELECT state FROM record ORDER BY seq")]
 
 
 async def still_answers(port: int) -> None:
@@ -111,7 +111,7 @@ def test_stopping_lets_a_running_call_end_and_answers_it(tmp_path: Path, era: st
         async with running(tmp_path, RULES) as (gateway, upstream, port), connected(port) as wire:
             wire.send(post("up__slow", {"text": "last"}, era))
             await upstream.arrived.wait()
-            stopping = asyncio.create_task(gateway.mcp.close(10))
+            stopping = asyncio.create_task(gateway.ways_in.mcp.close(10))
             await asyncio.sleep(0)
             assert not stopping.done()
             upstream.release.set()

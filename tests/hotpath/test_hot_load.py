@@ -49,8 +49,8 @@ def check(number: int, tool: str, answer: Any) -> None:
 
 
 async def rows(gateway: Gateway) -> list[tuple[str, str]]:
-    await gateway.store.flush()
-    return await gateway.store.read("SELECT state, call FROM record")
+    await gateway.kept.store.flush()
+    return await gateway.kept.store.read("SELECT state, call FROM record")
 
 
 def test_every_answer_under_load_belongs_to_its_request(tmp_path: Path) -> None:
@@ -197,13 +197,13 @@ def test_a_trusted_read_only_call_may_answer_before_its_row_is_durable(tmp_path:
         server = {"record": "behind", "traits": {"read_only": True}}
         async with running(tmp_path, RULES, **server) as (gateway, _, port), connected(port) as wire:
             writes = []
-            write = gateway.store.write
-            gateway.store.write = lambda *statements: (writes.append(statements), write(*statements))[1]
+            write = gateway.kept.store.write
+            gateway.kept.store.write = lambda *statements: (writes.append(statements), write(*statements))[1]
             assert code_of((await wire.ask(post("up__echo", {"text": "x"})))[1]) == "ok"
             assert writes == []
-            del gateway.store.write
+            del gateway.kept.store.write
             [(state, call)] = await rows(gateway)
-            [(text,)] = await gateway.store.read("SELECT body FROM record WHERE call = ?", (call,))
+            [(text,)] = await gateway.kept.store.read("SELECT body FROM record WHERE call = ?", (call,))
             body = json.loads(text)
             assert (state, body["rule"], body["arguments"]) == (State.COMPLETED, "allow up__*", {"text": "x"})
             assert body["size"] > 0
@@ -223,7 +223,7 @@ def test_a_call_that_runs_on_ahead_of_its_row_gets_it_while_it_runs(tmp_path: Pa
                 if added:  # sources and pins are committed meanwhile too, which adds no row
                     loop.call_soon_threadsafe(written.set)
 
-            gateway.store.watch(committed)
+            gateway.kept.store.watch(committed)
             wire.send(post("up__slow", {"text": "x"}))
             await asyncio.wait_for(written.wait(), 10)
             assert [state for state, _ in await rows(gateway)] == [State.DISPATCHING]
@@ -238,8 +238,8 @@ def test_a_read_only_call_does_not_go_ahead_of_a_row_that_cannot_be_written(tmp_
     async def story() -> None:
         server = {"record": "behind", "traits": {"read_only": True}}
         async with running(tmp_path, RULES, **server) as (gateway, upstream, port), connected(port) as wire:
-            await gateway.store.flush()
-            gateway.store._writer.fault = Fault("fsync failed", broken=True)
+            await gateway.kept.store.flush()
+            gateway.kept.store._writer.fault = Fault("fsync failed", broken=True)
             assert code_of((await wire.ask(post("up__echo", {"text": "x"})))[1]) == "DEPENDENCY_UNAVAILABLE"
             assert upstream.calls == []
 
@@ -253,8 +253,8 @@ def test_read_only_calls_wait_for_their_rows_while_too_many_are_unwritten(
         server = {"record": "behind", "traits": {"read_only": True}}
         async with running(tmp_path, RULES, **server) as (gateway, _, port), connected(port) as wire:
             monkeypatch.setattr(durable, "CROWD", 0)
-            written = gateway.store.head.seq
+            written = gateway.kept.store.head.seq
             assert code_of((await wire.ask(post("up__echo", {"text": "x"})))[1]) == "ok"
-            assert gateway.store.head.seq > written
+            assert gateway.kept.store.head.seq > written
 
     asyncio.run(story())

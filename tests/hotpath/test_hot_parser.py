@@ -159,6 +159,11 @@ def test_nesting_is_counted_alike(levels: int, kind: str) -> None:
     nested: Any = 1
     for _ in range(levels):
         nested = [nested] if kind == "list" else {"a": nested}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {"x": nested}}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "t", "arguments": {"x": nested}},
+    }
     body = json.dumps(call).encode()
     assert parsed(body) == oracle(body)

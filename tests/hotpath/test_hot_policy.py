@@ -57,7 +57,7 @@ def test_the_engine_by_itself_decides_the_same(tmp_path: Path) -> None:
     async def story() -> None:
         async with running(tmp_path, RULES) as (gateway, _, _):
             for name, arguments, expected in CALLS:
-                tool = gateway.shelf.catalog.names.get(name)
+                tool = gateway.supervisor.shelf.catalog.names.get(name)
                 if tool is not None and expected in EFFECTS and arguments is not None:
                     decided = gateway.in_force.terms.policy.decide(
                         Subject(tool, arguments, tool.sign(arguments), "tester")
@@ -83,7 +83,7 @@ def test_changed_rules_count_from_the_next_call_on(tmp_path: Path, era: str) -> 
 def test_a_call_over_its_quota_is_refused_before_anything_else(tmp_path: Path, era: str) -> None:
     async def story() -> None:
         async with running(tmp_path, RULES) as (gateway, upstream, port), connected(port) as wire:
-            caller = gateway.tokens.callers()[0]
+            caller = gateway.ways_in.tokens.callers()[0]
             object.__setattr__(caller, "calls_per_minute", 2)
             codes = [code_of((await wire.ask(post("up__echo", {"text": "a"}, era)))[1]) for _ in range(3)]
             assert codes == ["ok", "ok", "RATE_LIMITED"]
@@ -94,7 +94,7 @@ def test_a_call_over_its_quota_is_refused_before_anything_else(tmp_path: Path, e
 
 async def decisions(gateway: Gateway) -> list[str]:
     """The decisions on record, in the order of their calls."""
-    await gateway.store.flush()
-    rows = (await search(gateway.store, limit=1000)).rows[::-1]
+    await gateway.kept.store.flush()
+    rows = (await search(gateway.kept.store, limit=1000)).rows[::-1]
     bodies = [row.decoded()["body"] for row in rows]
     return [body["decision"] for body in bodies if "decision" in body]

@@ -9,6 +9,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError
 
 log = logging.getLogger("agent_gate.calls")
+HOUR = 3600.0
 TICK = 0.05
 
 

@@ -19,23 +19,10 @@ from agent_gate.config.load import Loaded, load
 from agent_gate.config.options import Options, with_options
 from agent_gate.config.permissions import Permissions, read_permissions
 from agent_gate.config.settings import Settings
+from agent_gate.config.shape import fixed_at_start
 from agent_gate.errors import ConfigError
 
 log = logging.getLogger("agent_gate.app")
-AT_START = (
-    "gateway.id",
-    "gateway.tenant",
-    "gateway.host",
-    "gateway.port",
-    "admin",
-    "storage",
-    "results.retention_days",
-    "limits.hold",
-    "limits.max_request_bytes",
-    "limits.max_connections",
-    "telemetry",
-    "log",
-)
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -143,7 +130,11 @@ class Configuration:
 
     def warnings(self) -> list[str]:
         """What the files say that may not be meant, and what of it does not count yet."""
-        changed = [key for key in AT_START if attrgetter(key)(self.settings) != attrgetter(key)(self.started)]
+        changed = [
+            key
+            for key in fixed_at_start(Settings)
+            if attrgetter(key)(self.settings) != attrgetter(key)(self.started)
+        ]
         changed += [str(file) for file in self._plugins() if self._imported.get(file, 0) != stamp(file)]
         return [
             *self.loaded.warnings,

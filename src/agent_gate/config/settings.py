@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from agent_gate.config.shape import GIVEN, SECRET, AtLeast, AtMost, InFile
+from agent_gate.config.shape import AT_START, GIVEN, SECRET, AtLeast, AtMost, InFile
 from agent_gate.core.call import Caller
 
 PORTS = AtMost(65535)
@@ -28,13 +28,16 @@ class TlsSettings:
 class GatewaySettings:
     """The public listener, and what this gateway calls itself."""
 
-    id: Annotated[str, "Name of this gateway in records, logs and metrics."] = "home"
+    id: Annotated[str, "Name of this gateway in records, logs and metrics.", AT_START] = "home"
     tenant: Annotated[
         str,
         "Whose gateway it is, as tool hosts are told it; what its vault keeps opens under this name alone.",
+        AT_START,
     ] = "home"
-    host: Annotated[str, "Address to listen on."] = "127.0.0.1"
-    port: Annotated[int, "Port to listen on; 0 takes any free one and prints it.", AtLeast(0), PORTS] = 8443
+    host: Annotated[str, "Address to listen on.", AT_START] = "127.0.0.1"
+    port: Annotated[
+        int, "Port to listen on; 0 takes any free one and prints it.", AtLeast(0), PORTS, AT_START
+    ] = 8443
     allowed_hosts: Annotated[
         tuple[str, ...],
         "More Host and Origin names to accept, beside loopback, the bound address and the certificate's.",
@@ -46,9 +49,9 @@ class GatewaySettings:
 class AdminSettings:
     """The operator's listener: page, admin API, metrics; and the Unix socket of the operator commands."""
 
-    host: Annotated[str, "Address to listen on."] = "127.0.0.1"
-    port: Annotated[int, "Port to listen on; 0 takes any free one.", AtLeast(0), PORTS] = 3100
-    socket: Annotated[Path, "Unix socket of the operator commands."] = Path("data/admin.sock")
+    host: Annotated[str, "Address to listen on.", AT_START] = "127.0.0.1"
+    port: Annotated[int, "Port to listen on; 0 takes any free one.", AtLeast(0), PORTS, AT_START] = 3100
+    socket: Annotated[Path, "Unix socket of the operator commands.", AT_START] = Path("data/admin.sock")
     public_url: Annotated[
         str | None,
         "Address under which people reach the page from other devices, such as `https://gate.example.ts.net`; "
@@ -240,7 +243,9 @@ class StorageSettings:
 class ResultsSettings:
     """How long results and artifacts are kept."""
 
-    retention_days: Annotated[float, "Days until a kept result or artifact is removed.", AtLeast(0)] = 7.0
+    retention_days: Annotated[
+        float, "Days until a kept result or artifact is removed.", AtLeast(0), AT_START
+    ] = 7.0
     budget: Annotated[
         int | None,
         "Tokens a result may take before it becomes an artifact, where the agent says nothing.",
@@ -255,10 +260,14 @@ class LimitsSettings:
     timeout: Annotated[
         float, "Seconds a call may run, unless its tool or source says otherwise.", AtLeast(0.001)
     ] = 60.0
-    hold: Annotated[float, "Seconds an MCP request is held while a person is asked.", AtLeast(0)] = 50.0
-    max_request_bytes: Annotated[int, "Largest request that is read.", AtLeast(1024)] = 4 << 20
+    hold: Annotated[
+        float, "Seconds an MCP request is held while a person is asked.", AtLeast(0), AT_START
+    ] = 50.0
+    max_request_bytes: Annotated[int, "Largest request that is read.", AtLeast(1024), AT_START] = 4 << 20
     max_result_bytes: Annotated[int, "Largest result taken from a source.", AtLeast(1024)] = 64 << 20
-    max_connections: Annotated[int, "Connections open at a time, per listener.", AtLeast(16)] = 16_384
+    max_connections: Annotated[int, "Connections open at a time, per listener.", AtLeast(16), AT_START] = (
+        16_384
+    )
     drain: Annotated[float, "Seconds that running calls get when the gateway stops.", AtLeast(0)] = 10.0
 
 
@@ -319,7 +328,7 @@ class Settings:
         default_factory=ApproversSettings
     )
     plugins: Annotated[PluginSettings, "Where plugins come from."] = field(default_factory=PluginSettings)
-    storage: Annotated[StorageSettings, "The store."] = field(default_factory=StorageSettings)
+    storage: Annotated[StorageSettings, "The store.", AT_START] = field(default_factory=StorageSettings)
     rate_limit: Annotated[RateLimitSettings, "Limits of every agent that has none of its own."] = field(
         default_factory=RateLimitSettings
     )
@@ -329,8 +338,10 @@ class Settings:
     ] = None
     results: Annotated[ResultsSettings, "Kept results."] = field(default_factory=ResultsSettings)
     limits: Annotated[LimitsSettings, "Bounds."] = field(default_factory=LimitsSettings)
-    telemetry: Annotated[TelemetrySettings, "Traces and metrics."] = field(default_factory=TelemetrySettings)
-    log: Annotated[LogSettings, "Logging."] = field(default_factory=LogSettings)
+    telemetry: Annotated[TelemetrySettings, "Traces and metrics.", AT_START] = field(
+        default_factory=TelemetrySettings
+    )
+    log: Annotated[LogSettings, "Logging.", AT_START] = field(default_factory=LogSettings)
     strict_supply_chain: Annotated[
         bool, "Refuse servers whose package has no version, instead of warning."
     ] = False

@@ -4,14 +4,27 @@ A field is `Annotated[type, "what it means", ...]`; the decoder, the JSON Schema
 read the same `Field` list.
 """
 
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-from agent_gate.core.notes import GIVEN, SECRET, AtLeast, AtMost, InFile
+from agent_gate.core.notes import AT_START, GIVEN, SECRET, AtLeast, AtMost, InFile
 
-__all__ = ["GIVEN", "SECRET", "AtLeast", "AtMost", "Field", "InFile", "also", "is_path", "keys", "shape"]
+__all__ = [
+    "AT_START",
+    "GIVEN",
+    "SECRET",
+    "AtLeast",
+    "AtMost",
+    "Field",
+    "InFile",
+    "also",
+    "fixed_at_start",
+    "is_path",
+    "keys",
+    "shape",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +77,15 @@ def describe(found: Any) -> Field:
         doc = next((note for note in notes if isinstance(note, str)), "")
         return Field(found.name, kind, doc, found.default, found.default_factory, tuple(notes))
     return Field(found.name, found.type, "", found.default, found.default_factory, ())
+
+
+def fixed_at_start(cls: type, prefix: str = "") -> Iterator[str]:
+    """The fields that count only at a start, each by its way from the class (`gateway.port`)."""
+    for field in shape(cls):
+        if AT_START in field.notes:
+            yield f"{prefix}{field.name}"
+        elif is_dataclass(field.type) and isinstance(field.type, type):
+            yield from fixed_at_start(field.type, f"{prefix}{field.name}.")
 
 
 def also(cls: type) -> Mapping[str, InFile]:

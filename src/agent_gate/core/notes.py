@@ -11,9 +11,10 @@ class Mode(Enum):
 
     GIVEN = "set while loading, never written in a file"
     SECRET = "kept out of logs, errors and representations"  # noqa: S105
+    AT_START = "counts only at a start; a reload that changes it says so"
 
 
-GIVEN, SECRET = Mode.GIVEN, Mode.SECRET
+GIVEN, SECRET, AT_START = Mode.GIVEN, Mode.SECRET, Mode.AT_START
 
 
 @dataclass(frozen=True, slots=True)

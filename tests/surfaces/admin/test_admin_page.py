@@ -50,7 +50,7 @@ def test_the_page_can_load_nothing_foreign_and_be_framed_by_nobody(gateway):
     [
         "/../pyproject.toml",
         "/%2e%2e/pyproject.toml",
-        "/pages/../../src/agent_gate/app.py",
+        "/pages/../../src/agent_gate/errors.py",
         "/pages/..%2f..%2fpyproject.toml",
         "//etc/passwd",
         "/index.html",

@@ -56,7 +56,7 @@ class Gate:
         inner = Request(request.method, request.target, fields, body=request.body, peer=request.peer)
         inner.opener = request.opener
         request.on_disconnect(inner.lost)
-        return self.gateway.mcp.handle(inner)
+        return self.gateway.ways_in.mcp.handle(inner)
 
     @property
     def url(self) -> str:
@@ -80,7 +80,7 @@ async def running_gate(folder: Path, config: str, permissions: str = ALLOW_ALL) 
         await ready(gateway)
         yield gate
     finally:
-        await gateway.mcp.close(2.0)
+        await gateway.ways_in.mcp.close(2.0)
         await gate.open_server.drain(0.5)
         await gateway.stop()
 

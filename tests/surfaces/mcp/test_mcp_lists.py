@@ -408,7 +408,7 @@ def test_what_a_revoked_token_has_open_ends_and_nothing_of_others(
                 async with asyncio.timeout(2):
                     assert await ending[0].event() is None
                     assert [set(event) for event in await ending[1].events()] == [{"jsonrpc", "id", "result"}]
-                assert len(gate.gateway.mcp.sessions) == 1
+                assert len(gate.gateway.ways_in.mcp.sessions) == 1
                 assert not going_on.reader.at_eof()
 
     run(main())

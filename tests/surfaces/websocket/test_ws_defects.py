@@ -63,8 +63,8 @@ def test_a_missing_or_bad_argument_is_answered_and_recorded(
             assert reply["id"] == "x"
             said = reply["error"]["message"].partition("\n")[0]
             assert (reply["error"]["code"], said) == (-32600, message)
-            await home.gateway.store.flush()
-            [(state, tool)] = await home.gateway.store.read("SELECT state, tool FROM record")
+            await home.gateway.kept.store.flush()
+            [(state, tool)] = await home.gateway.kept.store.read("SELECT state, tool FROM record")
             assert state == "refused"
             assert tool.startswith("home:get_state")
 
@@ -157,7 +157,7 @@ def test_a_channel_that_fails_leaves_the_question_open_and_its_agent_waiting(
 
     async def main() -> None:
         async with started(tmp_path, api) as home, home.agent() as agent:
-            home.gateway.inbox.subscribe(broken)
+            home.gateway.kept.inbox.subscribe(broken)
             await agent.request("turn_on", {"entity_id": "light.a"})
             await home.answer()
             assert (await agent.reply())["result"]["status"] == "executed"
@@ -194,7 +194,7 @@ def test_the_outcome_of_a_running_call_is_told_to_its_own_caller_only(tmp_path: 
         async with started(tmp_path, api) as home, home.agent() as agent:
             await agent.request("get_state", ALLOWED)
             await eventually(held.arrived.is_set)
-            calls, tokens = home.gateway.calls, home.gateway.tokens
+            calls, tokens = home.gateway.calls, home.gateway.ways_in.tokens
             [running] = calls.running()
             other = await calls.outcome(running.case.call.id, tokens.caller("other"), wait=0)
             assert other.error.message == "There is no such call"

@@ -13,8 +13,8 @@ LIGHT = {"entity_id": "light.a"}
 
 async def waiting(home: Home) -> int:
     """How many results are kept and not known to have arrived."""
-    await home.gateway.store.flush()
-    rows = await home.gateway.store.read("SELECT COUNT(*) FROM results WHERE acknowledged_at IS NULL")
+    await home.gateway.kept.store.flush()
+    rows = await home.gateway.kept.store.read("SELECT COUNT(*) FROM results WHERE acknowledged_at IS NULL")
     return int(rows[0][0])
 
 
@@ -28,7 +28,7 @@ async def answered_while_away(home: Home, client: EarlierClient, verdict: str = 
     ident = await client.request("turn_on", LIGHT)
     await home.asked()
     client.cut()
-    await eventually(lambda: not home.gateway.websocket.connected)
+    await eventually(lambda: not home.gateway.ways_in.websocket.connected)
     await home.answer(verdict)
     if verdict == "approve":
         await home.settled("/turn_on")
@@ -125,7 +125,7 @@ def test_two_connections_at_once_never_get_each_others_ids(tmp_path: Path, api: 
             await home.asked()
             one.cut()
             two.cut()
-            await eventually(lambda: not home.gateway.websocket.connected)
+            await eventually(lambda: not home.gateway.ways_in.websocket.connected)
             await home.answer()
             await home.settled("/turn_on")
             two.mend()

@@ -201,7 +201,7 @@ def test_three_hundred_silent_strangers_do_not_keep_a_good_agent_out(tmp_path: P
             )
             async with asyncio.timeout(1.0), home.agent() as agent:
                 assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
-            assert len(home.gateway.websocket._strangers) <= 256
+            assert len(home.gateway.ways_in.websocket._strangers) <= 256
             for socket in sockets:
                 socket.transport.abort()
 
@@ -314,14 +314,14 @@ def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(tmp_pat
         async with started(tmp_path, api) as home:
             home.limit(in_flight=3)
             async with home.agent() as agent:
-                [here] = home.gateway.websocket._agents
+                [here] = home.gateway.ways_in.websocket._agents
                 agent.socket.transport.pause_reading()
                 sent = 0
                 while here.working < 3 or home.gateway.calls.running():
                     if here.working < 3:
                         await agent.request("get_state", ALLOWED, ident=(sent := sent + 1))
                     await asyncio.sleep(0.005)
-                assert len(home.gateway.websocket._tasks.running) == 3
+                assert len(home.gateway.ways_in.websocket._tasks.running) == 3
                 await agent.request("get_state", ALLOWED, ident="one too many")
                 agent.socket.transport.resume_reading()
                 codes = {}
@@ -345,7 +345,7 @@ def test_the_other_methods_are_as_limited_and_take_no_place_of_tool_requests(
                 await waits.wait()
                 return b"{}"
 
-            home.gateway.websocket._extra = {"browse": held}
+            home.gateway.ways_in.websocket._extra = {"browse": held}
             async with home.agent() as agent:
                 for ident in "a", "b":
                     await agent.send(id=ident, method="browse", params={})
@@ -387,7 +387,7 @@ def test_an_agent_that_does_not_read_is_closed_and_the_others_are_served(tmp_pat
                 }
                 data = json.dumps(message).encode()
                 writer.write(bytes([0x81, 0xFE]) + len(data).to_bytes(2, "big") + bytes(4) + data)
-            await eventually(lambda: home.gateway.websocket.connected == 1, 30)
+            await eventually(lambda: home.gateway.ways_in.websocket.connected == 1, 30)
             assert (await good.ask("list_tools"))["result"]["tools"]
             writer.transport.abort()
 
@@ -412,7 +412,7 @@ def test_each_dropped_connection_is_one_line_and_a_thousand_are_few(
             )
             for socket in sockets:
                 socket.transport.abort()
-            await eventually(lambda: home.gateway.websocket.connected == 0)
+            await eventually(lambda: home.gateway.ways_in.websocket.connected == 0)
             assert len(lines(caplog)) <= 60
 
     with caplog.at_level(logging.INFO, logger="agent_gate.websocket"):

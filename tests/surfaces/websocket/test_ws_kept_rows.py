@@ -57,7 +57,7 @@ def test_a_row_that_cannot_be_read_is_one_row_with_an_error_after_a_restart_too(
 ) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home:
-            await home.gateway.store.write(*rows(home.gateway.clock.now()))
+            await home.gateway.kept.store.write(*rows(home.gateway.clock.now()))
             first = await pending(home)
         async with started(tmp_path, api) as home:
             assert await pending(home) == first
@@ -86,7 +86,7 @@ def test_whatever_is_wrong_with_a_row_the_others_are_read(
 ) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home:
-            await home.gateway.store.write(*rows(home.gateway.clock.now()), spoil(column, value))
+            await home.gateway.kept.store.write(*rows(home.gateway.clock.now()), spoil(column, value))
             assert len(await pending(home)) == len(BODIES) + 2
 
     run(main())

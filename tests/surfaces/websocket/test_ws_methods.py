@@ -176,7 +176,7 @@ def test_an_allowed_calls_result_is_kept_when_its_agent_left(tmp_path: Path, api
             async with home.agent() as agent:
                 await agent.request("get_state", ALLOWED, ident="gone")
                 await eventually(held.arrived.is_set)
-            await eventually(lambda: home.gateway.websocket.connected == 0)
+            await eventually(lambda: home.gateway.ways_in.websocket.connected == 0)
             held.go_on.set()
             async with home.agent() as agent:
                 await eventually(lambda: not home.gateway.calls.running())
@@ -270,7 +270,7 @@ def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path: Path, api
             await home.asked()
             await agent.request("get_state", ALLOWED, ident="running")
             await eventually(held.arrived.is_set)
-            stopping = asyncio.create_task(home.gateway.websocket.drain(10))
+            stopping = asyncio.create_task(home.gateway.ways_in.websocket.drain(10))
             await asyncio.sleep(0)
             assert (await agent.call("get_state", ALLOWED, ident="late"))["error"]["data"][
                 "retryable"
@@ -397,7 +397,7 @@ def test_a_stop_does_not_wait_for_a_person_whom_tool_execute_asked(tmp_path: Pat
             await agent.send(id=5, method="tool_execute", params=EXECUTED)
             await home.asked()
             async with asyncio.timeout(2):
-                await home.gateway.websocket.drain(3600)
+                await home.gateway.ways_in.websocket.drain(3600)
             assert len(home.open) == 1
 
     run(main())

@@ -71,9 +71,9 @@ async def reload_when(gateway: Gateway, changed: asyncio.Event) -> None:
 
 def stdio_caller(gateway: Gateway, agent: str) -> Caller:
     """Who the client on stdin and stdout is."""
-    caller = gateway.tokens.caller(agent)
+    caller = gateway.ways_in.tokens.caller(agent)
     if caller is None:
-        known = ", ".join(known.name for known in gateway.tokens.callers())
+        known = ", ".join(known.name for known in gateway.ways_in.tokens.callers())
         raise ConfigError(f"There is no agent named {agent}. Name one with --agent: {known}")
     return caller
 
@@ -84,7 +84,7 @@ async def serve_stdio(gateway: Gateway, caller: Caller, out: TextIO, stop: async
     Many hosts list once and never again, so at a first start the sources are waited for, as long as such hosts wait.
     """
     await gateway.supervisor.learn(LEARN_SECONDS)
-    await StdioServer(gateway.mcp, caller).run(await standard_streams(out))
+    await StdioServer(gateway.ways_in.mcp, caller).run(await standard_streams(out))
     stop.set()
 
 

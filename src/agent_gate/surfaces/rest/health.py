@@ -53,7 +53,11 @@ class Health:
         fault: Callable[[], str | None],
     ) -> None:
         self._states, self._unready, self._fault = states, unready, fault
-        self.draining = False
+        self._draining = False
+
+    def drain(self) -> None:
+        """From now on it is not ready: it stops."""
+        self._draining = True
 
     def health(self) -> Response:
         return json_response(200, {"status": "ok", "version": __version__})
@@ -67,7 +71,7 @@ class Health:
         fault = self._fault()
         if fault:
             problems.append({"source": "store", "state": fault})
-        if self.draining:
+        if self._draining:
             problems.append({"source": "gateway", "state": "stopping"})
         return json_response(503 if problems else 200, {"ready": not problems, "waiting_for": problems})
 

@@ -1,0 +1,70 @@
+"""What outlives the process: the store, its keys, and what of it is in memory while the gateway runs."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_gate.access.keys import END_SESSIONS, Keys
+from agent_gate.access.people import People
+from agent_gate.approval.grants import Grants
+from agent_gate.approval.inbox import Inbox
+from agent_gate.audit import Heads, Sealer, ensure_key
+from agent_gate.calls.restored import end_what_was_under_way, is_older
+from agent_gate.config.settings import Settings
+from agent_gate.core.ports import Clock
+from agent_gate.sources.pins import Pins
+from agent_gate.store import open_store
+from agent_gate.store.statement import Store, StoreSettings
+from agent_gate.surfaces.websocket.before import Predecessors
+from agent_gate.vault.sealing import SealingKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """`folder` is where the store is, and the keys beside it."""
+
+    folder: Path
+    store: Store
+    audit_key: bytes
+    heads: Heads
+    pins: Pins
+    inbox: Inbox
+    grants: Grants
+    predecessors: Predecessors
+    keys: Keys
+
+    async def load(self, clock: Clock) -> None:
+        """Where the store was restored from an older copy, nothing in it counts that was taken back since."""
+        await self.pins.load()
+        noted = self.heads.known.get(self.store.chain)
+        if await is_older(self.store, noted):
+            also = [self.grants.ending_all(), END_SESSIONS]
+            await end_what_was_under_way(self.store, self.inbox, clock, noted, also)
+        await self.grants.load()
+        await self.predecessors.load()
+        await self.keys.load()
+
+
+async def open_kept(life: AsyncExitStack, settings: Settings, clock: Clock, people: People) -> Kept:
+    """Open the store and read what is needed of it; `life` closes it."""
+    storage, folder = settings.storage, settings.storage.path.absolute().parent
+    wanted = StoreSettings(type=storage.type, path=storage.path, url=storage.url, chain=settings.gateway.id)
+    store = await asyncio.to_thread(open_store, wanted)
+    life.push_async_callback(store.close)
+    audit_key = ensure_key(folder / "audit.key")
+    heads = Heads(folder / "audit.head", audit_key)
+    await life.enter_async_context(Sealer(store, audit_key, clock=clock, heads=heads))
+    kept = Kept(
+        folder=folder,
+        store=store,
+        audit_key=audit_key,
+        heads=heads,
+        pins=Pins(store),
+        inbox=Inbox(store, clock, SealingKey(ensure_key(folder / "arguments.key"))),
+        grants=Grants(store, clock, people.answers),
+        predecessors=Predecessors(store),
+        keys=Keys(store, clock),
+    )
+    await kept.load(clock)
+    return kept

@@ -1,0 +1,183 @@
+"""Every surface of a gateway, made of its parts, and who may come in by them."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent_gate.access.door import Door
+from agent_gate.access.login import Logins
+from agent_gate.access.passphrase import Passphrases
+from agent_gate.access.people import OPERATOR, People
+from agent_gate.access.quota import LOOKS, Quota
+from agent_gate.access.tokens import Credential, Tokens
+from agent_gate.access.view import View
+from agent_gate.audit import ensure_key
+from agent_gate.calls.meta import MetaTools
+from agent_gate.calls.sweeper import HOUR, Sweeper
+from agent_gate.core.call import Mode
+from agent_gate.discovery.semantic import load as load_semantic
+from agent_gate.discovery.tokens import fits
+from agent_gate.observe.trends import EVERY, Trends
+from agent_gate.results.artifacts import Artifacts
+from agent_gate.results.readers import Readers
+from agent_gate.surfaces.admin.admin import Admin, Ledger, Numbers, Setup, WhoComesIn
+from agent_gate.surfaces.admin.policy_faults import PolicyFaults
+from agent_gate.surfaces.admin.surface import AdminSurface
+from agent_gate.surfaces.mcp import McpSurface
+from agent_gate.surfaces.mcp.modes.meta import MetaMode
+from agent_gate.surfaces.paths import Paths
+from agent_gate.surfaces.rest import RestSurface
+from agent_gate.surfaces.rest.health import Health
+from agent_gate.surfaces.typescript.surface import TypeScriptSurface
+from agent_gate.surfaces.websocket.meta_tools import meta_tools
+from agent_gate.surfaces.websocket.surface import WebSocketSurface
+from agent_gate.surfaces.websocket.undelivered import Undelivered
+
+if TYPE_CHECKING:
+    from agent_gate.app.gateway import Gateway
+
+META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
+
+
+class LargeResults(NamedTuple):
+    """Where results are kept that are too large for their callers, and what reads them."""
+
+    artifacts: Artifacts
+    readers: Readers
+
+
+class WaysIn:
+    """The surfaces that agents and people come in by."""
+
+    def __init__(
+        self,
+        gateway: "Gateway",
+        tokens: Tokens,
+        results: LargeResults,
+        people: People,
+        policy_faults: PolicyFaults,
+        sweeper: Sweeper,
+    ) -> None:
+        calls, clock, shelf = gateway.calls, gateway.clock, gateway.supervisor.shelf
+        self.tokens = tokens
+        self.door = Door(tokens, clock)
+        self.view = View(shelf, lambda: gateway.in_force.terms.policy)
+        looks = Quota(clock, "looks at tools and results", LOOKS)
+        self.meta = MetaTools(
+            calls,
+            shelf,
+            self.view.tools,
+            results.artifacts,
+            fits,
+            load_semantic,
+            looks.take,
+            results.readers,
+        )
+        self.health = Health(
+            gateway.supervisor.states, gateway.supervisor.unready, lambda: gateway.kept.store.fault
+        )
+        self.rest = RestSurface(calls, self.door, self.view, self.meta)
+        self.websocket = WebSocketSurface(
+            calls=calls,
+            door=self.door,
+            visible=self.view.tools,
+            keep=Undelivered(gateway.kept.store, shelf, clock).keep,
+            before=gateway.kept.predecessors,
+            extra=meta_tools(self.meta),
+        )
+        self.mcp = self._make_mcp(gateway)
+        typescript = TypeScriptSurface(self.door.enter, lambda: shelf.catalog, self.view.tools)
+        self.paths = Paths(self.mcp, self.rest, typescript, self.health, self.door)
+        self.operators = OperatorsWay(gateway, self, people, policy_faults, sweeper)
+
+    def _make_mcp(self, gateway: "Gateway") -> McpSurface:
+        hold = gateway.settings.limits.hold
+        return McpSurface(
+            gateway.calls,
+            self.door,
+            gateway.supervisor.shelf,
+            gateway.supervisor.contexts,
+            self.view.tools,
+            seal_key=ensure_key(gateway.kept.folder / "seal.key"),
+            denies=lambda read, arguments, caller: gateway.in_force.terms.policy.denies(
+                read, arguments, caller
+            ),
+            modes={name: MetaMode(name, self.meta, gateway.calls, hold) for name in META_MODES},
+            clock=gateway.clock,
+            hold=hold,
+        )
+
+    def admit(self, agents: list[Credential]) -> None:
+        """Let these in and nobody else; what was kept for those who are gone is forgotten."""
+        self.tokens.replace(agents)
+        self.websocket.refresh()
+        self.mcp.refresh()
+        callers = {agent.caller for agent in agents}
+        names = {caller.name for caller in callers}
+        self.view.keep(callers)
+        self.meta.keep(names)
+        self.rest.keep(names)
+        self.mcp.lists.keep(names)
+
+    async def drain(self, gateway: "Gateway", left: Callable[[], float]) -> None:
+        """Take nothing more, and answer what is under way while there is time left."""
+        self.health.drain()
+        await asyncio.gather(self.websocket.drain(left()), gateway.calls.drain(left()))
+        await self.mcp.close(left())
+        await gateway.listeners.drain(left())
+
+
+class OperatorsWay:
+    """The way in of people: the page, its API and the admin socket."""
+
+    def __init__(
+        self,
+        gateway: "Gateway",
+        ways_in: WaysIn,
+        people: People,
+        policy_faults: PolicyFaults,
+        sweeper: Sweeper,
+    ) -> None:
+        kept, clock = gateway.kept, gateway.clock
+        self._logins = Logins(
+            kept.keys, clock, people.known, lambda: f"agent_gate_{gateway.listeners.page.port}"
+        )
+        self._page_url = gateway.listeners.page_url
+        trends = Trends(gateway.metrics, clock)
+        sweeper.every(EVERY, trends.sample)
+        sweeper.every(HOUR, kept.keys.purge)
+        admin = Admin(
+            calls=gateway.calls,
+            grants=kept.grants,
+            clock=clock,
+            shelf=gateway.supervisor.shelf,
+            view=ways_in.view,
+            sources=gateway.supervisor,
+            peering=gateway.accounts.peering,
+            who=WhoComesIn(
+                keys=kept.keys,
+                people=people,
+                logins=self._logins,
+                passphrases=Passphrases(clock, people.passphrase),
+                callers=ways_in.tokens.callers,
+                refresh_agents=gateway.refresh_agents,
+            ),
+            record=Ledger(store=kept.store, audit_key=kept.audit_key, heads=kept.heads),
+            numbers=Numbers(metrics=gateway.metrics, trends=trends),
+            setup=Setup(
+                configuration=gateway.configuration,
+                listeners=gateway.listeners,
+                policy=lambda: gateway.in_force.terms.policy,
+                policy_faults=policy_faults,
+                channel_faults=gateway.asking_people.faults,
+                reload=gateway.reload,
+            ),
+            custody=gateway.accounts.custody,
+            sign_ins=gateway.accounts.sign_ins,
+            secret_changed=gateway.accounts.secret_changed,
+        )
+        self.surface = AdminSurface(admin, gateway.asking_people.buttons, gateway.pool)
+
+    def login_url(self) -> str:
+        """A fresh one-time link to the operator's page."""
+        return f"{self._page_url()}/login#{self._logins.link(OPERATOR)}"
