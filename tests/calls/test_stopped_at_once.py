@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent_gate.approval.channels.dispatcher import ended_within
-from agent_gate.calls.waiting import Waiting
+from agent_gate.calls.perform import Waiting
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.catalog import Catalog, Shelf
 from agent_gate.surfaces.admin.routes.live import Live

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent_gate.calls.waiting import Waiting
+from agent_gate.calls.perform import Waiting
 from agent_gate.core.call import Outcome, State
 
 DONE = Outcome(call_id="c", state=State.COMPLETED)

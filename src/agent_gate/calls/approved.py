@@ -6,8 +6,7 @@ from collections.abc import Callable
 from agent_gate.calls import entries
 from agent_gate.calls.admit import DENIED
 from agent_gate.calls.asking import Asking, keep_answered
-from agent_gate.calls.perform import Performing, taken_back
-from agent_gate.calls.waiting import Waiting
+from agent_gate.calls.perform import Performing, Waiting, taken_back
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Case, Outcome, State, hash_arguments
 from agent_gate.core.catalog import Shelf

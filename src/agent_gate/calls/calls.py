@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import admit, perform
-from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.approved import ApprovedCalls
 from agent_gate.calls.asking import Asking, Ending, already, outcome_of
+from agent_gate.calls.entries import Ahead
+from agent_gate.calls.perform import Waiting
 from agent_gate.calls.refusals import Refusals
-from agent_gate.calls.waiting import Waiting
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Call, Caller, Case, Decision, Outcome, Pending, State, hash_arguments
 from agent_gate.core.catalog import Shelf

@@ -1,6 +1,8 @@
-"""What the record says of a call at each state: the bodies of its rows, secrets masked."""
+"""What the record says of a call at each state: the bodies of its rows, secrets masked; and calls ahead of theirs."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -15,9 +17,10 @@ from agent_gate.core.signature import unvalued
 from agent_gate.core.validate import unknown_arguments
 from agent_gate.errors import GatewayError, OutcomeUnknown
 from agent_gate.observe.redact import Redactor, mask_arguments
-from agent_gate.store.statement import Statement
+from agent_gate.store.statement import Statement, Store
 
 LONGEST_CAME = 2_000
+TICK = 0.05
 
 
 def text(arguments: Mapping[str, Any]) -> str:
@@ -166,3 +169,37 @@ def voided(approval: Approval, error: GatewayError, at: float) -> Statement:
     """An approved call that could not run any more; nothing was sent."""
     body = {"error": {"code": error.code, "message": error.message}}
     return row(approval.call_id, State.FAILED, at, approval.caller.name, approval.tool_id, body)
+
+
+class Ahead:
+    """Calls of trusted read-only tools that run ahead of their row, by id, each with the time it was dispatched.
+
+    Most of them end within one tick; such a call gets one row, which says what was decided and how it ended. One that
+    is still running then gets its row `dispatching` like every other call.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._unwritten: dict[str, tuple[Case, float]] = {}
+        self._ticking = False
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    def add(self, case: Case, at: float) -> None:
+        self._unwritten[case.call.id] = (case, at)
+        if not self._ticking:
+            self._ticking = True
+            self._loop.call_later(TICK, self.catch_up)
+
+    def remove(self, call_id: str) -> bool:
+        """The call ended; whether it still has no row."""
+        return self._unwritten.pop(call_id, None) is not None
+
+    def catch_up(self) -> None:
+        """Write the rows of the calls that are still running."""
+        self._ticking = False
+        running, self._unwritten = self._unwritten, {}
+        for case, at in running.values():
+            self._store.post(dispatching(case, at, asked=False))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import Protocol
@@ -9,10 +10,8 @@ from typing import Protocol
 import msgspec
 
 from agent_gate.calls import entries
-from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.sweeper import Sweeper
-from agent_gate.calls.waiting import Waiting
 from agent_gate.core.call import Call, Case, Outcome, Result, State, hash_arguments
 from agent_gate.core.ports import Clock, Job
 from agent_gate.errors import (
@@ -20,7 +19,6 @@ from agent_gate.errors import (
     CallTimeout,
     DependencyUnavailable,
     GatewayError,
-    Internal,
     OutcomeUnknown,
 )
 from agent_gate.observe import failpoint
@@ -33,14 +31,12 @@ from agent_gate.store.statement import Conflict, Statement, Store
 
 log = logging.getLogger("agent_gate.calls")
 requests = logging.getLogger(REQUESTS)
-BYTES_PER_TOKEN = 4
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 REMEMBER_KEY = (
     "INSERT INTO idempotency (caller, tool, key, call, arguments_hash, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (caller, tool, key) DO UPDATE SET call = excluded.call, arguments_hash = excluded.arguments_hash, "
     "expires_at = excluded.expires_at WHERE idempotency.expires_at <= ?"
 )
-UNREADABLE = "The tool ran, but the gateway cannot read its result: check the service before you try again"
 
 
 class Performance(msgspec.Struct, eq=False):
@@ -79,7 +75,7 @@ class Answering(Protocol):
 class Claim:
     """Win the right to dispatch: one durable row, which nobody else can write for this call."""
 
-    def __init__(self, store: Store, clock: Clock, ahead: Ahead) -> None:
+    def __init__(self, store: Store, clock: Clock, ahead: entries.Ahead) -> None:
         self._store, self._clock, self._ahead = store, clock, ahead
 
     def __call__(self, performance: Performance) -> Awaitable[object] | None:
@@ -215,51 +211,11 @@ def without_secrets(error: GatewayError, case: Case) -> GatewayError:
     return error
 
 
-class Shaping(Protocol):
-    """What fits results to callers."""
-
-    def leaves(self, case: Case) -> bool:
-        """Whether every result of this call passes as it is."""
-        ...
-
-    def __call__(self, case: Case, result: Result) -> Awaitable[Result]: ...
-
-    def unsummarised(self, case: Case, result: Result) -> Result:
-        """What fits where there is no time left: the result is stored, and nobody looks into it."""
-        ...
-
-
-def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
-    """Fit the result to the caller's budget."""
-
-    async def fit(performance: Performance, shaper: Shaping, result: Result) -> None:
-        try:
-            performance.result = shaped = await shaper(performance.case, result)
-        except asyncio.CancelledError:
-            uncancel()
-            performance.result = shaped = shaper.unsummarised(performance.case, result)
-        except Exception:  # the boundary: the tool ran, whatever its result looks like
-            log.exception("A result could not be shaped", extra={"call": performance.case.call.id})
-            performance.error = Internal(UNREADABLE)
-            return
-        saved = (len(result.body) - len(shaped.body)) // BYTES_PER_TOKEN
-        if saved > 0 and metrics is not None:
-            metrics.tokens_saved.add(performance.case.tool.source, by=saved)
-
-    def stage(performance: Performance) -> Awaitable[None] | None:
-        result = performance.result
-        if shaper is None or result is None or shaper.leaves(performance.case):
-            return None
-        return fit(performance, shaper, result)
-
-    return stage
-
-
 class Settle:
     """Turn what happened into the outcome and record it; the row rides on the next commit."""
 
     def __init__(
-        self, store: Store, clock: Clock, ahead: Ahead, metrics: Metrics, redactor: Redactor
+        self, store: Store, clock: Clock, ahead: entries.Ahead, metrics: Metrics, redactor: Redactor
     ) -> None:
         self._store, self._clock, self._ahead = store, clock, ahead
         self._metrics, self._redactor = metrics, redactor
@@ -347,6 +303,40 @@ def nobody_waits(call: Call) -> bool:
 def keep_outcome(case: Case, outcome: Outcome, now: float) -> Statement:
     shown = entries.text(entries.shown_arguments(case))
     return keep(case.call, case.tool.wire, case.signature, shown, outcome, now)
+
+
+class Waiting:
+    """Futures by call id. The record is the truth; this only wakes those who are here."""
+
+    def __init__(self) -> None:
+        self._futures: defaultdict[str, set[asyncio.Future[Outcome]]] = defaultdict(set)
+
+    async def outcome(self, call_id: str, seconds: float | None) -> Outcome | None:
+        """The outcome once it is told, or None when `seconds` pass first."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._futures[call_id].add(future)
+        try:
+            told, _ = await asyncio.wait([future], timeout=seconds)
+            return future.result() if told else None
+        finally:
+            self._drop(call_id, future)
+
+    def tell(self, outcome: Outcome) -> int:
+        """Wake all who wait for this call; how many there were."""
+        if not self._futures:
+            return 0
+        waiting = self._futures.pop(outcome.call_id, ())
+        for future in waiting:
+            if not future.done():
+                future.set_result(outcome)
+        return len(waiting)
+
+    def _drop(self, call_id: str, future: asyncio.Future[Outcome]) -> None:
+        futures = self._futures.get(call_id)
+        if futures is not None:
+            futures.discard(future)
+            if not futures:
+                del self._futures[call_id]
 
 
 class Performing:

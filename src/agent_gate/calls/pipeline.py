@@ -7,10 +7,10 @@ from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls.admit import Decide, quota, resolve, validate
 from agent_gate.calls.admit import Stage as AdmitStage
-from agent_gate.calls.ahead import Ahead
 from agent_gate.calls.approved import ApprovedCalls
 from agent_gate.calls.asking import Asking
 from agent_gate.calls.calls import Calls
+from agent_gate.calls.entries import Ahead
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.perform import (
     Answering,
@@ -18,15 +18,14 @@ from agent_gate.calls.perform import (
     Claim,
     Performing,
     Settle,
-    Shaping,
+    Waiting,
     check_source,
-    shape,
     traced,
 )
 from agent_gate.calls.perform import Stage as PerformStage
 from agent_gate.calls.refusals import Refusals
+from agent_gate.calls.shaping import Shaping, shape
 from agent_gate.calls.sweeper import Sweeper
-from agent_gate.calls.waiting import Waiting
 from agent_gate.core.call import Caller, Case
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, Witness

@@ -1,10 +1,17 @@
 """Fits results to callers: as they are, or stored whole with an envelope that says what is in them."""
 
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import Protocol
+
 from msgspec.structs import replace
 
 from agent_gate.calls.in_force import InForce
+from agent_gate.calls.perform import Performance, Stage, uncancel
 from agent_gate.core.call import Case, Result
-from agent_gate.errors import DependencyUnavailable, ViewFailed
+from agent_gate.errors import DependencyUnavailable, Internal, ViewFailed
+from agent_gate.observe.metrics import Metrics
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET, Fits, within
 from agent_gate.results.envelope import Artifact, ResultEnvelope, unkept, unread, whole
@@ -12,10 +19,53 @@ from agent_gate.results.jobs import SummaryJob
 from agent_gate.results.readers import Readers
 from agent_gate.results.reading import MEDIA_TYPES, Stored
 
+log = logging.getLogger("agent_gate.calls")
 LARGE = 32 * 1024
 """A larger result takes longer to be summarised than other calls can wait."""
 STOPPED = "the gateway stopped before it could be read."
+UNREADABLE = "The tool ran, but the gateway cannot read its result: check the service before you try again"
+BYTES_PER_TOKEN = 4
 UNSET = (None, None, None)
+
+
+class Shaping(Protocol):
+    """What fits results to callers."""
+
+    def leaves(self, case: Case) -> bool:
+        """Whether every result of this call passes as it is."""
+        ...
+
+    def __call__(self, case: Case, result: Result) -> Awaitable[Result]: ...
+
+    def unsummarised(self, case: Case, result: Result) -> Result:
+        """What fits where there is no time left: the result is stored, and nobody looks into it."""
+        ...
+
+
+def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
+    """Fit the result to the caller's budget."""
+
+    async def fit(performance: Performance, shaper: Shaping, result: Result) -> None:
+        try:
+            performance.result = shaped = await shaper(performance.case, result)
+        except asyncio.CancelledError:
+            uncancel()
+            performance.result = shaped = shaper.unsummarised(performance.case, result)
+        except Exception:  # the boundary: the tool ran, whatever its result looks like
+            log.exception("A result could not be shaped", extra={"call": performance.case.call.id})
+            performance.error = Internal(UNREADABLE)
+            return
+        saved = (len(result.body) - len(shaped.body)) // BYTES_PER_TOKEN
+        if saved > 0 and metrics is not None:
+            metrics.tokens_saved.add(performance.case.tool.source, by=saved)
+
+    def stage(performance: Performance) -> Awaitable[None] | None:
+        result = performance.result
+        if shaper is None or result is None or shaper.leaves(performance.case):
+            return None
+        return fit(performance, shaper, result)
+
+    return stage
 
 
 class Shaper:
