@@ -95,7 +95,14 @@ async def running(
 
 def in_a_thread() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    Thread(target=loop.run_forever, daemon=True).start()
+
+    def run() -> None:
+        try:
+            loop.run_forever()
+        finally:
+            loop.close()
+
+    Thread(target=run, daemon=True).start()
     return loop
 
 
