@@ -79,3 +79,19 @@ def test_an_answer_does_not_wait_for_a_long_call_or_for_a_denied_one(tmp_path):
             assert await gate.calls.became(denied) is None
 
     told(story)
+
+
+def test_a_call_that_a_rule_denies_after_its_approval_says_why(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            await gate.calls.run(gate.call(), wait=0)
+            rule = make_rule(pattern="*", action="deny", description="Not while we move")
+            gate.in_force.swap(replace(gate.in_force.terms, policy=Policy([rule])))
+            answered = await gate.calls.answer((await gate.asked()).id, YES)
+            outcome = await gate.calls.became(answered)
+            assert isinstance(outcome.error, Forbidden)
+            assert outcome.error.details == {"reason": "Not while we move"}
+            assert gate.jobs == []
+
+    told(story)

@@ -56,3 +56,13 @@ def test_a_rule_that_refuses_nothing_is_a_warning_from_the_reload_on(gate):
     assert told == warned(gate)
     assert "'deny eraze(all)' matches no tool; tools are named like erase" in told[0]
     assert "eraze(all)" in gate.stderr
+
+
+def test_a_rule_for_a_server_that_is_not_connected_yet_has_no_fault_on_the_page(tmp_path, api):
+    config = CONFIG.format(api=api.url) + "mcpServers: {away: {command: /bin/false}}\n"
+    rules = 'rules:\n  - {pattern: "away__read(*)", action: deny}\n  - {pattern: "nowhere__read(*)", action: deny}\n'
+    files = {"config.yaml": config, "tools.yaml": TOOLS, "permissions.yaml": rules}
+    with running(tmp_path, files, "--insecure") as gateway:
+        found = {rule["line"]: rule["faults"] for rule in gateway.admin.get("/api/policy")["rules"]}
+    assert found[2] == []
+    assert "matches no tool" in found[3][0]

@@ -22,6 +22,11 @@ DENIED = "Denied by policy"
 NONE: frozenset[str] = frozenset()
 
 
+def refused_by(decision: Decision) -> Forbidden:
+    """What a caller hears whose call a rule denies: why, where the rule says it."""
+    return Forbidden(DENIED, details={"reason": decision.said} if decision.said else None)
+
+
 class Draft:
     """A call on its way to becoming a case."""
 
@@ -109,7 +114,7 @@ class Decide:
         draft.decision = decision
         self._count(decision.effect, decision.rule)
         if decision.effect == "deny":
-            raise Forbidden(DENIED, details={"reason": decision.said} if decision.said else None)
+            raise refused_by(decision)
         if decision.effect == "ask" or call.idempotency_key is not None:
             draft.arguments_hash = hash_arguments(call.arguments, draft.facts)
         if decision.effect == "ask":
@@ -119,11 +124,12 @@ class Decide:
                 draft.decision, effect="allow", reason="a further round of an approved call"
             )
 
-    def denies(self, case: Case) -> bool:
-        """Whether the rules of now deny a call that was decided before."""
+    def why_denied(self, case: Case) -> Forbidden | None:
+        """What the rules of now say against a call that was decided before."""
         call = case.call
         subject = Subject(case.tool, call.arguments, case.signature, call.caller.name)
-        return self._in_force.terms.policy.decide(subject).effect == "deny"
+        decision = self._in_force.terms.policy.decide(subject)
+        return refused_by(decision) if decision.effect == "deny" else None
 
     def _look_for_grant(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool

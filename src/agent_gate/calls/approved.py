@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 
 from agent_gate.calls import entries
-from agent_gate.calls.admit import DENIED
 from agent_gate.calls.asking import Asking, keep_answered
 from agent_gate.calls.perform import Performing, Waiting, taken_back
 from agent_gate.core.approval import Approval
@@ -47,17 +46,17 @@ class ApprovedCalls:
         asking: Asking,
         performing: Performing,
         waiting: Waiting,
-        still_allowed: Callable[[Case], bool],
+        why_denied: Callable[[Case], Forbidden | None],
     ) -> None:
         self._store, self._clock, self._shelf = store, clock, shelf
         self._asking, self._performing, self._waiting = asking, performing, waiting
-        self._still_allowed = still_allowed
+        self._why_denied = why_denied
         self._waits: dict[str, Wait] = {}
 
     def is_denied(self, approval: Approval) -> bool:
         """Whether the rules of now keep the call of a question from running, whatever a person says."""
         case = self._asking.case(approval)
-        return case is not None and not self._still_allowed(case)
+        return case is not None and self._why_denied(case) is not None
 
     def holds(self, call_id: str, caller: str) -> bool:
         """Whether this caller's call was approved and has not ended."""
@@ -102,7 +101,7 @@ class ApprovedCalls:
         same = hash_arguments(case.call.arguments, case.facts) == approval.hashes.arguments
         if not same or case.tool.pin != approval.hashes.definition:
             return Forbidden(CHANGED)
-        return None if self._still_allowed(case) else Forbidden(DENIED)
+        return self._why_denied(case)
 
     async def _available(self, approval: Approval, wait: Wait) -> Case | None:
         """The case once its source is there, or as it is when the approval's time is over or its caller is not

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from agent_gate.access.quota import Quota
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
-from agent_gate.calls.admit import Decide, quota, resolve, validate
+from agent_gate.calls.admit import DENIED, Decide, quota, resolve, validate
 from agent_gate.calls.admit import Stage as AdmitStage
 from agent_gate.calls.approved import ApprovedCalls
 from agent_gate.calls.asking import Asking
@@ -29,6 +29,7 @@ from agent_gate.calls.sweeper import Sweeper
 from agent_gate.core.call import Caller, Case
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, Witness
+from agent_gate.errors import Forbidden
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
@@ -73,17 +74,19 @@ def make_calls(
         perform.append(traced(tracer, clock))
         inbox.subscribe(tracer.answered)
 
-    def still_allowed(case: Case) -> bool:
-        """Whether what a person approved may run: its agent still has access, and no deny rule came since."""
+    def why_denied(case: Case) -> Forbidden | None:
+        """Why what a person approved may not run: its agent lost its access, or a deny rule came since."""
         caller: Caller | None = case.call.caller
         if caller_now is not None and case.call.caller.kind != "operator":
             caller = caller_now(case.call.caller.name)
-        return caller is not None and caller.sees(case.tool.namespace) and not decide.denies(case)
+        if caller is None or not caller.sees(case.tool.namespace):
+            return Forbidden(DENIED)
+        return decide.why_denied(case)
 
     waiting = Waiting()
     performing = Performing(perform, waiting)
     asking = Asking(inbox, grants, shelf, clock, metrics, in_force, witnesses)
-    approved = ApprovedCalls(store, clock, shelf, asking, performing, waiting, still_allowed)
+    approved = ApprovedCalls(store, clock, shelf, asking, performing, waiting, why_denied)
     calls = Calls(
         store=store,
         clock=clock,

@@ -18,7 +18,7 @@ from agent_gate.core.tool import Definition, Tool
 from agent_gate.core.traits import Traits
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy, Subject
-from agent_gate.policy.lint import Finding, Unlisted, dead
+from agent_gate.policy.lint import Finding, Unlisted, dead, lint
 from agent_gate.policy.names import name_part
 from agent_gate.policy.written import policy_of
 
@@ -187,11 +187,21 @@ class PolicyFaults:
         services = {service.name for service in SERVICES.of(loaded.settings).values() if service.tools}
         return () if services <= listed else declared_tools(loaded).tools
 
+    def lint(self) -> list[Finding]:
+        """Everything that is wrong with the rules in use, as far as the tools are known by now."""
+        policy = self._policy()
+        return lint(policy.rules, policy.defaults, *self._known(self._shelf.catalog))
+
+    def _known(self, catalog: Catalog) -> tuple[tuple[Tool, ...], list[Unlisted]]:
+        """The tools that rules can mean, and the sources of which nobody knows the tools yet."""
+        loaded = self._configuration.loaded
+        tools = (*catalog.tools, *catalog.reads.values(), *self._coming(loaded, catalog))
+        return tools, unlisted(loaded, catalog.listings)
+
     def _look(self, policy: Policy, catalog: Catalog) -> Iterator[str]:
         loaded = self._configuration.loaded
         refusing = [rule for rule in (*policy.rules, *policy.defaults) if rule.action != "allow"]
-        tools = (*catalog.tools, *catalog.reads.values(), *self._coming(loaded, catalog))
-        for finding in dead(refusing, tools, unlisted(loaded, catalog.listings)):
+        for finding in dead(refusing, *self._known(catalog)):
             yield f"{finding.where}: {finding.message}"
         if loaded.policy_tests:
             for _, finding in self._expectations(loaded, policy).failing():

@@ -13,7 +13,6 @@ from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
 from agent_gate.policy import Subject
 from agent_gate.policy.decide import ORDER
-from agent_gate.policy.lint import lint
 from agent_gate.policy.rule import Rule
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
@@ -78,10 +77,8 @@ class PolicyRoutes:
 
     async def _file(self, _ask: OperatorRequest) -> Reply:
         policy, path = self._admin.setup.policy(), self._admin.setup.configuration.permissions()
-        catalog = self._admin.shelf.catalog
-        found = lint(policy.rules, policy.defaults, (*catalog.tools, *catalog.reads.values()))
         faults: dict[str, list[str]] = {}
-        for finding in found:
+        for finding in self._admin.setup.policy_faults.lint():
             faults.setdefault(finding.where, []).append(finding.message)
         ordered = [rule for effect in ORDER for rule in policy.rules if rule.action == effect]
         rules = [self._rule(rule, faults) for rule in (*ordered, *policy.defaults)]
