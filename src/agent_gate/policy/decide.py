@@ -175,15 +175,14 @@ class Policy:
         ]
         return bool(denied) and cover_every_call(denied, tool)
 
-    def denies(self, tool: Tool, arguments: Mapping[str, Json], caller: str) -> bool:
-        """Whether a deny rule, and not only a default, covers this very call, so that it is not worth offering."""
+    def denies(self, tool: Tool, arguments: Mapping[str, Json], caller: str) -> Decision | None:
+        """What a deny rule, and not only a default, says of this very call, so that it is not worth offering."""
         subject = Subject(tool, arguments, tool.sign(arguments), caller)
-        return any(
-            compiled.rule.action == "deny"
-            and not compiled.rule.default
-            and mismatch(compiled, subject) is None
-            for compiled in self._applicable(tool, caller)
-        )
+        for compiled in self._applicable(tool, caller):
+            denying = compiled.rule.action == "deny" and not compiled.rule.default
+            if denying and mismatch(compiled, subject) is None:
+                return compiled.decision
+        return None
 
     def visible(self, tools: Sequence[Tool], caller: str) -> list[Tool]:
         return [tool for tool in tools if not self.hides(tool, caller)]

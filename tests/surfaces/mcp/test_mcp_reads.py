@@ -47,9 +47,10 @@ def test_what_was_read_is_on_record_with_what_was_asked(tmp_path: Path, run: Run
     run(main())
 
 
+WHY = "Nobody needs to read this"
 DENIED = (
-    make_rule(pattern="lab__resources/read(uri=lab://secret/*", action="deny"),
-    make_rule(pattern="*__prompts/get(*name=curse)", action="deny"),
+    make_rule(pattern="lab__resources/read(uri=lab://secret/*", action="deny", description=WHY),
+    make_rule(pattern="*__prompts/get(*name=curse)", action="deny", description=WHY),
     *ALLOW,
 )
 
@@ -64,7 +65,7 @@ def test_what_a_rule_denies_is_not_listed_and_not_read(tmp_path: Path, run: Run)
                 {"method": "prompts/get", "name": "lab__curse"},
             ):
                 error = (await client.ask(**request)).error
-                assert error["data"]["code"] == "FORBIDDEN"
+                assert (error["data"]["code"], error["data"]["details"]) == ("FORBIDDEN", {"reason": WHY})
             assert not source.forwarded
             assert [state for state, _ in await rows(gate)] == ["refused"] * 3
             resources = (await client.ask("resources/list")).result["resources"]
@@ -92,6 +93,7 @@ def test_what_a_rule_denies_is_not_completed(tmp_path: Path, run: Run, secret: A
             argument = {"name": "x", "value": ""}
             refused = await client.ask("completion/complete", ref=secret, argument=argument)
             assert refused.error["data"]["code"] == "FORBIDDEN"
+            assert refused.error["data"]["details"] == {"reason": WHY}
             assert source.forwarded == []
             completed = await client.ask("completion/complete", ref=free, argument=argument)
             assert completed.result["completion"]["values"] == ["plans.txt"]
@@ -110,6 +112,7 @@ def test_changes_of_what_a_rule_denies_are_not_told(tmp_path: Path, run: Run) ->
             own = await client.listen()
             refused = await client.ask("resources/subscribe", uri=secret)
             assert refused.error["data"]["code"] == "FORBIDDEN"
+            assert refused.error["data"]["details"] == {"reason": WHY}
             assert (await client.ask("resources/subscribe", uri="lab://a")).result == {}
             for uri in secret, "lab://a":
                 source.announce("notifications/resources/updated", uri=uri)

@@ -100,8 +100,8 @@ class Watches:
         source = self._contexts.owner(visit.caller, uri)
         if source is None:
             raise RpcError(visit.revision.not_found, f"Resource not found: {uri[:200]}", {"uri": uri[:200]})
-        if self._contexts.hides(visit.caller, source, uri):
-            raise denied(visit.revision)
+        if (decision := self._contexts.hides(visit.caller, source, uri)) is not None:
+            raise denied(decision, visit.revision)
         spot = source.key, uri
         self._watchers.setdefault(spot, set()).add(watcher)
         self._spots.setdefault(watcher, set()).add(spot)

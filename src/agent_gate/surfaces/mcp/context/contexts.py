@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent_gate.core.call import Caller
+from agent_gate.core.call import Caller, Decision
 from agent_gate.core.catalog import Listing, Shelf, wire_digest, wire_part
 from agent_gate.core.ports import Clock, ContextSource
 from agent_gate.core.tool import Json
@@ -140,8 +140,8 @@ class Contexts:
         params = {**params, "name": prompt.entry["name"]}
         return await self._reading.read(visit, prompt.source, "prompts/get", params)
 
-    def hides(self, caller: Caller, source: ContextSource, uri: str) -> bool:
-        """Whether a rule denies the caller to read this resource."""
+    def hides(self, caller: Caller, source: ContextSource, uri: str) -> Decision | None:
+        """The decision by which the caller may not read this resource; None where it may."""
         return self._reading.hidden(caller, source, "resources/read", {"uri": uri})
 
     async def complete(self, visit: Visit, params: dict[str, Any]) -> bytes:
@@ -155,11 +155,11 @@ class Contexts:
             hidden = self._reading.hidden(visit.caller, source, "prompts/get", {"name": prompt.entry["name"]})
         else:
             source = self.owner(visit.caller, ref.get("uri"))
-            hidden = source is not None and self.hides(visit.caller, source, ref["uri"])
+            hidden = self.hides(visit.caller, source, ref["uri"]) if source is not None else None
         if source is None:
             raise RpcError(INVALID_PARAMS, f"Unknown resource template: {str(ref.get('uri'))[:200]}")
-        if hidden:
-            raise denied(visit.revision)
+        if hidden is not None:
+            raise denied(hidden, visit.revision)
         body = await self.forward(visit, source, "completion/complete", params)
         return render.cleaned(body, visit.revision)
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.core.call import Caller, Pending
+from agent_gate.calls.admit import refused_by
+from agent_gate.core.call import Caller, Decision, Pending
 from agent_gate.core.catalog import Shelf, read_name
 from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import (
     DependencyUnavailable,
-    Forbidden,
     GatewayError,
     Internal,
     InvalidArgs,
@@ -30,12 +30,12 @@ AROUND = ("_meta", "inputResponses", "requestState")
 RETRY_AFTER = 10.0
 WAITS = "A person is being asked whether this may be read. To get it then, call"
 
-Denies = Callable[[Tool, Mapping[str, Json], str], bool]
-"""Whether a rule denies a caller to call this with these arguments."""
+Denies = Callable[[Tool, Mapping[str, Json], str], Decision | None]
+"""The decision of a rule that denies a caller to call this with these arguments; None where none does."""
 
 
-def nothing_denied(_read: Tool, _arguments: Mapping[str, Json], _caller: str) -> bool:
-    return False
+def nothing_denied(_read: Tool, _arguments: Mapping[str, Json], _caller: str) -> None:
+    return None
 
 
 class Reads:
@@ -44,10 +44,12 @@ class Reads:
     def __init__(self, calling: Calling, shelf: Shelf, denies: Denies) -> None:
         self._calling, self._shelf, self._denies = calling, shelf, denies
 
-    def hidden(self, caller: Caller, source: ContextSource, method: str, about: Mapping[str, Json]) -> bool:
-        """Whether what cannot be read leaves the caller's lists."""
+    def hidden(
+        self, caller: Caller, source: ContextSource, method: str, about: Mapping[str, Json]
+    ) -> Decision | None:
+        """The decision by which what cannot be read leaves the caller's lists; None where it stays."""
         read = self._shelf.catalog.reads.get(read_name(source.key, method))
-        return read is not None and self._denies(read, about, caller.name)
+        return self._denies(read, about, caller.name) if read is not None else None
 
     async def read(
         self, visit: Visit, source: ContextSource, method: str, params: Mapping[str, Json]
@@ -95,8 +97,8 @@ def still_asked(pending: Pending, later: str) -> DependencyUnavailable:
     )
 
 
-def denied(revision: Revision) -> RpcError:
-    return protocol_error(Forbidden("Denied by policy"), revision)
+def denied(decision: Decision, revision: Revision) -> RpcError:
+    return protocol_error(refused_by(decision), revision)
 
 
 def protocol_error(error: GatewayError, revision: Revision) -> RpcError:
