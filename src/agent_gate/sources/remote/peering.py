@@ -59,6 +59,7 @@ class Peering:
         self._passport: Passport | None = None
         self._fault = "The gateway has no identity yet"
         self._under_way: set[str] = set()
+        self._ways: dict[str, PairedWay] = {}
 
     async def open(self, folder: Path, vault: Vault, gateway_id: str) -> None:
         """Find or make who this gateway is. Where that fails nobody can be paired or called; all else goes on."""
@@ -83,7 +84,7 @@ class Peering:
                 log.error("A paired host cannot be used: %s", error.message, extra={"peer": peer.name})
 
     def _plan(self, peer: Peer, passport: Passport) -> Plan:
-        way = PairedWay(self.peers, peer.name, passport, self._clock)
+        way = self._ways[peer.name] = PairedWay(self.peers, peer.name, passport, self._clock)
         source = RemoteSource(
             peer.name, way, self._toolbox(), tenant=self._tenant, trusted=peer.notes.trusted
         )
@@ -180,8 +181,11 @@ class Peering:
     # -- what comes after
 
     async def revoke(self, name: str, person: str) -> Peer:
-        """Its next call is refused. Its tools stay listed until a restart, so that whoever calls is told why."""
+        """Its next call is refused and its connections are closed. Its tools stay listed until a restart, so that
+        whoever calls is told why."""
         peer = await self.peers.revoke(name, f"revoked by {person}")
+        if (way := self._ways.pop(name, None)) is not None:
+            await way.aclose()
         log.warning("A peer was revoked", extra={"peer": name, "by": person})
         return peer
 

@@ -1,0 +1,131 @@
+"""The gateway among its peers: renewal by itself, revocation of what is connected, and attempts on record."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agent_gate.core.ports import Plan, SystemClock
+from agent_gate.errors import InvalidArgs, PairingFailed, PairingRequired
+from agent_gate.hosts import Host
+from agent_gate.hosts.server import HostServer
+from agent_gate.net.pool import Pool
+from agent_gate.peers.authority import CertificateSubject
+from agent_gate.peers.pairing import Wish
+from agent_gate.sources.remote import Peering
+from agent_gate.store import Store, StoreSettings
+from agent_gate.store.statement import Statement
+from agent_gate.vault.vault import Vault
+from hosts.hosting import Gate, serving_host
+from rows import opened
+from toolboxes import toolbox
+
+
+@dataclass
+class KeptPlans:
+    """What a supervisor would keep."""
+
+    added: dict[str, Plan] = field(default_factory=dict)
+
+    async def add(self, plan: Plan) -> None:
+        self.added[plan.source.key] = plan
+
+    async def remove(self, key: str) -> None:
+        del self.added[key]
+
+
+@dataclass
+class Meeting:
+    """A gateway that is paired with a host."""
+
+    store: Store
+    peering: Peering
+    plans: KeptPlans
+    server: HostServer
+
+    def wish(self) -> Wish:
+        assert self.server.folder is not None
+        endpoint, pin = f"wss://127.0.0.1:{self.server.server.port}", self.server.folder.identity.fingerprint
+        return Wish(CertificateSubject("tool_host", "memory-east"), endpoint, pin)
+
+    async def attempts(self) -> list[str]:
+        rows = await self.store.read("SELECT state FROM record WHERE tool = 'peers:pair' ORDER BY seq")
+        return [row[0] for row in rows]
+
+
+@asynccontextmanager
+async def meeting(tmp_path: Path) -> AsyncIterator[Meeting]:
+    clock, plans, pool = SystemClock(), KeptPlans(), Pool()
+    async with opened(StoreSettings(path=tmp_path / "data" / "gate.db")) as store:
+        vault = Vault(store, clock, tmp_path / "data", "family", {})
+        await vault.open()
+        peering = Peering(store, clock, plans, lambda: toolbox(pool), tenant="family")
+        await peering.open(tmp_path / "data", vault, "home")
+        gate = Gate(key=peering.identity.key)
+        async with serving_host(Host("memory"), tmp_path / "host", gate) as server:
+            found = Meeting(store, peering, plans, server)
+            await peering.pair(found.wish(), "operator")
+            try:
+                yield found
+            finally:
+                for plan in plans.added.values():
+                    await plan.source.__aexit__(None, None, None)
+        await pool.aclose()
+
+
+async def test_a_certificate_is_renewed_by_itself_when_two_thirds_are_over(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as found:
+        before = found.peering.peers.get("memory-east")
+        await found.peering.renew_due()
+        assert found.peering.peers.get("memory-east").fingerprint == before.fingerprint
+        soon = SystemClock.now() + 9 * 86_400
+        await found.store.write(Statement("UPDATE peer_certificates SET not_after = ?", (soon,)))
+        await found.peering.peers.load()
+        await found.peering.renew_due()
+        after = found.peering.peers.get("memory-east")
+        assert after.fingerprint != before.fingerprint
+        assert after.not_after - SystemClock.now() > 29 * 86_400
+        assert await found.plans.added["memory-east"].source.connect() == []
+        states = await found.store.read("SELECT state FROM peer_certificates ORDER BY issued_at")
+        assert [row[0] for row in states] == ["superseded", "active"]
+
+
+async def test_a_host_that_is_away_when_its_certificate_is_due_is_tried_again(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as found:
+        soon = SystemClock.now() + 9 * 86_400
+        await found.store.write(Statement("UPDATE peer_certificates SET not_after = ?", (soon,)))
+        await found.peering.peers.load()
+        await found.server.server.drain(0)
+        await found.peering.renew_due()
+        assert found.peering.peers.usable("memory-east").status == "active"
+        assert (await found.attempts())[-1] == "failed"
+
+
+async def test_p25_a_revocation_closes_what_is_connected_and_refuses_what_comes(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as found:
+        source = found.plans.added["memory-east"].source
+        await source.connect()
+        await found.peering.revoke("memory-east", "anna")
+        async with asyncio.timeout(1):
+            while any(not hasattr(one, "frames") for one in found.server.server.connections):
+                await asyncio.sleep(0.005)
+        with pytest.raises(PairingRequired):
+            await source.connect()
+
+
+async def test_every_attempt_is_on_record_as_a_call(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as found:
+        other = Wish(found.wish().subject, found.wish().endpoint, "sha256:" + "0" * 64)
+        with pytest.raises(PairingFailed):
+            await found.peering.pair(other, "operator")
+        assert await found.attempts() == ["dispatching", "completed", "dispatching", "failed"]
+
+
+async def test_one_endpoint_has_one_handshake_at_a_time(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as found:
+        both = (found.peering.pair(found.wish(), "operator"), found.peering.pair(found.wish(), "operator"))
+        ended = await asyncio.gather(*both, return_exceptions=True)
+        assert sum(isinstance(end, InvalidArgs) for end in ended) == 1
