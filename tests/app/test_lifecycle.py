@@ -614,7 +614,9 @@ def test_reloads_that_meet_are_done_one_after_the_other(tmp_path, files):
         first = threading.Thread(target=gateway.admin.request, args=("POST", "/api/reload", {}))
         first.start()
         assert gateway.admin.get("/api/status")["sources"]
-        (tmp_path / "config.yaml").write_text(config)
+        # Whole at once, because the first may be reading it.
+        (tmp_path / "next.yaml").write_text(config)
+        (tmp_path / "next.yaml").rename(tmp_path / "config.yaml")
         gateway.admin.request("POST", "/api/reload", {})
         first.join()
         assert [source["key"] for source in gateway.admin.get("/api/status")["sources"]] == ["home"]
