@@ -13,7 +13,7 @@ from agent_gate.core.call import new_id
 from agent_gate.core.ports import SystemClock
 from agent_gate.hosts import Host
 from agent_gate.hosts.server import HostServer, HostSetup
-from agent_gate.net.pool import Pool, Reply, Target
+from agent_gate.net.pool import Pool, Target, WholeReply
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf
 from agent_gate.peers.dialing import Endpoint, dial
 from agent_gate.peers.identity import GatewayIdentity
@@ -52,7 +52,7 @@ class Gate:
             pairing = Pairing(line, self.key, "home", self.authority, self.ledger, clock, nobody_confirms)
             return await pairing.run(wish)
 
-    async def ask(self, port: int, method: str, path: str, body: Any = None) -> Reply:
+    async def ask(self, port: int, method: str, path: str, body: Any = None) -> WholeReply:
         pool = Pool(self.passport.context, fingerprint=self.leaf.fingerprint)
         try:
             return await send(pool, Target.parse(f"https://127.0.0.1:{port}"), method, path, body)
@@ -64,7 +64,7 @@ class Gate:
         return dict(msgspec.json.decode(reply.body), http=reply.status)
 
 
-async def send(pool: Pool, target: Target, method: str, path: str, body: Any = None) -> Reply:
+async def send(pool: Pool, target: Target, method: str, path: str, body: Any = None) -> WholeReply:
     data = None if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
     deadline = asyncio.get_running_loop().time() + 10
     return await pool.request(method, target, path.encode(), (), data, deadline=deadline, max_bytes=1 << 20)

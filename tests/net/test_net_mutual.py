@@ -12,7 +12,7 @@ from tests.net.conftest import Run
 from agent_gate.core.ports import SystemClock
 from agent_gate.net.http import Request, Response
 from agent_gate.net.mutual import KeyPair, mutual_client, mutual_server, own_server, unverified_client
-from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
+from agent_gate.net.pool import Lost, NotSent, Pool, Target, WholeReply
 from agent_gate.net.server import Server
 from agent_gate.net.trust import fingerprint_der
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf, private_pem
@@ -48,7 +48,7 @@ class Listening:
     async def __aexit__(self, *_: object) -> None:
         await self.server.drain(0)
 
-    async def ask(self, context: ssl.SSLContext, fingerprint: str | None = None) -> Reply:
+    async def ask(self, context: ssl.SSLContext, fingerprint: str | None = None) -> WholeReply:
         pool = Pool(context, fingerprint=fingerprint)
         target = Target.parse(f"https://127.0.0.1:{self.server.port}")
         try:
@@ -149,7 +149,7 @@ def test_a_listener_shows_another_certificate_without_turning_anybody_away(run: 
     run(main())
 
 
-async def ask_unix(path: Path) -> Reply:
+async def ask_unix(path: Path) -> WholeReply:
     pool = Pool()
     try:
         deadline = pool.loop.time() + 5

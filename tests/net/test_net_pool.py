@@ -22,11 +22,11 @@ from agent_gate.net.pool import (
     Lost,
     NotSent,
     Pool,
-    Reply,
     Sending,
     StreamReply,
     Target,
     TooLarge,
+    WholeReply,
     check_headers,
     encode_request,
 )
@@ -73,7 +73,9 @@ def replying(data: bytes, *, close: bool = False) -> Script:
     return script
 
 
-async def call(pool: Pool, target: Target, method: str = "GET", path: bytes = b"/", **options: Any) -> Reply:
+async def call(
+    pool: Pool, target: Target, method: str = "GET", path: bytes = b"/", **options: Any
+) -> WholeReply:
     options = {"deadline": time.monotonic() + 5, "max_bytes": 1_000_000, **options}
     return await pool.request(method, target, path, **options)
 
@@ -619,7 +621,7 @@ def test_a_stream_is_never_taken_for_a_reply_that_came_before_on_its_connection(
         wire = Wire(pool, Target.parse("http://127.0.0.1:1"))
         wire.connection_made(cast(Any, Quiet()))
 
-        async def exchange(*pieces: bytes) -> Reply | StreamReply:
+        async def exchange(*pieces: bytes) -> WholeReply | StreamReply:
             late = time.monotonic() + 5
             waiter = wire.send(Sending(b"x", wire.target, late, 10_000, False, streaming=True, whole=100))
             await asyncio.sleep(0)
@@ -628,7 +630,7 @@ def test_a_stream_is_never_taken_for_a_reply_that_came_before_on_its_connection(
             return await waiter
 
         for _ in range(3):
-            assert isinstance(await exchange(accepted), Reply)
+            assert isinstance(await exchange(accepted), WholeReply)
             stream = await exchange(events, b"5\r\nhello\r\n", b"0\r\n\r\n")
             assert isinstance(stream, StreamReply)
             assert await stream.read(100) == b"hello"
@@ -673,7 +675,7 @@ def test_what_comes_before_a_reply_is_never_taken_for_one(before: bytes) -> None
             wire.data_received(before)
             assert not waiter.done()
             wire.data_received(reply)
-            assert cast(Reply, await waiter).body == body
+            assert cast(WholeReply, await waiter).body == body
         await pool.aclose()
 
     asyncio.run(story())

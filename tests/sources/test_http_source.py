@@ -6,7 +6,7 @@ import pytest
 from tests.toolboxes import toolbox
 
 from agent_gate.config.services.settings import AuthConfig, ErrorMapping, HealthCheckConfig, ServiceConfig
-from agent_gate.net.exchange import Reply
+from agent_gate.net.exchange import WholeReply
 from agent_gate.net.http import error_response
 from agent_gate.net.pool import Pool
 from agent_gate.observe.redact import Redactor
@@ -61,7 +61,7 @@ def test_a_health_check_carries_the_credential(auth, path):
     ],
 )
 def test_a_service_that_asks_to_slow_down_is_believed_only_a_number_of_seconds(said, heard):
-    reply = Reply(429, [(b"retry-after", said)], b"")
+    reply = WholeReply(429, [(b"retry-after", said)], b"")
     own = ServiceConfig(name="s", errors=(ErrorMapping(status=429, message="too fast"),))
     for config, message in (ServiceConfig(name="s"), "s asks to slow down"), (own, "too fast"):
         error = failure(config, reply, Redactor(()))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("agent_gate.app")
 
 
-class Accounts:
+class GatewayAccounts:
     """`roster` knows which source uses which secret; a reload replaces it whole."""
 
     def __init__(self, gateway: "Gateway") -> None:

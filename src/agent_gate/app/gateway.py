@@ -7,9 +7,9 @@ from pathlib import Path
 from agent_gate.access.credentials import credentials
 from agent_gate.access.people import People
 from agent_gate.access.tokens import Credential, Tokens
-from agent_gate.app.accounts import Accounts
+from agent_gate.app.accounts import GatewayAccounts
 from agent_gate.app.asking_people import AskingPeople
-from agent_gate.app.kept import Kept, open_kept
+from agent_gate.app.kept import KeptState, open_kept
 from agent_gate.app.reload import Reload
 from agent_gate.app.ways_in import LargeResults, WaysIn
 from agent_gate.approval.channels.make import channel_people
@@ -43,13 +43,13 @@ from agent_gate.surfaces.listeners import Listeners
 class Gateway:
     """One running gateway. Its life is one stack: what was brought up last is closed first."""
 
-    kept: Kept
+    kept: KeptState
     pool: Pool
     listeners: Listeners
     supervisor: Supervisor
     in_force: InForce
     calls: Calls
-    accounts: Accounts
+    accounts: GatewayAccounts
     asking_people: AskingPeople
     ways_in: WaysIn
     reload: Reload
@@ -87,7 +87,7 @@ class Gateway:
         self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
         tokens = Tokens(self.credentials(settings))
         results = self._make_calls(life, sweeper, tokens)
-        self.accounts = Accounts(self)
+        self.accounts = GatewayAccounts(self)
         await self.accounts.open()
         self.asking_people = AskingPeople(self, sweeper)
         self._close_sources(life)

@@ -21,7 +21,7 @@ from agent_gate.vault.sealing import SealingKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptState:
     """`folder` is where the store is, and the keys beside it."""
 
     folder: Path
@@ -46,7 +46,7 @@ class Kept:
         await self.keys.load()
 
 
-async def open_kept(life: AsyncExitStack, settings: Settings, clock: Clock, people: People) -> Kept:
+async def open_kept(life: AsyncExitStack, settings: Settings, clock: Clock, people: People) -> KeptState:
     """Open the store and read what is needed of it; `life` closes it."""
     storage, folder = settings.storage, settings.storage.path.absolute().parent
     wanted = StoreSettings(type=storage.type, path=storage.path, url=storage.url, chain=settings.gateway.id)
@@ -55,7 +55,7 @@ async def open_kept(life: AsyncExitStack, settings: Settings, clock: Clock, peop
     audit_key = ensure_key(folder / "audit.key")
     heads = Heads(folder / "audit.head", audit_key)
     await life.enter_async_context(Sealer(store, audit_key, clock=clock, heads=heads))
-    kept = Kept(
+    kept = KeptState(
         folder=folder,
         store=store,
         audit_key=audit_key,

@@ -49,7 +49,7 @@ class TooLarge(BadReply):
     """The reply is larger than the caller allows."""
 
 
-class Reply(msgspec.Struct, eq=False, gc=False):
+class WholeReply(msgspec.Struct, eq=False, gc=False):
     """A whole reply. Header names are lower case; nothing in the body was decoded."""
 
     status: int
@@ -68,7 +68,7 @@ def find_header(headers: list[Header], name: bytes) -> bytes | None:
     return None
 
 
-def retry_after(reply: "Reply | StreamReply", otherwise: float) -> float:
+def retry_after(reply: "WholeReply | StreamReply", otherwise: float) -> float:
     """The seconds that the other side asks to wait; `otherwise` where it says none, or more than anybody would."""
     wait = reply.header(b"retry-after") or b""
     return float(wait) if wait.isdigit() and len(wait) <= MOST_DIGITS else otherwise
@@ -211,7 +211,7 @@ class Wire(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.parser = httptools.HttpResponseParser(self)
         self.sending: Sending
-        self.waiter: asyncio.Future[Reply | StreamReply] | None = None
+        self.waiter: asyncio.Future[WholeReply | StreamReply] | None = None
         self.stream: StreamReply | None = None
         self.known: KnownReply | None = None
         self.headers: list[Header] = []
@@ -232,7 +232,7 @@ class Wire(asyncio.Protocol):
     def busy(self) -> bool:
         return self.waiter is not None or self.stream is not None
 
-    def send(self, sending: "Sending") -> "asyncio.Future[Reply | StreamReply]":
+    def send(self, sending: "Sending") -> "asyncio.Future[WholeReply | StreamReply]":
         """Have one request written with all others of this turn; the future gives its reply."""
         pool = self.pool
         self.waiter = waiter = pool.loop.create_future()
@@ -267,7 +267,7 @@ class Wire(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
-    def give_up(self, waiter: "asyncio.Future[Reply | StreamReply]") -> None:
+    def give_up(self, waiter: "asyncio.Future[WholeReply | StreamReply]") -> None:
         """Nobody waits for `waiter` any more; the connection is dropped unless it went on to another exchange."""
         arrived = waiter.done() and not waiter.cancelled() and waiter.exception() is None
         if self.waiter is waiter or (arrived and self.stream is not None and self.stream is waiter.result()):
@@ -329,7 +329,7 @@ class Wire(asyncio.Protocol):
         self.pool.repeated += 1
         waiter, self.waiter = self.waiter, None
         if waiter is not None and not waiter.done():
-            waiter.set_result(Reply(known.status, known.headers, data[len(known.head) :]))
+            waiter.set_result(WholeReply(known.status, known.headers, data[len(known.head) :]))
         self.pool.release(self)
         return True
 
@@ -435,7 +435,7 @@ class Wire(asyncio.Protocol):
             body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
             if self.fresh and reusable:
                 self._learn(body)
-            waiter.set_result(Reply(self.status, self.headers, body))
+            waiter.set_result(WholeReply(self.status, self.headers, body))
         if stream is not None:
             stream.finish(None)
         if self.paused:

@@ -24,9 +24,9 @@ from agent_gate.net.exchange import (
     KnownReply,
     Lost,
     NotSent,
-    Reply,
     StreamReply,
     TooLarge,
+    WholeReply,
     Wire,
     retry_after,
 )
@@ -40,11 +40,11 @@ __all__ = [
     "Lost",
     "NotSent",
     "Pool",
-    "Reply",
     "Resolve",
     "StreamReply",
     "Target",
     "TooLarge",
+    "WholeReply",
     "retry_after",
 ]
 
@@ -158,7 +158,7 @@ class Pool:
         deadline: float,
         max_bytes: int,
         idempotent: bool = False,
-    ) -> Coroutine[Any, Any, Reply]:
+    ) -> Coroutine[Any, Any, WholeReply]:
         """One exchange with its whole reply. `target.base + path` is sent byte for byte."""
         data = encode_request(method, target, path, headers, body)
         head_only = method == "HEAD"
@@ -185,7 +185,7 @@ class Pool:
 
     def send(
         self, target: Target, head: bytes, body: bytes, deadline: float, whole: int, *, idempotent: bool
-    ) -> Coroutine[Any, Any, Reply | StreamReply]:
+    ) -> Coroutine[Any, Any, WholeReply | StreamReply]:
         """A request whose `head` was encoded before, by `request_head`.
 
         A reply that announces at most `whole` bytes, and is no stream of events, is waited for; any other comes

@@ -16,7 +16,7 @@ from agent_gate.config.services.settings import (
 from agent_gate.core.call import Result
 from agent_gate.core.credentials import SignInNeeded
 from agent_gate.errors import DependencyUnavailable, HTTPServiceError
-from agent_gate.net.exchange import Reply, retry_after
+from agent_gate.net.exchange import WholeReply, retry_after
 from agent_gate.observe.redact import Redactor
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -39,7 +39,7 @@ def shown_body(body: bytes, redactor: Redactor) -> str:
     return redactor.text(text)[:LONGEST_BODY]
 
 
-def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Exception:
+def failure(service: ServiceConfig, reply: WholeReply, redactor: Redactor) -> Exception:
     """What the agent is told about a reply that is not a success."""
     message = said_of(service, reply, redactor)
     if reply.status == 429:
@@ -56,7 +56,7 @@ def failure(service: ServiceConfig, reply: Reply, redactor: Redactor) -> Excepti
     return HTTPServiceError(message, details={"status": reply.status})
 
 
-def said_of(service: ServiceConfig, reply: Reply, redactor: Redactor) -> str:
+def said_of(service: ServiceConfig, reply: WholeReply, redactor: Redactor) -> str:
     """The words of the service's file, where it has some for the status, else ours."""
     entry = mapped(service.errors, reply.status)
     if entry is not None:
@@ -70,7 +70,7 @@ def said_of(service: ServiceConfig, reply: Reply, redactor: Redactor) -> str:
     return f"{service.name} answered with HTTP {reply.status}{': ' if why else ''}{why}"
 
 
-def reason(reply: Reply, redactor: Redactor) -> str:
+def reason(reply: WholeReply, redactor: Redactor) -> str:
     """What the service says is wrong with a request, where it is meant to be read: a page or a 500's trace is not."""
     kind = (reply.header(b"content-type") or b"").lower()
     meant = b"json" in kind or kind.startswith(b"text/plain")
@@ -87,7 +87,7 @@ def valid_json(body: bytes) -> bool:
     return True
 
 
-def json_of(reply: Reply) -> bytes:
+def json_of(reply: WholeReply) -> bytes:
     """The service's own bytes; no content is `null`."""
     body = reply.body.strip()
     if not body and reply.status in (200, 201, 202, 204, 205):
@@ -97,7 +97,7 @@ def json_of(reply: Reply) -> bytes:
     return body
 
 
-def text_of(reply: Reply) -> bytes:
+def text_of(reply: WholeReply) -> bytes:
     """Whatever it says as one JSON text, read in the character set that it names."""
     named = CHARSET.search(reply.header(b"content-type") or b"")
     try:
@@ -106,7 +106,7 @@ def text_of(reply: Reply) -> bytes:
         return msgspec.json.encode(reply.body.decode("utf-8", "replace"))
 
 
-def file_of(tool: ToolDefinition, reply: Reply) -> Result:
+def file_of(tool: ToolDefinition, reply: WholeReply) -> Result:
     """A picture or a sound as clients show them, anything else as an embedded resource."""
     named = MEDIA_TYPE.match(reply.header(b"content-type") or b"")
     kind = named[0].decode().lower() if named else "application/octet-stream"
@@ -122,7 +122,7 @@ def file_of(tool: ToolDefinition, reply: Reply) -> Result:
     return Result(msgspec.json.encode({"content": [said, part]}), "mcp")
 
 
-def result(tool: ToolDefinition, reply: Reply, masked: Callable[[bytes], bytes]) -> Result:
+def result(tool: ToolDefinition, reply: WholeReply, masked: Callable[[bytes], bytes]) -> Result:
     """The service's answer as what the tool says it is, wrapped where it says so."""
     answer = tool.response or JSON
     if answer.type == "file":

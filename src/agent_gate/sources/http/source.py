@@ -17,7 +17,7 @@ from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.errors import CallTimeout, Forbidden, GatewayError
-from agent_gate.net.pool import Lost, NotSent, Pool, Reply, Target
+from agent_gate.net.pool import Lost, NotSent, Pool, Target, WholeReply
 from agent_gate.net.trust import client_context
 from agent_gate.observe import failpoint
 from agent_gate.observe.trace import outgoing
@@ -111,7 +111,7 @@ class HttpSource:
             raise failure(self.config, reply, self._access.redactor)
         return result(tool, reply, self._access.masked)
 
-    async def _asked(self, tool: ToolDefinition, job: Job, proof: Proof) -> Reply:
+    async def _asked(self, tool: ToolDefinition, job: Job, proof: Proof) -> WholeReply:
         """The service's reply to the request with this proof."""
         call = job.case.call
         request = build(tool, job.arguments, proof, call.idempotency_key)
@@ -141,7 +141,7 @@ class HttpSource:
             )
         return error
 
-    async def _send(self, request: HttpCall, deadline: float, *, safe: bool) -> Reply:
+    async def _send(self, request: HttpCall, deadline: float, *, safe: bool) -> WholeReply:
         if failpoint.chosen("mid_upstream_write"):
             asyncio.get_running_loop().call_later(0.02, failpoint.reach, "mid_upstream_write")
         try:

@@ -16,7 +16,7 @@ from agent_gate.errors import (
     Unauthorized,
     UpstreamError,
 )
-from agent_gate.net.pool import Reply
+from agent_gate.net.pool import WholeReply
 from agent_gate.peers.toolwire import HostError, HostReply
 
 LONGEST_SAID = 500
@@ -52,7 +52,7 @@ def told(host: str, error: HostError | msgspec.UnsetType, otherwise: str) -> Gat
     return kind(f"{host} answered: {said}", details=error.details or None)
 
 
-def refused(host: str, reply: Reply) -> GatewayError:
+def refused(host: str, reply: WholeReply) -> GatewayError:
     """An answer that is no 200: the request was not taken, so nothing ran."""
     try:
         return told(host, msgspec.json.decode(reply.body, type=Refusing).error, "refused the request")

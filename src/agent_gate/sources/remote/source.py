@@ -25,7 +25,7 @@ from agent_gate.errors import (
     PairingRequired,
     UpstreamError,
 )
-from agent_gate.net.pool import Lost, NotSent, Reply
+from agent_gate.net.pool import Lost, NotSent, WholeReply
 from agent_gate.observe.trace import trace_of
 from agent_gate.peers.encoding import Malformed
 from agent_gate.peers.toolwire import (
@@ -189,7 +189,7 @@ class RemoteSource:
             context=context_of(call),
         )
 
-    def _read(self, reply: Reply, call: Call, tool: str) -> HostReply:
+    def _read(self, reply: WholeReply, call: Call, tool: str) -> HostReply:
         if reply.status != 200:
             raise refused(self.key, reply)
         try:
@@ -222,7 +222,7 @@ class RemoteSource:
 
     async def _send(
         self, method: str, path: bytes, body: bytes | None, deadline: float, *, safe: bool
-    ) -> Reply:
+    ) -> WholeReply:
         pool, target = self._way.take()
         try:
             return await pool.request(

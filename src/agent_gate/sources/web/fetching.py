@@ -13,7 +13,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import CallTimeout, ConfigError, Forbidden, InvalidArgs, UpstreamError
 from agent_gate.net.addresses import check_all
 from agent_gate.net.http import Header
-from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Reply, Target, TooLarge
+from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Target, TooLarge, WholeReply
 
 MOST_HOPS = 10
 LONGEST_URL = 8192
@@ -105,7 +105,7 @@ class WebClient:
         kind = (reply.header(b"content-type") or b"").decode("latin-1")
         return Fetched(url, reply.status, kind, reply.body)
 
-    async def _get(self, pool: Pool, url: str, headers: Sequence[Header], deadline: float) -> Reply:
+    async def _get(self, pool: Pool, url: str, headers: Sequence[Header], deadline: float) -> WholeReply:
         parts = urlsplit(url)
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         try:

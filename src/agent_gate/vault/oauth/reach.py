@@ -16,7 +16,7 @@ from agent_gate.core.strict import MalformedJson, strict_json
 from agent_gate.errors import ConfigError, DependencyUnavailable, Forbidden
 from agent_gate.net.addresses import resolve_public
 from agent_gate.net.http import Header
-from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Reply, Target, TooLarge
+from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Target, TooLarge, WholeReply
 
 SECONDS = 10.0
 MOST_BYTES = 256 << 10
@@ -142,7 +142,7 @@ class Web:
 
     async def _exchange(
         self, pool: Pool, method: str, url: str, what: str, headers: Sequence[Header], body: bytes | None
-    ) -> Reply:
+    ) -> WholeReply:
         parts = urlsplit(url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:

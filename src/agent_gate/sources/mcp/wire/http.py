@@ -27,8 +27,8 @@ from agent_gate.net.pool import (
     Lost,
     NotSent,
     Pool,
-    Reply,
     StreamReply,
+    WholeReply,
 )
 from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.wire.frames import (
@@ -125,11 +125,11 @@ class HttpLink:
         number, used = next(self.numbers), self.heads.session_id
         body = request(number, order.method, order.numbered(number))
         self.running[number] = order
-        reply: Reply | StreamReply | None = None
+        reply: WholeReply | StreamReply | None = None
         following: Coroutine[Any, Any, bytes] | None = None
         try:
             reply = await self.post(body, order)
-            if type(reply) is Reply and reply.status == 200 and order.method != INITIALIZE:
+            if type(reply) is WholeReply and reply.status == 200 and order.method != INITIALIZE:
                 return result_of(answer_in(reply.body, number))
             reply = await self.received(reply, used, body, order)
             if not isinstance(reply, StreamReply) or media_type(reply) != EVENTS:
@@ -185,8 +185,8 @@ class HttpLink:
             spawn(self.tasks, self.notify(CANCELLED, gone))
 
     async def received(
-        self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
-    ) -> Reply | StreamReply:
+        self, reply: WholeReply | StreamReply, used: bytes, body: bytes, order: Order
+    ) -> WholeReply | StreamReply:
         """The reply that carries the answer, where the first is not simply a short body with status 200."""
         if reply.status != 200:
             reply = await self.accepted(reply, used, body, order)
@@ -194,7 +194,7 @@ class HttpLink:
             self.begun = reply.header(SESSION) or b""
         return reply
 
-    def post(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
+    def post(self, body: bytes, order: Order) -> Awaitable[WholeReply | StreamReply]:
         proof = self.access.at_hand(self.caller)
         if proof is None:
             return self.post_later(body, order)
@@ -202,18 +202,18 @@ class HttpLink:
             self.present(proof)
         return self.send(body, order)
 
-    async def post_later(self, body: bytes, order: Order) -> Reply | StreamReply:
+    async def post_later(self, body: bytes, order: Order) -> WholeReply | StreamReply:
         self.present(await self.access.fetch(self.caller))
         return await self.send(body, order)
 
-    def send(self, body: bytes, order: Order) -> Awaitable[Reply | StreamReply]:
+    def send(self, body: bytes, order: Order) -> Awaitable[WholeReply | StreamReply]:
         idempotent = order.idempotent or order.talk is None
         head = self.heads.of(order)
         return self.pool.send(self.target, head, body, order.until, SMALL_REPLY, idempotent=idempotent)
 
     async def post_again(
-        self, reply: Reply | StreamReply, body: bytes, order: Order
-    ) -> Reply | StreamReply | None:
+        self, reply: WholeReply | StreamReply, body: bytes, order: Order
+    ) -> WholeReply | StreamReply | None:
         """The reply to the same request with another proof, once, where there is one after a 401."""
         challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
         fresh = await self.access.refused(self.caller, self.proof, challenge)
@@ -229,8 +229,8 @@ class HttpLink:
         return self.revision is None or self.revision.resumes_streams
 
     async def accepted(
-        self, reply: Reply | StreamReply, used: bytes, body: bytes, order: Order
-    ) -> Reply | StreamReply:
+        self, reply: WholeReply | StreamReply, used: bytes, body: bytes, order: Order
+    ) -> WholeReply | StreamReply:
         """A reply that was not a plain 200: another success, a slash that was missing, or the error it means."""
         if 200 < reply.status < 300:
             return reply
@@ -250,7 +250,7 @@ class HttpLink:
         await self.renew(refusal, order.until)
         return await self.taken(await self.post(body, order))
 
-    async def taken(self, reply: Reply | StreamReply) -> Reply | StreamReply:
+    async def taken(self, reply: WholeReply | StreamReply) -> WholeReply | StreamReply:
         """A reply in a session that was just renewed."""
         if 200 <= reply.status < 300:
             return reply
@@ -259,7 +259,7 @@ class HttpLink:
             raise Broken("it forgets its sessions at once", sent=False)
         raise refusal
 
-    def slashed(self, reply: Reply | StreamReply) -> bytes | None:
+    def slashed(self, reply: WholeReply | StreamReply) -> bytes | None:
         """Our own path with a slash more or less at its end, where the server sends us there for the first time."""
         path, mark, query = self.heads.path.partition(b"?")
         other = path.removesuffix(b"/") if path.endswith(b"/") else path + b"/"
@@ -268,7 +268,7 @@ class HttpLink:
         location = reply.header(b"location")
         return wanted if not self.redirected and location in (wanted, here + wanted) else None
 
-    async def refusal(self, reply: Reply | StreamReply, used: bytes) -> Exception:
+    async def refusal(self, reply: WholeReply | StreamReply, used: bytes) -> Exception:
         return await refusal(reply, used, lambda: self.heads.session_id == used)
 
     async def read_stream(self, reply: StreamReply, order: Order, number: int) -> Message:

@@ -8,7 +8,7 @@ from agent_gate.mcp import headers
 from agent_gate.mcp.errors import RpcError, Unanswered
 from agent_gate.mcp.events import Event
 from agent_gate.mcp.messages import UNREADABLE, Message, decode_message
-from agent_gate.net.pool import BadReply, Lost, Reply, StreamReply, Target, retry_after
+from agent_gate.net.pool import BadReply, Lost, StreamReply, Target, WholeReply, retry_after
 from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.wire.frames import number_of, read_frame, result_of
 from agent_gate.sources.mcp.wire.problems import Broken, Moved, StaleSession, Throttled, TurnedAway
@@ -29,13 +29,13 @@ def split_url(url: str) -> tuple[Target, bytes]:
     return Target.parse(f"{parts.scheme}://{parts.netloc}"), path.encode()
 
 
-def media_type(reply: Reply | StreamReply) -> bytes:
+def media_type(reply: WholeReply | StreamReply) -> bytes:
     value = reply.header(b"content-type") or b""
     return value if value == JSON else value.partition(b";")[0].strip().lower()
 
 
-async def whole(reply: Reply | StreamReply, limit: int) -> bytes:
-    return reply.body if isinstance(reply, Reply) else await reply.read(limit)
+async def whole(reply: WholeReply | StreamReply, limit: int) -> bytes:
+    return reply.body if isinstance(reply, WholeReply) else await reply.read(limit)
 
 
 class StreamPosition:
@@ -55,7 +55,7 @@ class StreamPosition:
         self.quiet = 0
 
 
-async def refusal(reply: Reply | StreamReply, used: bytes, current: Callable[[], bool]) -> Exception:
+async def refusal(reply: WholeReply | StreamReply, used: bytes, current: Callable[[], bool]) -> Exception:
     """What a status says about the request: who refused it, and whether it can have run. `current` tells whether `used` is still the session.
 
     Many servers answer 400 where the protocol has 404 for a session they do not know.
