@@ -120,6 +120,8 @@ class SourceCredentials:
             if self._written_key(self._who):
                 return None
             raise SignInNeeded(what_to_do(self._who))
+        if self._custody.challenges[self._who.source].error == "insufficient_scope":
+            raise SignInNeeded(f"The account may not do this. {what_to_do(self._who)}")
         if not account.can_renew:
             raise SignInNeeded(f"The account is not taken any more. {what_to_do(self._who)}")
         try:

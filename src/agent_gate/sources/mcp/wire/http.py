@@ -69,6 +69,13 @@ OPENING = (DISCOVER, INITIALIZE)
 """The requests with which a server is met: only these may be sent to where it redirects."""
 
 
+def wants_sign_in(reply: WholeReply | StreamReply) -> bool:
+    """Whether the server does not take the credential, or wants one that may do more."""
+    if reply.status == 403:
+        return b"insufficient_scope" in (reply.header(b"www-authenticate") or b"")
+    return reply.status == 401
+
+
 class HttpLink:
     """Requests to one URL over the shared pool. A session is a header value, not a connection.
 
@@ -214,7 +221,7 @@ class HttpLink:
     async def post_again(
         self, reply: WholeReply | StreamReply, body: bytes, order: Order
     ) -> WholeReply | StreamReply | None:
-        """The reply to the same request with another proof, once, where there is one after a 401."""
+        """The reply to the same request with another proof, once, where there is one after a refusal."""
         challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
         fresh = await self.access.refused(self.caller, self.proof, challenge)
         if fresh is None:
@@ -240,7 +247,7 @@ class HttpLink:
             self.redirected = True
             self.heads.move(path)
             return await self.taken(await self.post(body, order))
-        if reply.status == 401 and (again := await self.post_again(reply, body, order)) is not None:
+        if wants_sign_in(reply) and (again := await self.post_again(reply, body, order)) is not None:
             return again
         refusal = await self.refusal(reply, b"" if order.method == INITIALIZE else used)
         if isinstance(refusal, Moved) and order.method not in OPENING:

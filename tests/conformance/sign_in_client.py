@@ -1,0 +1,107 @@
+"""Run by the conformance suite as its client: a gateway in front of the suite's server, and a person who consents.
+
+python sign_in_client.py URL      (the scenario and its context come in the environment)
+"""
+
+import http.client
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from agent_gate.errors import GatewayError
+from gateway import TOKEN, Gateway, running
+
+CONFIG = """
+gateway: {{port: 0}}
+admin: {{port: 0}}
+agents: {{tester: {{token: {token}}}}}
+servers:
+  it: {{url: "{url}", auth: {auth}}}
+"""
+ALLOW = "rules: [{pattern: 'it__*', action: allow}]"
+MOST_SIGN_INS = 3
+TOOL = "test-tool"
+
+
+def auth_of(context: dict[str, Any]) -> dict[str, Any]:
+    """What the operator would write down: only what the scenario hands out beforehand."""
+    if "private_key_pem" in context or "client_secret" in context:
+        kind = "client-credentials" if "client-credentials" in scenario() else "oauth2"
+        given = {"client_id": context["client_id"], "client_secret": context.get("client_secret", "")}
+        return {"type": kind, **given, "private_key": context.get("private_key_pem", "")}
+    return {"type": "none"}
+
+
+def scenario() -> str:
+    return os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+
+
+def fetch(url: str) -> tuple[int, str]:
+    """One GET; where it leads, without going there."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
+    reply = connection.getresponse()
+    reply.read()
+    connection.close()
+    return reply.status, reply.getheader("Location") or ""
+
+
+def settled(gateway: Gateway) -> str:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        [one] = [one for one in gateway.admin.get("/api/sources") if one["key"] == "it"]
+        if one["status"] in ("ready", "needs_auth", "failed"):
+            return str(one["status"])
+        time.sleep(0.05)
+    return "nothing"
+
+
+def sign_in(gateway: Gateway) -> bool:
+    try:
+        said = gateway.admin.request("POST", "/servers/it/auth/start")
+    except GatewayError as error:
+        print(error.message)
+        return False
+    _, location = fetch(said["auth_url"])
+    port = urlsplit(gateway.announced["admin"]).port
+    status, _ = fetch(location.replace("localhost", "127.0.0.1", 1)) if f":{port}/" in location else (0, "")
+    return status == 200
+
+
+def use(gateway: Gateway, done: Callable[[], bool]) -> None:
+    """Call the tool as an agent would, signing in as often as the server wants it, within reason."""
+    for _ in range(MOST_SIGN_INS):
+        if settled(gateway) == "needs_auth" and not sign_in(gateway):
+            return
+        if (
+            settled(gateway) == "ready"
+            and gateway.call(f"it__{TOOL.replace('-', '_')}").status == 200
+            and done()
+        ):
+            return
+
+
+def main(url: str) -> None:
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    auth = json.dumps(auth_of(context))
+    calls = iter((False, True))
+    with tempfile.TemporaryDirectory() as folder:
+        files = {
+            "config.yaml": CONFIG.format(token=TOKEN, url=url, auth=auth),
+            "permissions.yaml": ALLOW,
+        }
+        with running(Path(folder), files, "--insecure") as gateway:
+            use(gateway, lambda: next(calls, True))
+
+
+if __name__ == "__main__":
+    main(sys.argv[-1])

@@ -1,0 +1,66 @@
+"""The suite's scenarios for clients that sign in, with a gateway as the client: its upstream half does the flow."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.node_packages import node, suite
+from conformance.test_conformance import shortcomings
+
+CLIENT = Path(__file__).with_name("sign_in_client.py")
+BOTH = (
+    "metadata-default",
+    "metadata-var1",
+    "metadata-var2",
+    "metadata-var3",
+    "scope-from-www-authenticate",
+    "scope-from-scopes-supported",
+    "scope-omitted-when-undefined",
+    "scope-step-up",
+    "scope-retry-limit",
+    "token-endpoint-auth-basic",
+    "token-endpoint-auth-post",
+    "token-endpoint-auth-none",
+    "pre-registration",
+)
+NEWEST = (
+    "resource-mismatch",
+    "offline-access-scope",
+    "offline-access-not-supported",
+    "authorization-server-migration",
+    "iss-supported",
+    "iss-not-advertised",
+    "iss-supported-missing",
+    "iss-wrong-issuer",
+    "iss-unexpected",
+    "iss-normalized",
+    "metadata-issuer-mismatch",
+)
+EXTENSIONS = ("client-credentials-jwt", "client-credentials-basic")
+RUNS = [
+    *((name, "2025-11-25") for name in BOTH),
+    *((name, "2026-07-28") for name in (*BOTH, *NEWEST)),
+    *((name, "") for name in EXTENSIONS),
+]
+
+
+@pytest.mark.parametrize(("name", "revision"), RUNS)
+def test_the_gateway_signs_in_as_the_scenario_wants_it(tmp_path, name, revision):
+    version = ("--spec-version", revision) if revision else ()
+    command = [node(), str(suite("suite-both")), "client", "--command", f"{sys.executable} {CLIENT}"]
+    said = subprocess.run(
+        [*command, "--scenario", f"auth/{name}", *version, "-o", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        check=False,
+    )
+    found = {path.parent.name: json.loads(path.read_text()) for path in tmp_path.rglob("checks.json")}
+    assert found, said.stdout[-2000:] + said.stderr[-2000:]
+    assert shortcomings(found) == []
+    assert said.returncode == 0, said.stdout[-2000:]
