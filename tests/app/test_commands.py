@@ -457,6 +457,7 @@ def test_a_backup_of_a_running_gateway_can_be_put_in_its_place(gateway, tmp_path
     copy = tmp_path / "data"
     assert "To restore it" in agent_gate(gateway, "backup", str(copy))
     assert {path.name for path in copy.iterdir()} >= {"agent-gate.db", "audit.key", "channels.key"}
+    assert (copy / "peers" / "identity.key").stat().st_mode & 0o777 == 0o600
     assert [path for path in [copy, *copy.rglob("*")] if path.stat().st_mode & 0o077] == []
     assert "is not empty" in agent_gate(gateway, "backup", str(copy), code=8)
     files = {name: (gateway.folder / name).read_text() for name in ("config.yaml", "tools.yaml")}

@@ -21,7 +21,11 @@ LOW_DISK = 200 * 1024 * 1024
 SOON = 30 * 24 * 3600
 SKEW = 300.0
 TLS_KEYS = ("tls/gateway.key", "tls/ca.key")
-SECRETS = ("agent.token", "arguments.key", "audit.key", "channels.key", "seal.key", "vault.key", *TLS_KEYS)
+SECRETS = (
+    *("agent.token", "arguments.key", "audit.key", "channels.key", "seal.key", "vault.key"),
+    "peers/identity.key",
+    *TLS_KEYS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from agent_gate.net.server import Server
 from agent_gate.net.tls import fingerprint
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 from agent_gate.peers.authority import Leaf, component_uri
+from agent_gate.peers.dialing import PAIR
 from agent_gate.peers.encoding import Malformed
 from agent_gate.peers.joining import Component, Joining, Membership
 from agent_gate.peers.messages import MOST_BYTES
@@ -33,7 +34,6 @@ from agent_gate.peers.roles import GATEWAY
 from agent_gate.peers.toolwire import CALL, CANCEL, TOOLS, VERSION, HostCancel, HostRequest, Offer, read_wire
 
 log = logging.getLogger("agent_gate.hosts")
-PAIR = "/v1/pair"
 MOST_HANDSHAKES = 16
 
 
