@@ -12,6 +12,7 @@ from agent_gate.core.call import Outcome, Result, State
 from agent_gate.core.ports import Job
 from agent_gate.errors import GatewayError, leaves
 from agent_gate.mcp.errors import RpcError
+from agent_gate.mcp.messages import decode
 from agent_gate.mcp.revisions import UNSAID
 from agent_gate.policy.rule import make_rule
 from agent_gate.surfaces.mcp.tools import render
@@ -30,7 +31,7 @@ def test_every_error_has_its_form(kind: type[GatewayError]) -> None:
             render.outcome_result(outcome, "lab", UNSAID)
         assert (raised.value.code, raised.value.message) == (code, "What to do next")
         return
-    result = render.decode(render.outcome_result(outcome, "lab", UNSAID))
+    result = decode(render.outcome_result(outcome, "lab", UNSAID))
     assert result["isError"] is True
     assert text_of(result) == "What to do next"
     assert result["_meta"]["agent-gate/error"]["code"] == kind.code

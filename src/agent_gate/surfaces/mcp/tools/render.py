@@ -8,7 +8,7 @@ from agent_gate.core.call import Outcome, Pending, Result
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, Internal, ToolNotFound, UpstreamError
 from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
-from agent_gate.mcp.messages import decode, decode_members, decode_object, encode
+from agent_gate.mcp.messages import decode_members, decode_object, encode
 from agent_gate.mcp.names import META_ERROR, META_PENDING, META_SERVER, META_SOURCE, SELF
 from agent_gate.mcp.revisions import Revision
 
@@ -29,8 +29,10 @@ def completed(body: bytes) -> bytes:
 
 def with_meta(members: dict[str, Raw], more: Mapping[str, Json]) -> bytes:
     """The result with members added to its `_meta`; everything else stays as it came."""
-    found = decode(members["_meta"]) if "_meta" in members else {}
-    members["_meta"] = Raw(encode({**(found if isinstance(found, dict) else {}), **more}))
+    # Not read any deeper: what a server wrote there may be beyond what we can read, and is passed on as it is.
+    came = bytes(members.get("_meta", b""))
+    found = decode_members(came) if came[:1] == b"{" else {}
+    members["_meta"] = Raw(encode({**found, **more}))
     return encode(members)
 
 
