@@ -11,6 +11,7 @@ from agent_gate.observe.redact import Redactor
 
 REQUESTS = "agent_gate.requests"
 """The logger of requests, and of calls that went well; silent unless somebody wants to hear of each."""
+logging.getLogger(REQUESTS).setLevel(logging.WARNING)
 COLOURS = {"debug": 2, "warning": 33, "error": 31, "critical": 31}
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
