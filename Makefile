@@ -10,10 +10,10 @@ run: $(VENV)/.run ## Install and start the gateway with something real to try
 	@$(BIN)/agent-gate demo --folder home
 
 test: $(VENV)/.dev ## Install what the tests need, and run them
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-fast: $(VENV)/.dev ## What needs no other process: for the loop while writing
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(addprefix tests/,access audit config core observe policy results)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(addprefix tests/,access audit config core observe policy results)
 
 check: $(VENV)/.dev ## Lint, types, layers, docs against the code
 	@$(BIN)/ruff check .

@@ -72,8 +72,12 @@ def test_server_connection_failure(troubled):
     broken = source(troubled.gateway, "broken")
     assert broken["state"] in ("failed", "connecting")
     assert "notes__read_graph" in tool_names(troubled.gateway)
-    logged = [event for event in events(troubled.gateway) if event.get("source") == "broken"]
-    assert any("broken" in event.get("reason", "") and event["level"] == "error" for event in logged)
+
+    def told():
+        logged = [event for event in events(troubled.gateway) if event.get("source") == "broken"]
+        return any("broken" in event.get("reason", "") and event["level"] == "error" for event in logged)
+
+    assert eventually(told, "the reason in the log")
 
 
 def test_all_servers_connect_at_startup(gateway):
@@ -137,7 +141,11 @@ def test_ready_check_endpoint(gateway, troubled):
     reply = troubled.gateway.request("GET", "/ready", token=None)
     assert reply.status == 503
     assert [row["source"] for row in reply.json["waiting_for"]] == ["broken"]
-    assert reply.json["waiting_for"][0]["reason"]
+
+    def reason():
+        return troubled.gateway.request("GET", "/ready", token=None).json["waiting_for"][0]["reason"]
+
+    assert eventually(reason, "the reason why it is not ready")
 
 
 def test_server_status_endpoint(troubled):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from agent_gate.config.files.replace import replace_bytes
 from agent_gate.config.files.yamlfile import parse_yaml, read_text, resolve
@@ -86,7 +87,7 @@ def checked(path: Path, old: str, text: str, expected: Mapping[str, Any]) -> Edi
 
 def insert(text: str, key: str, entry: str, bullet: str) -> str:
     """`text` with `entry` as the last one of the collection under the top-level `key`."""
-    root = YAML(typ="safe", pure=True).compose(text)
+    root = composed(text)
     found = [pair for pair in root.value if pair[0].value == key] if root else []
     if not found:
         return f"{with_newline(text)}{key}:\n  {bullet}{entry}\n"
@@ -129,9 +130,23 @@ def flow(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def composed(text: str) -> Any:
+    """The mapping that a text is, with the places of its nodes; None for one that says nothing.
+
+    An edit that cut an entry in the middle of a line leaves no mapping, and `~` is none either.
+    """
+    try:
+        root = YAML(typ="safe", pure=True).compose(text)
+    except YAMLError:
+        root = False
+    if root is not None and getattr(root, "id", "") != "mapping":
+        raise ConfigError("its layout cannot be changed automatically; change the entry by hand")
+    return root
+
+
 def lines_of(text: str, block: str, key: str) -> tuple[int, int] | None:
     """The first line of an entry and the one behind its last; lines after it that are blank or comments stay."""
-    root = YAML(typ="safe", pure=True).compose(text)
+    root = composed(text)
     parents = [value for name, value in (root.value if root else ()) if name.value == block]
     entries = parents[0].value if parents and parents[0].id == "mapping" else []
     for name, _ in entries:
