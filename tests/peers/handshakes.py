@@ -76,6 +76,9 @@ class Seen:
         self.pairs.add((pairing_id, nonce))
         return new
 
+    def lately(self, _now: float) -> int:
+        return len(self.pairs)
+
 
 class ShiftedClock(SystemClock):
     def __init__(self, by: float = 0.0) -> None:

@@ -19,7 +19,7 @@ from agent_gate.peers.authority import CertificateSubject, check_request
 from agent_gate.peers.encoding import Malformed, to_base64
 from agent_gate.peers.joining import Membership
 from agent_gate.peers.pairing import Candidate, Wish
-from agent_gate.peers.signing import IdentityKey
+from agent_gate.peers.signing import IdentityKey, Transcript
 from peers.handshakes import TOOL, MemoryLine, World, a_line
 
 Message = dict[str, Any]
@@ -125,6 +125,28 @@ def test_p7_a_wrong_pin_ends_it_before_the_challenge() -> None:
 def test_p10_p11_another_name_or_kind_is_refused(component: CertificateSubject) -> None:
     world = World(component=component)
     assert_refused(world, meet(world, *a_line()), "IDENTITY_MISMATCH")
+
+
+def test_p12_the_right_answer_signed_for_another_handshake_is_refused() -> None:
+    world = World()
+
+    def sign_anew(message: Message) -> Message:
+        elsewhere = Transcript()
+        elsewhere.add({**message, "pairing_id": "another-handshake"})
+        return elsewhere.sign({k: v for k, v in message.items() if k != "sig_ed25519"}, world.remote)
+
+    near, far = a_line(to_gateway=only("pair.challenge_response", sign_anew))
+    assert_refused(world, meet(world, near, far), "SIGNATURE_INVALID")
+    assert world.ledger.issued == []
+
+
+def test_a_component_takes_five_handshakes_a_minute() -> None:
+    world = World()
+    for number in range(5):
+        assert world.seen.is_new(f"earlier-{number}", "nonce", 0.0)
+    _ours, theirs = meet(world, *a_line())
+    assert isinstance(theirs, PairingFailed)
+    assert "a minute" in theirs.message
 
 
 def test_p13_parts_of_two_handshakes_do_not_fit_together() -> None:

@@ -1,5 +1,6 @@
 """Peers on record: what was issued, what counts now, and what a revocation or a crash leaves behind."""
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -143,7 +144,13 @@ def test_the_identity_stays_and_its_authority_is_nowhere_in_plain(tmp_path: Path
     assert uvloop.run(main()) == uvloop.run(main())
 
 
-@pytest.mark.parametrize("harm", ["file", "folder", "link"])
+def give_away(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    os.chown(path, 65534, 65534)
+
+
+@pytest.mark.parametrize("harm", ["file", "folder", "link", "owner"])
 def test_p28_keys_that_others_could_read_or_swap_refuse_the_start(tmp_path: Path, harm: str) -> None:
     folder = tmp_path / "data"
 
@@ -159,6 +166,8 @@ def test_p28_keys_that_others_could_read_or_swap_refuse_the_start(tmp_path: Path
         key.chmod(0o640)
     elif harm == "folder":
         key.parent.chmod(0o755)
+    elif harm == "owner":
+        give_away(key)
     else:
         key.rename(tmp_path / "moved")
         key.symlink_to(tmp_path / "moved")

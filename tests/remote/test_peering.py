@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate.core.ports import Plan, SystemClock
-from agent_gate.errors import InvalidArgs, PairingFailed, PairingRequired
+from agent_gate.errors import InvalidArgs, PairingFailed, PairingRequired, RateLimited
 from agent_gate.hosts import Host
 from agent_gate.hosts.server import HostServer
 from agent_gate.net.pool import Pool
@@ -109,6 +109,7 @@ async def test_p25_a_revocation_closes_what_is_connected_and_refuses_what_comes(
         source = found.plans.added["memory-east"].source
         await source.connect()
         await found.peering.revoke("memory-east", "anna")
+        assert found.plans.added == {}
         async with asyncio.timeout(1):
             while any(not hasattr(one, "frames") for one in found.server.server.connections):
                 await asyncio.sleep(0.005)
@@ -129,3 +130,14 @@ async def test_one_endpoint_has_one_handshake_at_a_time(tmp_path: Path) -> None:
         both = (found.peering.pair(found.wish(), "operator"), found.peering.pair(found.wish(), "operator"))
         ended = await asyncio.gather(*both, return_exceptions=True)
         assert sum(isinstance(end, InvalidArgs) for end in ended) == 1
+
+
+async def test_a_host_has_five_handshakes_a_minute(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as found:
+        for _ in range(4):
+            await found.peering.pair(found.wish(), "operator")
+        with pytest.raises(RateLimited, match="a minute"):
+            await found.peering.pair(found.wish(), "operator")
+        elsewhere = Wish(found.wish().subject, "wss://127.0.0.1:1", found.wish().pin)
+        with pytest.raises(PairingFailed, match="cannot be reached"):
+            await found.peering.pair(elsewhere, "operator")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent_gate.app.gateway import Gateway
 
 log = logging.getLogger("agent_gate.app")
+FEW_MINUTES = 300.0
 
 
 class GatewayAccounts:
@@ -60,6 +61,7 @@ class GatewayAccounts:
         await self.offer()
         await self.peering.start()
         sweeper.every(HOUR, self.peering.renew_due)
+        sweeper.every(FEW_MINUTES, self.peering.peers.revoke_unconfirmed)
 
     def _offer_soon(self) -> None:
         self.tasks.start(self.offer())

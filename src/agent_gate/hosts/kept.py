@@ -60,6 +60,9 @@ class SeenInitiations:
         replace_whole(self._path, msgspec.json.encode(self._seen).decode())
         return True
 
+    def lately(self, now: float) -> int:
+        return sum(1 for at in self._seen.values() if now - at < 60)
+
 
 class GivenResults:
     """Results by idempotency key, kept for a day: the same call again gets what the first one got.

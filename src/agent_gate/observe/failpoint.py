@@ -21,6 +21,27 @@ NAMES = (
     "after_complete_commit",
     "mid_deliver",
 )
+PAIRING = (
+    "pair_initiated",
+    "pair_met",
+    "pair_challenged",
+    "pair_requested",
+    "pair_issued",
+    "pair_handed_over",
+    "pair_installed",
+    "pair_active",
+)
+JOINING = (
+    "join_initiated",
+    "join_introduced",
+    "join_answered",
+    "join_requested",
+    "join_issued",
+    "join_kept",
+    "join_installed",
+    "join_complete",
+)
+"""The same for the two sides of a handshake."""
 EXIT_CODE = 137
 
 _name, _, _count = os.environ.get("AGENT_GATE_FAILPOINT", "").partition(":")

@@ -17,12 +17,20 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from agent_gate.core.ports import Clock
 from agent_gate.errors import PairingFailed
+from agent_gate.observe.failpoint import reach
 from agent_gate.peers import messages
 from agent_gate.peers.authority import Leaf, component_uri, private_pem, request_certificate, spki
 from agent_gate.peers.challenge import challenge_context, open_challenge
 from agent_gate.peers.encoding import Malformed, canonical, from_base64, from_time, to_base64
 from agent_gate.peers.messages import PairMessage, read_pair_message
-from agent_gate.peers.pairing import INSTALL_SECONDS, STEP_SECONDS, TOTAL_SECONDS, Line
+from agent_gate.peers.pairing import (
+    HANDSHAKES_A_MINUTE,
+    INSTALL_SECONDS,
+    STEP_SECONDS,
+    TOO_OFTEN,
+    TOTAL_SECONDS,
+    Line,
+)
 from agent_gate.peers.signing import IdentityKey, Transcript
 
 FRESH_SECONDS = 120.0
@@ -35,6 +43,10 @@ class ReplayMemory(Protocol):
 
     def is_new(self, pairing_id: str, nonce: str, now: float) -> bool:
         """Whether this one was never seen; from now on it was. Durable before it returns."""
+        ...
+
+    def lately(self, now: float) -> int:
+        """How many of them came within the last minute."""
         ...
 
 
@@ -93,19 +105,27 @@ class Joining:
 
     async def _phases(self) -> Membership:
         gateway = await self._initiated()
+        reach("join_initiated")
         encryption = X25519PrivateKey.generate()
         await self._introduce(encryption)
+        reach("join_introduced")
         await self._answer_challenge(encryption)
+        reach("join_answered")
         key = ec.generate_private_key(ec.SECP256R1())
         csr = request_certificate(key, self.component.component_id)
         await self._send(messages.CsrRequest(pairing_id=self.pairing_id, csr_pem=csr), sign=True)
+        reach("join_requested")
         membership = await self._issued(key, gateway.gateway_id)
+        reach("join_issued")
         await self.install(membership)
+        reach("join_kept")
         installed = messages.CsrInstalled(
             pairing_id=self.pairing_id, mtls_cert_fingerprint=membership.fingerprint
         )
         await self._send(installed, sign=True)
+        reach("join_installed")
         await self._receive(messages.Complete)
+        reach("join_complete")
         return membership
 
     async def _initiated(self) -> messages.GatewayPart:
@@ -123,6 +143,8 @@ class Joining:
         from_base64(part.nonce, 32)
         if not self.seen.is_new(init.pairing_id, part.nonce, now):
             await self._refuse("REPLAYED", "this initiation was seen before")
+        if self.seen.lately(now) > HANDSHAKES_A_MINUTE:
+            await self._refuse("RATE_LIMITED", TOO_OFTEN)
         self.transcript.add(fields)
         return part
 

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock
 from agent_gate.errors import PairingFailed
+from agent_gate.observe.failpoint import reach
 from agent_gate.peers import messages
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf, PublicKey, check_request
 from agent_gate.peers.challenge import PLAIN_BYTES, challenge_context, seal_challenge
@@ -26,6 +27,8 @@ STEP_SECONDS = 10.0
 TOTAL_SECONDS = 120.0
 INSTALL_SECONDS = 60.0
 NONCE_BYTES = 32
+HANDSHAKES_A_MINUTE = 5
+TOO_OFTEN = f"{HANDSHAKES_A_MINUTE} handshakes a minute are enough; try again in a minute"
 M = TypeVar("M", bound=PairMessage)
 
 
@@ -108,18 +111,25 @@ class Pairing:
 
     async def _phases(self, wish: Wish) -> Candidate:
         await self._initiate()
+        reach("pair_initiated")
         remote = await self._meet(wish)
+        reach("pair_met")
         key = check_public_key(remote.public_key_ed25519)
         candidate = Candidate(wish.subject, wish.endpoint, key, self.pairing_id, wish.notes)
         await self._challenge(candidate, from_base64(remote.public_key_x25519, 32))
+        reach("pair_challenged")
         leaf = self._issue(candidate, await self._requested(candidate))
+        reach("pair_requested")
         await self.ledger.note_issued(candidate, leaf)
+        reach("pair_issued")
         try:
             await self._hand_over(candidate, leaf)
         except BaseException:
             await asyncio.shield(self.ledger.revoke_issued(leaf, "it was not confirmed in time"))
             raise
+        reach("pair_installed")
         await self.ledger.activate(candidate, leaf)
+        reach("pair_active")
         await self._complete()
         return candidate
 
@@ -209,6 +219,7 @@ class Pairing:
             not_after=to_time(leaf.not_after),
         )
         await self._send(issued, sign=True)
+        reach("pair_handed_over")
         self._reach(6, "waiting until it is installed")
         installed, fields = await self._receive(messages.CsrInstalled, INSTALL_SECONDS)
         self._check_signature(fields, candidate.identity_key)

@@ -13,12 +13,13 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs, PairingFailed, PairingRequired
 from agent_gate.peers.authority import CertificateSubject, Leaf
 from agent_gate.peers.encoding import to_base64
-from agent_gate.peers.pairing import Candidate
+from agent_gate.peers.pairing import TOTAL_SECONDS, Candidate
 from agent_gate.peers.roles import NOTHING_NOTED, PeerNotes
 from agent_gate.store.statement import Conflict, Statement, Store
 
 Status = Literal["active", "revoked"]
-UNCONFIRMED_SECONDS = 600.0
+UNCONFIRMED_SECONDS = TOTAL_SECONDS
+UNCONFIRMED = "SELECT serial FROM peer_certificates WHERE state = 'issued' AND issued_at < ?"
 READ_PEERS = (
     "SELECT name, component_type, endpoint, identity_key, status, paired_at, revoked_at, reason, last_seen, body "
     "FROM peers ORDER BY name"
@@ -189,9 +190,10 @@ class Peers:
         await self._store.write(Statement(REVOKE_ISSUED, (why, leaf.serial)))
 
     async def revoke_unconfirmed(self) -> None:
-        """Certificates of handshakes that a crash cut short."""
+        """Certificates of handshakes that a crash cut short: none lasts as long."""
         before = self._clock.now() - UNCONFIRMED_SECONDS
-        await self._store.write(Statement(REVOKE_OLD, ("it was never confirmed", before)))
+        if await self._store.read(UNCONFIRMED, (before,)):
+            await self._store.write(Statement(REVOKE_OLD, ("it was never confirmed", before)))
 
     # -- what an operator does
 

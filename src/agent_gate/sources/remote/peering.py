@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,12 +11,28 @@ import msgspec
 from agent_gate.audit.record import row
 from agent_gate.core.call import State, new_id
 from agent_gate.core.ports import Clock, Plan, Plans
-from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, InvalidArgs, PairingFailed
+from agent_gate.errors import (
+    ConfigError,
+    DependencyUnavailable,
+    GatewayError,
+    InvalidArgs,
+    PairingFailed,
+    RateLimited,
+)
 from agent_gate.peers.authority import BACKDATED, LEAF_LIFETIME, CertificateSubject, Leaf
 from agent_gate.peers.dialing import Endpoint, dial
 from agent_gate.peers.encoding import from_base64
 from agent_gate.peers.identity import GatewayIdentity, ensure_identity
-from agent_gate.peers.pairing import Candidate, Confirm, Pairing, PeerLedger, Told, Wish
+from agent_gate.peers.pairing import (
+    HANDSHAKES_A_MINUTE,
+    TOO_OFTEN,
+    Candidate,
+    Confirm,
+    Pairing,
+    PeerLedger,
+    Told,
+    Wish,
+)
 from agent_gate.peers.passport import Passport, renewal
 from agent_gate.peers.records import Peer, Peers
 from agent_gate.peers.signing import key_fingerprint
@@ -27,6 +44,7 @@ from agent_gate.vault.vault import Vault
 
 log = logging.getLogger("agent_gate.peers")
 TOOL_ID = "peers:pair"
+MINUTE = 60.0
 
 
 class ScratchLedger:
@@ -59,6 +77,7 @@ class Peering:
         self._passport: Passport | None = None
         self._fault = "The gateway has no identity yet"
         self._under_way: set[str] = set()
+        self._begun: dict[str, deque[float]] = {}
         self._ways: dict[str, PairedWay] = {}
 
     async def open(self, folder: Path, vault: Vault, gateway_id: str) -> None:
@@ -115,12 +134,22 @@ class Peering:
         wish = Wish(wish.subject, endpoint.url, wish.pin, wish.notes)
         if endpoint.url in self._under_way:
             raise InvalidArgs(f"A handshake with {endpoint.url} is under way. Wait until it has ended")
+        self._check_often(endpoint.url)
         self._under_way.add(endpoint.url)
         try:
             ledger: PeerLedger = ScratchLedger() if trial else self.peers
             return await self._on_record(wish, endpoint, person, confirm, told, ledger)
         finally:
             self._under_way.discard(endpoint.url)
+
+    def _check_often(self, url: str) -> None:
+        """Whoever guesses at a host, or holds one up, gets no further than this."""
+        now = self._clock.monotonic()
+        self._begun = {place: begun for place, begun in self._begun.items() if now - begun[-1] < MINUTE}
+        begun = self._begun.setdefault(url, deque(maxlen=HANDSHAKES_A_MINUTE))
+        if len(begun) == HANDSHAKES_A_MINUTE and now - begun[0] < MINUTE:
+            raise RateLimited(f"{url}: {TOO_OFTEN}", retry_after=MINUTE - (now - begun[0]))
+        begun.append(now)
 
     async def _on_record(
         self, wish: Wish, endpoint: Endpoint, person: str, confirm: Confirm, told: Told, ledger: PeerLedger
@@ -181,10 +210,11 @@ class Peering:
     # -- what comes after
 
     async def revoke(self, name: str, person: str) -> Peer:
-        """Its next call is refused and its connections are closed. Its tools stay listed until a restart, so that
-        whoever calls is told why."""
+        """From the moment it is durable nothing is sent to it: its tools are gone from every list, its connections
+        closed."""
         peer = await self.peers.revoke(name, f"revoked by {person}")
         if (way := self._ways.pop(name, None)) is not None:
+            await self._plans.remove(name)
             await way.aclose()
         log.warning("A peer was revoked", extra={"peer": name, "by": person})
         return peer
