@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_gate.approval.channels.kind import QuietHours
+from agent_gate.approval.channels.registry import CHANNELS
 from agent_gate.config import permissions, settings
+from agent_gate.config.channels import person_keys
 from agent_gate.config.load import load
 from agent_gate.config.servers import settings as servers
 from agent_gate.config.servers.section import SERVERS
@@ -25,9 +28,8 @@ CONFIGURATION = [
     settings.HostSettings,
     settings.AgentSettings,
     settings.RateLimitSettings,
-    settings.TelegramSettings,
-    settings.WebhookSettings,
-    settings.QuietHours,
+    *(kind.settings for kind in CHANNELS.values()),
+    QuietHours,
     settings.Person,
     settings.ApproversSettings,
     settings.PluginSettings,
@@ -74,6 +76,14 @@ def test_every_key_has_its_row(page, classes):
         if not re.search(rf"^\| `{key}` \|[^|]*\| {re.escape(doc)}", text, re.MULTILINE)
     ]
     assert missing == []
+
+
+def test_every_kind_of_channel_has_its_part_and_what_people_are_known_by_there_its_row():
+    text = (DOCS / "configuration.md").read_text()
+    for name in CHANNELS:
+        assert f"## `channels[]`, `type: {name}`" in text
+    for key, brought in person_keys().items():
+        assert f"| `{key}` | `null` | {brought.doc} |" in text
 
 
 def test_every_key_that_a_kind_of_source_brings_has_its_row():

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_gate.approval.channels.telegram import TelegramSettings
+from agent_gate.approval.channels.webhook import WebhookSettings
 from agent_gate.config.load import load
-from agent_gate.config.settings import Settings, TelegramSettings, WebhookSettings
+from agent_gate.config.settings import Settings
 from agent_gate.errors import ConfigError
 
 HERE = Path(__file__).parent

@@ -14,10 +14,11 @@ class ProgramCopy:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.touched: list[str] = []
-        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        # What is compiled already comes along, since compiling the whole program costs more than the test.
+        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.pyc.*"))
         shutil.copytree(ROOT / "ui", folder / "ui")
         shutil.copy(ROOT / "pyproject.toml", folder)
-        self.env = {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.env = {"PYTHONPATH": str(folder / "src")}
 
     def write(self, path: str, text: str) -> None:
         assert not (self.folder / path).exists()

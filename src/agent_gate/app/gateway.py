@@ -94,7 +94,7 @@ class Gateway:
         faults = PolicyFaults(self.configuration, self.supervisor.shelf, lambda: self.in_force.terms.policy)
         self.reload = Reload(self, faults)
         self.ways_in = WaysIn(self, tokens, results, people, faults, sweeper)
-        places = self.asking_people.places(settings)
+        channels = self.asking_people.make(settings)
         self._read_metrics()
         await self.supervisor.start(plans(settings, self.toolbox(settings, self.accounts.roster)))
         await self.accounts.start(sweeper)
@@ -103,7 +103,7 @@ class Gateway:
         await recover(self.calls, self.kept.store, self.kept.inbox, self.clock)
         life.push_async_callback(end, asyncio.ensure_future(sweeper.run()))
         await self._open()
-        await self.asking_people.start(places)
+        await self.asking_people.start(channels)
 
     def _people(self) -> People:
         return People(

@@ -37,7 +37,7 @@ class Reload:
             wanted = plans(settings, gateway.toolbox(settings, roster))
             gateway.supervisor.check_fit(wanted)
             await asyncio.to_thread(self._policy_faults.check, loaded)
-            places = gateway.asking_people.places(settings)
+            channels = gateway.asking_people.make(settings)
             terms, agents = Terms(settings=settings, policy=policy_of(loaded)), gateway.credentials(settings)
             gateway.listeners.take_over(settings)
         gateway.redactor.learn(loaded.secrets)
@@ -51,7 +51,7 @@ class Reload:
         gateway.ways_in.mcp.changed()
         if (before.channels, before.people) != (settings.channels, settings.people):
             await gateway.asking_people.stop()
-            await gateway.asking_people.start(places)
+            await gateway.asking_people.start(channels)
         log.info("The configuration was reloaded")
         return self._warn()
 

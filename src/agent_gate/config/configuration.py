@@ -9,8 +9,9 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
+from agent_gate.config.channels import doubt_channels
 from agent_gate.config.decode import Reading
-from agent_gate.config.doubts import far_links, former_stores, open_keys, plain_door
+from agent_gate.config.doubts import former_stores, open_keys, plain_door
 from agent_gate.config.files.dotenv import environment
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import parse_yaml
@@ -147,7 +148,7 @@ class Configuration:
         places = self.loaded.places
         yield from open_keys(self.settings, places["gateway.tls.key"])
         yield from former_stores(os.environ)
-        yield from far_links(self.settings, f"{places['channels']}: channels")
+        yield from doubt_channels(self.settings, f"{places['channels']}: channels")
         if self.options.insecure:
             at = "--host" if self.options.host is not None else f"{places['gateway.host']}: gateway.host"
             yield from plain_door(self.settings, at)

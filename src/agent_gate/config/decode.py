@@ -1,7 +1,7 @@
 """A `Node` into a settings class, driven by the class's own field types; everything unexpected is a `ConfigError`."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from difflib import get_close_matches
 from math import isfinite
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.shape import Field, is_path, keys, shape
+from agent_gate.core.notes import AtLeast, AtMost, Filled, Mode, ReadBy
 
 T = TypeVar("T")
 SECRET_NAME = re.compile(r"key|token|secret|pass|auth|cred|cookie", re.IGNORECASE)
@@ -48,10 +49,12 @@ class Reading:
         self.warnings.append(f"{mark}: {path}: {message}" if path else f"{mark}: {message}")
 
 
-def decode(node: Node, cls: type[T], path: str, reading: Reading, **given: Any) -> T:
-    """An instance of `cls`. `given` are fields that the caller has read itself."""
+def decode(
+    node: Node, cls: type[T], path: str, reading: Reading, *, others: Iterable[str] = (), **given: Any
+) -> T:
+    """An instance of `cls`. `given` are fields that the caller has read itself, of keys of theirs or of `others`."""
     found = entries(node, path)
-    refuse_unknown(node, keys(cls), path)
+    refuse_unknown(node, (*keys(cls), *others), path)
     values = dict(given)
     for each in shape(cls):
         if each.name in values or each.given or each.in_file is not None:
@@ -89,13 +92,31 @@ def field_value(node: Node, each: Field, path: str, reading: Reading) -> Any:
     value = convert(node, each.type, path, reading)
     if each.secret:
         remember(value, reading)
-    least = each.at_least
-    if least is not None and isinstance(value, (int, float)) and value < least:
-        fail(node.mark, path, f"must be at least {least:g}")
-    most = each.at_most
-    if most is not None and isinstance(value, (int, float)) and value > most:
-        fail(node.mark, path, f"must be at most {most}")
+    for note in each.notes:
+        check_note(note, node, value, path)
     return value
+
+
+def check_note(note: Any, node: Node, value: Any, path: str) -> None:
+    """Refuse a value that is not what a note of its field says."""
+    match note:
+        case AtLeast(least) if isinstance(value, (int, float)) and value < least:
+            fail(node.mark, path, f"must be at least {least:g}")
+        case AtMost(most) if isinstance(value, (int, float)) and value > most:
+            fail(node.mark, path, f"must be at most {most}")
+        case Filled(reason) if not value:
+            fail(node.mark, path, f"is empty, {reason}")
+        case ReadBy(read, wanted) if value is not None:
+            require_readable(node, read, wanted, path)
+        case Mode.ADDRESS if value is not None:
+            require_address(node, path)
+
+
+def require_readable(node: Node, read: Callable[[str], object], wanted: str, path: str) -> None:
+    try:
+        read(str(node.value))
+    except (ValueError, LookupError, OSError):
+        fail(node.mark, path, f"expected {wanted}")
 
 
 def remember(value: Any, reading: Reading) -> None:

@@ -67,21 +67,6 @@ def others_may_read(file: Path) -> bool:
         return False
 
 
-def far_links(settings: Settings, place: str) -> Iterator[str]:
-    """The channels whose links lead to this machine only, while their messages are read on a phone."""
-    admin = settings.admin
-    for channel in settings.channels:
-        if channel.type != "webhook" or channel.format == "json" or channel.answer_url or admin.public_url:
-            continue
-        if channel.signing_secret:
-            continue
-        if is_loopback(admin.host):
-            yield (
-                f"{place}: {channel.name} sends no links, since the page is at {admin.host}, which only this machine "
-                "reaches; set admin.public_url to its address for other devices (docs/operator.md)"
-            )
-
-
 def former_stores(env: Mapping[str, str]) -> Iterator[str]:
     """Variables that name a folder for credentials, which the gateway does not keep in files of their own."""
     for name in ("AUTH_STORE_PATH", "GATEWAY_AUTH_DIR"):

@@ -2,52 +2,36 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import time
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from agent_gate.config.channels import read_channels, read_people
 from agent_gate.config.decode import (
     Reading,
     beside,
     convert,
     decode,
     existing,
-    refuse_unknown,
-    require_address,
 )
-from agent_gate.config.doubts import warn_of_plain_http
 from agent_gate.config.files.dotenv import environment
-from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, items, join
+from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, join
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.kinds import SourceEntry, sections
 from agent_gate.config.permissions import Permissions, PolicyTest, read_permissions
 from agent_gate.config.settings import (
     AgentSettings,
-    ChannelSettings,
-    Person,
     RateLimitSettings,
     Settings,
-    TelegramSettings,
-    WebhookSettings,
 )
-from agent_gate.config.shape import keys
 from agent_gate.core.ids import fold_namespace
 from agent_gate.errors import ConfigError
 from agent_gate.policy.rule import Rule
 
 SHORT_TOKEN = 16
 SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-TIME_OF_DAY = "a time of day such as 22:00"
-QUIET: tuple[tuple[str, Callable[[str], object], str], ...] = (
-    ("start", time.fromisoformat, TIME_OF_DAY),
-    ("end", time.fromisoformat, TIME_OF_DAY),
-    ("timezone", ZoneInfo, "a time zone such as Europe/Berlin"),
-)
 DOUBTED = (("gateway", "host"), ("gateway", "tls", "key"), ("channels",))
 
 
@@ -128,14 +112,14 @@ def find_permissions(root: Node, config: Path | None, reading: Reading) -> Path 
 def read_settings(root: Node, reading: Reading) -> Settings:
     limits = decode(root.get("rate_limit") or empty(root.mark), RateLimitSettings, "rate_limit", reading)
     brought = sections()
-    own = without_keys(root, [key for section in brought for key in section.keys])
     sources = {section.name: section.read(root, reading) for section in brought}
     refuse_folded(root, sources)
     settings = decode(
-        own,
+        root,
         Settings,
         "",
         reading,
+        others=[key for section in brought for key in section.keys],
         agents=read_agents(root, limits, reading),
         sources=sources,
         channels=read_channels(root, reading),
@@ -144,13 +128,6 @@ def read_settings(root: Node, reading: Reading) -> Settings:
     check_settings(settings, root, reading)
     warn_of_unserved(root, reading)
     return with_callback(settings, reading.variables.env.get("TOOL_GATEWAY_CALLBACK_URL"))
-
-
-def without_keys(root: Node, brought: Sequence[str]) -> Node:
-    """The file without the keys that kinds of source bring; a key that nobody knows is refused here."""
-    refuse_unknown(root, (*keys(Settings), *brought), "")
-    found = {key: node for key, node in entries(root, "").items() if key not in brought}
-    return Node(found, root.mark, root.keys)
 
 
 def with_callback(settings: Settings, url: str | None) -> Settings:
@@ -164,9 +141,6 @@ def check_settings(settings: Settings, root: Node, reading: Reading) -> None:
     tls, storage = settings.gateway.tls, settings.storage
     if (tls.cert is None) != (tls.key is None):
         fail(root.key_mark("gateway"), "gateway.tls", "cert and key are given together")
-    endpoint = (root.get("telemetry") or root).get("otlp_endpoint")
-    if endpoint is not None:
-        require_address(endpoint, "telemetry.otlp_endpoint")
     for key, file in (("cert", tls.cert), ("key", tls.key)):
         if file is not None:
             existing(place_of(root, "gateway", "tls", key), file, f"gateway.tls.{key}", reading)
@@ -271,63 +245,6 @@ def refuse_shared_tokens(agents: Mapping[str, AgentSettings]) -> None:
                 f"agents.{agent.name}",
                 f"has the same token as {other.name}; each agent needs its own",
             )
-
-
-def read_channels(root: Node, reading: Reading) -> tuple[ChannelSettings, ...]:
-    single, several = root.get("messenger"), root.get("channels")
-    found = [read_channel(single, "messenger", reading)] if single else []
-    for i, node in enumerate(items(several, "channels") if several else []):
-        found.append(read_channel(node, join("channels", i), reading))
-    names = [channel.name for channel in found]
-    for name in names:
-        if names.count(name) > 1:
-            fail((several or root).mark, "channels", f'two channels are called "{name}"; give them names')
-    return tuple(found)
-
-
-def read_channel(node: Node, path: str, reading: Reading) -> ChannelSettings:
-    """`{type: telegram, telegram: {...}}`, or the same keys directly beside `type`."""
-    kind = node.get("type")
-    kinds: dict[Any, type[ChannelSettings]] = {"telegram": TelegramSettings, "webhook": WebhookSettings}
-    if kind is None or kind.value not in kinds:
-        fail((kind or node).mark, join(path, "type"), "expected telegram or webhook")
-    name = str(kind.value)
-    merged, marks = {}, dict(node.keys)
-    for key, item in entries(node, path).items():
-        if key == name:
-            merged.update(entries(item, join(path, key)))
-            marks.update(item.keys)
-        elif key != "type":
-            merged[key] = item
-    channel = decode(Node(merged, node.mark, marks), kinds[name], path, reading)
-    for key in "url", "base_url":
-        if key in merged:
-            require_address(merged[key], join(path, key))
-            if isinstance(channel, TelegramSettings) or channel.secret or channel.headers:
-                warn_of_plain_http(merged[key], join(path, key), reading)
-    check_quiet(merged.get("quiet"), join(path, "quiet"))
-    if isinstance(channel, TelegramSettings) and not channel.allowed_users:
-        fail(node.mark, join(path, "allowed_users"), "is empty, so nobody could answer")
-    return channel
-
-
-def check_quiet(node: Node | None, path: str) -> None:
-    for key, read, wanted in QUIET:
-        found = node.get(key) if node is not None else None
-        if found is None:
-            continue
-        try:
-            read(str(found.value))
-        except (ValueError, OSError, ZoneInfoNotFoundError):
-            fail(found.mark, join(path, key), f"expected {wanted}")
-
-
-def read_people(root: Node, reading: Reading) -> dict[str, Person]:
-    found = root.get("people")
-    return {
-        name: decode(node, Person, join("people", name), reading, name=name)
-        for name, node in (entries(found, "people").items() if found else ())
-    }
 
 
 def refuse_folded(root: Node, sources: Mapping[str, Mapping[str, SourceEntry]]) -> None:

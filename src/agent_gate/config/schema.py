@@ -6,6 +6,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from agent_gate.approval.channels.registry import CHANNELS
+from agent_gate.config.channels import person_keys
 from agent_gate.config.kinds import sections
 from agent_gate.config.permissions import Permissions, PolicyTest
 from agent_gate.config.settings import (
@@ -58,7 +60,10 @@ def named() -> tuple[type, ...]:
 
 def document(title: str, root: Mapping[str, Any]) -> dict[str, Any]:
     """`root` with the definitions that it uses, however deep."""
-    definitions = {cls.__name__: object_schema(cls) for cls in named()}
+    definitions = {cls.__name__: object_schema(cls) for cls in named()} | {"Channel": channel_schema()}
+    definitions["Person"]["properties"] |= {
+        key: {"description": one.doc, **type_schema(one.type)} for key, one in person_keys().items()
+    }
     wanted: dict[str, Any] = {}
     queue = references(root)
     while queue:
@@ -90,6 +95,26 @@ def object_schema(cls: type) -> dict[str, Any]:
         "properties": properties,
     }
     return {**schema, "required": required} if required else schema
+
+
+def channel_schema() -> dict[str, Any]:
+    """A channel of any kind; its keys stand beside `type`, or below the name of the kind."""
+    return {
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"description": "Kind of channel.", "enum": list(CHANNELS)}},
+        "allOf": [
+            {
+                "if": {"properties": {"type": {"const": name}}},
+                "then": {
+                    "properties": {"type": {}, name: {"type": "object"}, **own},
+                    "additionalProperties": False,
+                },
+            }
+            for name, kind in CHANNELS.items()
+            for own in [object_schema(kind.settings)["properties"]]
+        ],
+    }
 
 
 def property_schema(each: Field) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from agent_gate.config.shape import AT_START, GIVEN, SECRET, AtLeast, AtMost, InFile
+from agent_gate.approval.channels.kind import ChannelSettings
+from agent_gate.config.shape import ADDRESS, AT_START, GIVEN, SECRET, AtLeast, AtMost, InFile
 from agent_gate.core.call import Caller
 
 PORTS = AtMost(65535)
@@ -142,64 +143,6 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuietHours:
-    """A time of day in which a channel does not push."""
-
-    start: Annotated[str, "Begin, as `22:00`."]
-    end: Annotated[str, "End, as `07:00`; may be on the next day."]
-    timezone: Annotated[str | None, "Time zone such as `Europe/Berlin`; null: that of the machine."] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelegramSettings:
-    """A Telegram bot that asks in a chat and takes the answer from its buttons."""
-
-    token: Annotated[str, "The bot's token.", SECRET] = field(repr=False)
-    chat_id: Annotated[int | str, "The chat to ask in."]
-    allowed_users: Annotated[tuple[int, ...], "Telegram ids of those whose press counts; not empty."]
-    base_url: Annotated[str, "The Bot API's address."] = "https://api.telegram.org"
-    after: Annotated[float, "Seconds without an answer before this channel is told.", AtLeast(0)] = 0.0
-    quiet: Annotated[QuietHours | None, "When it does not push."] = None
-    name: Annotated[str, "Name in records and logs."] = "telegram"
-    type: Annotated[Literal["telegram"], "Kind of channel.", GIVEN] = "telegram"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookSettings:
-    """A URL that is told of each question, with links to answer it."""
-
-    url: Annotated[str, "Where each question is posted as JSON."]
-    secret: Annotated[str, "Key of the HMAC signature on what is posted.", SECRET] = field(
-        default="", repr=False
-    )
-    headers: Annotated[Mapping[str, str], "More headers to send.", SECRET] = field(
-        default_factory=dict, repr=False
-    )
-    after: Annotated[float, "Seconds without an answer before this channel is told.", AtLeast(0)] = 0.0
-    quiet: Annotated[QuietHours | None, "When it does not push."] = None
-    format: Annotated[
-        Literal["json", "ntfy", "slack"], "What is posted: everything as JSON, or what ntfy or Slack take."
-    ] = "json"
-    template: Annotated[
-        Mapping[str, Any],
-        "The JSON to post instead; `{text}`, `{signature}`, `{answer_url}` and so on are filled in.",
-    ] = field(default_factory=dict)
-    person: Annotated[str, "Whose answer it is when somebody follows one of its links."] = "operator"
-    answer_url: Annotated[
-        str | None,
-        "Address for this channel's links instead of `admin.public_url`; null: that, or where the page listens.",
-    ] = None
-    signing_secret: Annotated[
-        str, "Slack's signing secret: its buttons answer without a browser, through `/slack/NAME`.", SECRET
-    ] = field(default="", repr=False)
-    name: Annotated[str, "Name in records and logs."] = "webhook"
-    type: Annotated[Literal["webhook"], "Kind of channel.", GIVEN] = "webhook"
-
-
-ChannelSettings = TelegramSettings | WebhookSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
     """Someone who answers questions."""
 
@@ -207,7 +150,9 @@ class Person:
     uid: Annotated[int | None, "User id on this machine; the admin socket knows them by it.", AtLeast(0)] = (
         None
     )
-    telegram: Annotated[int | None, "Telegram user id."] = None
+    known_by: Annotated[Mapping[str, int | str], "What kinds of channel know them by.", GIVEN] = field(
+        default_factory=dict
+    )
     login: Annotated[str | None, "Login on the operator's page."] = None
     passphrase: Annotated[
         str | None, "What this person types to answer, instead of the shared one.", SECRET
@@ -275,7 +220,9 @@ class LimitsSettings:
 class TelemetrySettings:
     """Traces and metrics to the outside; nothing leaves unless an endpoint is given."""
 
-    otlp_endpoint: Annotated[str | None, "OTLP over HTTP address, such as `http://127.0.0.1:4318`."] = None
+    otlp_endpoint: Annotated[
+        str | None, "OTLP over HTTP address, such as `http://127.0.0.1:4318`.", ADDRESS
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +236,7 @@ class LogSettings:
     ] = False
 
 
-CHANNEL = {"type": "object", "required": ["type"], "properties": {"type": {"enum": ["telegram", "webhook"]}}}
+CHANNEL = {"$ref": "#/$defs/Channel"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

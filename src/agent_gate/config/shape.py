@@ -9,9 +9,10 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-from agent_gate.core.notes import AT_START, GIVEN, SECRET, AtLeast, AtMost, InFile
+from agent_gate.core.notes import ADDRESS, AT_START, GIVEN, SECRET, AtLeast, AtMost, InFile
 
 __all__ = [
+    "ADDRESS",
     "AT_START",
     "GIVEN",
     "SECRET",

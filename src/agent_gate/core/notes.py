@@ -1,6 +1,6 @@
 """What a field of a settings class may say beside its type and its meaning: `Annotated[type, "what it means", note]`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -12,9 +12,10 @@ class Mode(Enum):
     GIVEN = "set while loading, never written in a file"
     SECRET = "kept out of logs, errors and representations"  # noqa: S105
     AT_START = "counts only at a start; a reload that changes it says so"
+    ADDRESS = "the address of an HTTP server"
 
 
-GIVEN, SECRET, AT_START = Mode.GIVEN, Mode.SECRET, Mode.AT_START
+GIVEN, SECRET, AT_START, ADDRESS = Mode.GIVEN, Mode.SECRET, Mode.AT_START, Mode.ADDRESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +38,18 @@ class AtMost:
     """The largest number a field takes."""
 
     value: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBy:
+    """A text that `read` must be able to read; `wanted` says to people what it may be."""
+
+    read: Callable[[str], object]
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A list that must not be empty; `reason` says why."""
+
+    reason: str

@@ -27,6 +27,8 @@ class Desk:
     buttons: Buttons
     answer: Callable[[str, Answer], Awaitable[Approval]]
     became: Callable[[Approval], Awaitable[Outcome | None]]
+    page: Callable[[], str | None]
+    """Where people reach the operator's page, as links say it; None where nothing is served."""
 
     def card(self, approval: Approval) -> Card:
         """What leaves this machine: the card without any secret this gateway knows."""

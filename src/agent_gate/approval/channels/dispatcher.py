@@ -59,7 +59,7 @@ class Dispatcher:
     ) -> None:
         self._store, self._inbox, self._clock, self._metrics = store, inbox, clock, metrics
         self._look_every = look_every
-        self._places: Sequence[ToldChannel] = ()
+        self._channels: Sequence[ToldChannel] = ()
         self._ends: dict[str, asyncio.Future[Approval]] = {}
         self._tasks = KeptTasks(log, "A delivery's task failed")
         self._stories: set[tuple[str, str]] = set()
@@ -67,28 +67,28 @@ class Dispatcher:
         """Why a channel reaches nobody, by its name; one that is well has no entry."""
         self._undo: Callable[[], None] = lambda: None
 
-    async def start(self, places: Sequence[ToldChannel]) -> None:
+    async def start(self, channels: Sequence[ToldChannel]) -> None:
         """Take up what is open and what still has to be said, then listen for more."""
-        self._places = places
+        self._channels = channels
         self._undo = self._inbox.subscribe(self._heard)
-        for place in places:
-            self._tasks.start(self._keep_running(place.channel))
+        for told in channels:
+            self._tasks.start(self._keep_running(told.channel))
         taken_up = await self._worked(self._take_up)
-        if places:
+        if channels:
             self._tasks.start(self._look_again(taken_up=taken_up))
 
     async def _take_up(self) -> None:
         """Go on with the stories that had not ended when the last run did."""
         await self._store.flush()
-        for place in self._places:
-            known = await self._known(place.channel.name)
+        for told in self._channels:
+            known = await self._known(told.channel.name)
             for approval_id, message in known.items():
                 approval = await self._inbox.get(approval_id)
                 if approval is not None:
-                    self._tell(place, approval, message)
+                    self._tell(told, approval, message)
             for approval in self._inbox.open():
                 if approval.id not in known:
-                    self._tell(place, approval, None)
+                    self._tell(told, approval, None)
 
     async def _look_again(self, *, taken_up: bool) -> None:
         while True:
@@ -110,8 +110,8 @@ class Dispatcher:
         """Find what nobody announced: a caller that left in the middle, or another gateway on the same store."""
         open_now = self._inbox.open()
         for approval in open_now:
-            for place in self._places:
-                self._tell(place, approval, None)
+            for told in self._channels:
+                self._tell(told, approval, None)
         for approval_id in self._ends.keys() - {approval.id for approval in open_now}:
             found = await self._inbox.get(approval_id)
             if found is not None and found.state is not State.PENDING:
@@ -141,16 +141,16 @@ class Dispatcher:
 
     def _heard(self, approval: Approval) -> None:
         if approval.state is State.PENDING:
-            for place in self._places:
-                self._tell(place, approval, None)
+            for told in self._channels:
+                self._tell(told, approval, None)
             return
         ends = self._ends.pop(approval.id, None)
         if ends is not None and not ends.done():
             ends.set_result(approval)
 
-    def _tell(self, place: ToldChannel, approval: Approval, message: str | None) -> None:
+    def _tell(self, told: ToldChannel, approval: Approval, message: str | None) -> None:
         """Begin a story, unless it has begun: a question asked during the start is heard and found."""
-        story = (place.channel.name, approval.id)
+        story = (told.channel.name, approval.id)
         if story in self._stories:
             return
         self._stories.add(story)
@@ -161,27 +161,25 @@ class Dispatcher:
                 self._ends[approval.id] = ends
             else:
                 ends.set_result(approval)
-        self._tasks.start(self._story(place, approval, message, ends))
+        self._tasks.start(self._story(told, approval, message, ends))
 
     async def _story(
-        self, place: ToldChannel, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
+        self, told: ToldChannel, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
     ) -> None:
-        channel = place.channel
+        channel = told.channel
         if message is None:
             self._mark(channel, approval, None, "due")
-            message = await self._ask(place, approval, ends)
+            message = await self._ask(told, approval, ends)
         if message is not None:
             ended = await asyncio.shield(ends)
             await self._show_end(channel, ended, message)
         self._mark(channel, approval, message, "closed")
         self._stories.discard((channel.name, approval.id))
 
-    async def _ask(
-        self, place: ToldChannel, approval: Approval, ends: asyncio.Future[Approval]
-    ) -> str | None:
+    async def _ask(self, told: ToldChannel, approval: Approval, ends: asyncio.Future[Approval]) -> str | None:
         """Send the question until it is through; None when it ended before."""
-        channel, tries = place.channel, 0
-        wait = place.due(approval, self._clock.now()) - self._clock.now()
+        channel, tries = told.channel, 0
+        wait = told.due(approval, self._clock.now()) - self._clock.now()
         while not await ended_within(ends, wait):
             try:
                 message = await channel.asked(approval)

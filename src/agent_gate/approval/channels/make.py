@@ -1,23 +1,30 @@
-"""Channel settings into places that the dispatcher serves."""
+"""Channel settings into channels that the dispatcher serves, and the people who answer on them."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.dispatcher import ToldChannel
+from agent_gate.approval.channels.kind import ChannelSettings
 from agent_gate.approval.channels.quiet import Quiet
-from agent_gate.approval.channels.telegram import Telegram
-from agent_gate.approval.channels.webhook import Webhook
+from agent_gate.approval.channels.registry import CHANNELS
 from agent_gate.core.ports import Channel
 
 
-def make_places(
-    channels: Iterable[Any], people: Mapping[str, Any], desk: Desk, base: Callable[[], str | None]
+class KnownPerson(Protocol):
+    """Someone who answers; `known_by` is what the kinds of channel know them by."""
+
+    @property
+    def known_by(self) -> Mapping[str, int | str]: ...
+
+
+def make_channels(
+    channels: Iterable[ChannelSettings], people: Mapping[str, KnownPerson], desk: Desk
 ) -> list[ToldChannel]:
-    """The places of `channels` as the configuration has them; a mistake in one is a `ConfigError`."""
+    """The channels as the configuration has them; a mistake in one is a `ConfigError`."""
     return [
         ToldChannel(
-            channel=make(settings, people, desk, base),
+            channel=make_channel(settings, people, desk),
             after=settings.after,
             quiet=Quiet(settings.quiet) if settings.quiet is not None else None,
         )
@@ -25,24 +32,18 @@ def make_places(
     ]
 
 
-def make(settings: Any, people: Mapping[str, Any], desk: Desk, base: Callable[[], str | None]) -> Channel:
-    if settings.type == "telegram":
-        names = {person.telegram: name for name, person in people.items() if person.telegram is not None}
-        return Telegram(settings, desk, names)
-    return Webhook(settings, desk, lambda: (settings.answer_url or base() or "").rstrip("/") or None)
+def make_channel(settings: ChannelSettings, people: Mapping[str, KnownPerson], desk: Desk) -> Channel:
+    kind = settings.type
+    names = {person.known_by[kind]: name for name, person in people.items() if kind in person.known_by}
+    return CHANNELS[kind].make(settings, desk, names)
 
 
-def slack_channels(channels: Iterable[Any]) -> dict[str, Any]:
-    """The channels whose buttons Slack posts back, signed with their secret."""
-    return {s.name: s for s in channels if s.type == "webhook" and s.format == "slack" and s.signing_secret}
-
-
-def channel_people(channels: Iterable[Any]) -> set[str]:
+def channel_people(channels: Iterable[ChannelSettings]) -> set[str]:
     """The names that answers on these channels carry beside those under `people:`."""
-    chats = (user for settings in channels if settings.type == "telegram" for user in settings.allowed_users)
-    return {*link_people(channels).values(), *(f"telegram:{user}" for user in chats)}
+    return {name for settings in channels for name in CHANNELS[settings.type].people(settings)}
 
 
-def link_people(channels: Iterable[Any]) -> dict[str, str]:
+def link_people(channels: Iterable[ChannelSettings]) -> dict[str, str]:
     """The channels that send links, and whose word their links carry."""
-    return {settings.name: settings.person for settings in channels if settings.type == "webhook"}
+    persons = ((settings.name, CHANNELS[settings.type].link_person(settings)) for settings in channels)
+    return {name: person for name, person in persons if person is not None}

@@ -8,8 +8,9 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 
@@ -17,9 +18,11 @@ from agent_gate.approval.channels import chat
 from agent_gate.approval.channels.bot import Bot, BotMessage, BotRefused, CallbackQuery, Update, User
 from agent_gate.approval.channels.buttons import LABELS, Action, answer_of
 from agent_gate.approval.channels.desk import Desk
+from agent_gate.approval.channels.kind import ChannelKind, ChannelSettings, Names, PersonKey
 from agent_gate.approval.render import visible_lines
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import State
+from agent_gate.core.notes import ADDRESS, GIVEN, SECRET, Filled
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
 from agent_gate.observe.redact import mask_arguments
@@ -36,19 +39,20 @@ MOST_REASONS = 200
 NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
-class TelegramOptions(Protocol):
-    """What the configuration says about this channel."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramSettings(ChannelSettings):
+    """A Telegram bot that asks in a chat and takes the answer from its buttons."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def token(self) -> str: ...
-    @property
-    def chat_id(self) -> int | str: ...
-    @property
-    def allowed_users(self) -> Sequence[int]: ...
-    @property
-    def base_url(self) -> str: ...
+    token: Annotated[str, "The bot's token.", SECRET] = field(repr=False)
+    chat_id: Annotated[int | str, "The chat to ask in."]
+    allowed_users: Annotated[
+        tuple[int, ...],
+        "Telegram ids of those whose press counts; not empty.",
+        Filled("so nobody could answer"),
+    ]
+    base_url: Annotated[str, "The Bot API's address.", ADDRESS] = "https://api.telegram.org"
+    name: Annotated[str, "Name in records and logs."] = "telegram"
+    type: Annotated[str, "Kind of channel.", GIVEN] = "telegram"
 
 
 def chat_of(given: int | str) -> int | str:
@@ -59,7 +63,7 @@ def chat_of(given: int | str) -> int | str:
 class Telegram:
     """One bot in one chat. `people` are the names of Telegram ids."""
 
-    def __init__(self, settings: TelegramOptions, desk: Desk, people: Mapping[int, str]) -> None:
+    def __init__(self, settings: TelegramSettings, desk: Desk, people: Names) -> None:
         self.name = settings.name
         self._chat, self._allowed = chat_of(settings.chat_id), frozenset(settings.allowed_users)
         self._people, self._desk = people, desk
@@ -262,3 +266,11 @@ def number_of(raw: msgspec.Raw) -> int | None:
         return msgspec.json.decode(raw, type=Numbered).update_id
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+TELEGRAM = ChannelKind(
+    settings=TelegramSettings,
+    make=Telegram,
+    people=lambda settings: [f"telegram:{user}" for user in settings.allowed_users],
+    person_key=PersonKey(int, "Telegram user id."),
+)

@@ -9,15 +9,18 @@ import re
 from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from agent_gate.approval.channels.buttons import LABELS, Action
 from agent_gate.approval.channels.chat import ROOMS
 from agent_gate.approval.channels.desk import Desk
+from agent_gate.approval.channels.kind import ChannelKind, ChannelSettings
 from agent_gate.approval.render import Card, lines
 from agent_gate.core.approval import Approval
+from agent_gate.core.notes import ADDRESS, GIVEN, SECRET
 from agent_gate.core.tool import Json
 from agent_gate.errors import UpstreamError
 from agent_gate.net.pool import Target, check_headers, retry_after
@@ -35,23 +38,34 @@ ON_THIS_MACHINE = re.compile(r"https?://(?:localhost|127(?:\.\d+){3}|\[::1\])(?:
 CUT = "\n… cut here. The whole question, of {} characters, is behind the link and on the operator's page"
 
 
-class WebhookOptions(Protocol):
-    """What the configuration says about this channel."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings(ChannelSettings):
+    """A URL that is told of each question, with links to answer it."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def url(self) -> str: ...
-    @property
-    def secret(self) -> str: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    @property
-    def format(self) -> Literal["json", "ntfy", "slack"]: ...
-    @property
-    def signing_secret(self) -> str: ...
-    @property
-    def template(self) -> Mapping[str, Json]: ...
+    url: Annotated[str, "Where each question is posted as JSON.", ADDRESS]
+    secret: Annotated[str, "Key of the HMAC signature on what is posted.", SECRET] = field(
+        default="", repr=False
+    )
+    headers: Annotated[Mapping[str, str], "More headers to send.", SECRET] = field(
+        default_factory=dict, repr=False
+    )
+    format: Annotated[
+        Literal["json", "ntfy", "slack"], "What is posted: everything as JSON, or what ntfy or Slack take."
+    ] = "json"
+    template: Annotated[
+        Mapping[str, Any],
+        "The JSON to post instead; `{text}`, `{signature}`, `{answer_url}` and so on are filled in.",
+    ] = field(default_factory=dict)
+    person: Annotated[str, "Whose answer it is when somebody follows one of its links."] = "operator"
+    answer_url: Annotated[
+        str | None,
+        "Address for this channel's links instead of `admin.public_url`; null: that, or where the page listens.",
+    ] = None
+    signing_secret: Annotated[
+        str, "Slack's signing secret: its buttons answer without a browser, through `/slack/NAME`.", SECRET
+    ] = field(default="", repr=False)
+    name: Annotated[str, "Name in records and logs."] = "webhook"
+    type: Annotated[str, "Kind of channel.", GIVEN] = "webhook"
 
 
 Values = Mapping[str, Json]
@@ -159,11 +173,11 @@ def unmarked(text: str) -> str:
 
 
 class Webhook:
-    """One URL. `base` says where people reach the answer page; without one, no links are sent."""
+    """One URL. Where nothing says where people reach the answer page, no links are sent."""
 
-    def __init__(self, settings: WebhookOptions, desk: Desk, base: Callable[[], str | None]) -> None:
+    def __init__(self, settings: WebhookSettings, desk: Desk) -> None:
         self.name = settings.name
-        self._settings, self._desk, self._base = settings, desk, base
+        self._settings, self._desk = settings, desk
         url, _, query = settings.url.partition("?")
         self._topic = ""
         if settings.format == "ntfy":
@@ -188,8 +202,8 @@ class Webhook:
         """Answers come in through the admin listener; there is nothing to wait for."""
 
     def links(self, approval: Approval) -> dict[str, str]:
-        base = self._base()
-        if base is None or approval.state != "pending" or self._only_here(base):
+        base = (self._settings.answer_url or self._desk.page() or "").rstrip("/")
+        if not base or approval.state != "pending" or self._only_here(base):
             return {}
         actions: tuple[Action, ...] = (*OFFERED, "choose")
         return {
@@ -281,3 +295,28 @@ class Webhook:
             raise UpstreamError(
                 f"{self._target.origin} answered {reply.status}", retry_after=retry_after(reply, 0.0)
             )
+
+
+def doubt_links(settings: WebhookSettings, reachable: bool) -> Iterable[str]:
+    """Links that lead to this machine only, while their messages are read on a phone."""
+    linked = settings.format == "json" or settings.answer_url or settings.signing_secret
+    if not linked and not reachable:
+        yield (
+            f"{settings.name} sends no links, since only this machine reaches the page; "
+            "set admin.public_url to its address for other devices (docs/operator.md)"
+        )
+
+
+def slack_channels(channels: Iterable[ChannelSettings]) -> dict[str, WebhookSettings]:
+    """The channels whose buttons Slack posts back, signed with their secret."""
+    posted = (one for one in channels if isinstance(one, WebhookSettings) and one.format == "slack")
+    return {settings.name: settings for settings in posted if settings.signing_secret}
+
+
+WEBHOOK = ChannelKind(
+    settings=WebhookSettings,
+    make=lambda settings, desk, _: Webhook(settings, desk),
+    people=lambda settings: [settings.person],
+    link_person=lambda settings: settings.person,
+    doubts=doubt_links,
+)

@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from agent_gate.access.people import OPERATOR
+from agent_gate.approval.channels.make import channel_people
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.load import Loaded
 from agent_gate.config.servers.section import SERVERS
 from agent_gate.config.servers.settings import find_command
 from agent_gate.config.services.section import SERVICES
-from agent_gate.config.settings import MADE_AGENT, Settings, TelegramSettings, WebhookSettings
+from agent_gate.config.settings import MADE_AGENT, Settings
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.policy import Policy
@@ -34,10 +35,7 @@ def rule_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Find
 
 def approver_findings(loaded: Loaded, policy: Policy) -> Iterator[Finding]:
     """Rules whose questions nobody could answer."""
-    channels = loaded.settings.channels
-    persons = {channel.person for channel in channels if isinstance(channel, WebhookSettings)}
-    users = {f"telegram:{u}" for c in channels if isinstance(c, TelegramSettings) for u in c.allowed_users}
-    known = {OPERATOR, *persons, *users, *loaded.settings.people}
+    known = {OPERATOR, *channel_people(loaded.settings.channels), *loaded.settings.people}
     for rule in (*policy.rules, *policy.defaults):
         if rule.approvers and known.isdisjoint(rule.approvers):
             names = " or ".join(rule.approvers)

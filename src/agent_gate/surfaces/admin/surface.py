@@ -1,7 +1,8 @@
 """The admin surface: one API, reached by people's browsers, by programs, and by operator commands on the socket."""
 
 from agent_gate.approval.channels.buttons import Buttons
-from agent_gate.approval.channels.make import link_people, slack_channels
+from agent_gate.approval.channels.make import link_people
+from agent_gate.approval.channels.webhook import slack_channels
 from agent_gate.net.pool import Pool
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.api import AdminApi

@@ -7,12 +7,12 @@ in that workspace just now. What became of it is posted back to where Slack says
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from agent_gate.approval.channels.buttons import ANSWERS, Buttons, answer_of
-from agent_gate.approval.channels.webhook import unmarked
+from agent_gate.approval.channels.webhook import WebhookSettings, unmarked
 from agent_gate.approval.render import card, fate
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Outcome
@@ -30,17 +30,6 @@ LONGEST_REPLY = 1 << 16
 SOON = 1.0
 """How long a press may wait to say what became of the call; Slack itself waits for three seconds."""
 BROWSER = "Your answer needs a passphrase, which Slack must not see. Answer on the operator's page"
-
-
-class SlackChannel(Protocol):
-    """What the configuration says of a channel that Slack answers for."""
-
-    @property
-    def url(self) -> str: ...
-    @property
-    def signing_secret(self) -> str: ...
-    @property
-    def person(self) -> str: ...
 
 
 class SlackPress(msgspec.Struct):
@@ -79,7 +68,7 @@ class SlackButtons:
         clock: Clock,
         pool: Pool,
         *,
-        channels: Callable[[], Mapping[str, SlackChannel]],
+        channels: Callable[[], Mapping[str, WebhookSettings]],
         answer: Callable[[str, Answer], Awaitable[Approval]],
         became: Callable[[Approval], Awaitable[Outcome | None]],
         check_passphrase: Callable[[str, str | None], bool],
@@ -126,7 +115,7 @@ class SlackButtons:
         by = f"pressed in Slack by {payload.user.username[:60] or payload.user.id[:60] or 'somebody'}"
         return await self._answer(pressed.approval_id, answer_of(pressed.action, person, channel, by))
 
-    async def _tell(self, channel: SlackChannel, payload: SlackPayload, said: Mapping[str, Any]) -> None:
+    async def _tell(self, channel: WebhookSettings, payload: SlackPayload, said: Mapping[str, Any]) -> None:
         """Post it to where Slack says, which is where its incoming webhooks are; to no other place."""
         try:
             target = Target.parse(payload.response_url)

@@ -1,0 +1,83 @@
+"""The channels of config.yaml, and what people are known by on them: each kind brings its own keys."""
+
+from collections.abc import Iterator, Mapping
+
+from agent_gate.approval.channels.kind import ChannelSettings, PersonKey
+from agent_gate.approval.channels.registry import CHANNELS
+from agent_gate.config.decode import Reading, convert, decode
+from agent_gate.config.doubts import is_loopback, warn_of_plain_http
+from agent_gate.config.files.nodes import Node, entries, fail, items, join
+from agent_gate.config.settings import Person, Settings
+from agent_gate.config.shape import ADDRESS, shape
+
+
+def read_channels(root: Node, reading: Reading) -> tuple[ChannelSettings, ...]:
+    """`channels:`, and the single `messenger:`."""
+    single, several = root.get("messenger"), root.get("channels")
+    found = [read_channel(single, "messenger", reading)] if single else []
+    for i, node in enumerate(items(several, "channels") if several else []):
+        found.append(read_channel(node, join("channels", i), reading))
+    names = [channel.name for channel in found]
+    for name in names:
+        if names.count(name) > 1:
+            fail((several or root).mark, "channels", f'two channels are called "{name}"; give them names')
+    return tuple(found)
+
+
+def read_channel(node: Node, path: str, reading: Reading) -> ChannelSettings:
+    """`{type: telegram, telegram: {...}}`, or the same keys directly beside `type`."""
+    kind = node.get("type")
+    if kind is None or kind.value not in CHANNELS:
+        fail((kind or node).mark, join(path, "type"), f"expected {' or '.join(CHANNELS)}")
+    merged, marks = {}, dict(node.keys)
+    for key, item in entries(node, path).items():
+        if key == kind.value:
+            merged.update(entries(item, join(path, key)))
+            marks.update(item.keys)
+        elif key != "type":
+            merged[key] = item
+    channel: ChannelSettings = decode(
+        Node(merged, node.mark, marks), CHANNELS[str(kind.value)].settings, path, reading
+    )
+    warn_of_open_secrets(channel, merged, path, reading)
+    return channel
+
+
+def warn_of_open_secrets(
+    channel: ChannelSettings, found: Mapping[str, Node], path: str, reading: Reading
+) -> None:
+    fields = shape(type(channel))
+    if any(each.secret and getattr(channel, each.name) for each in fields):
+        for each in fields:
+            if ADDRESS in each.notes and each.name in found:
+                warn_of_plain_http(found[each.name], join(path, each.name), reading)
+
+
+def read_people(root: Node, reading: Reading) -> dict[str, Person]:
+    found = root.get("people")
+    return {
+        name: read_person(node, name, join("people", name), reading)
+        for name, node in (entries(found, "people").items() if found else ())
+    }
+
+
+def person_keys() -> dict[str, PersonKey]:
+    """What an entry of `people` may say beside what every person has."""
+    return {name: kind.person_key for name, kind in CHANNELS.items() if kind.person_key is not None}
+
+
+def read_person(node: Node, name: str, path: str, reading: Reading) -> Person:
+    known_by = {
+        kind: convert(item, key.type, join(path, kind), reading)
+        for kind, key in person_keys().items()
+        if (item := node.get(kind)) is not None and item.value is not None
+    }
+    return decode(node, Person, path, reading, others=person_keys(), name=name, known_by=known_by)
+
+
+def doubt_channels(settings: Settings, place: str) -> Iterator[str]:
+    """What the settings of channels can hardly mean; `place` is where they are written."""
+    reachable = settings.admin.public_url is not None or not is_loopback(settings.admin.host)
+    for channel in settings.channels:
+        for doubt in CHANNELS[channel.type].doubts(channel, reachable):
+            yield f"{place}: {doubt}"
