@@ -90,7 +90,7 @@ class SmallCalls:
         action="allow",
         via="person",
         clock=None,
-        key=None,
+        vault=None,
         shelf=None,
         sources=None,
         witnesses=(),
@@ -100,7 +100,7 @@ class SmallCalls:
         self.shelf, self.metrics, redactor = shelf or Shelf(), Metrics(), Redactor()
         if sources is None:
             self.publish()
-        self.inbox, self.grants = Inbox(store, self.clock, key), Grants(store, self.clock)
+        self.inbox, self.grants = Inbox(store, self.clock, vault), Grants(store, self.clock)
         self.artifacts = Artifacts(store, self.clock)
         self.in_force = in_force(make_rule(pattern="*", action=action, via=via))
         self.shaper = Shaper(self.artifacts, fits, self.in_force)

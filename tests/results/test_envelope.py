@@ -3,6 +3,7 @@ import time
 
 import jsonschema_rs
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,12 @@ def test_the_text_of_a_resource_is_part_of_a_result_as_plain_data():
     blob = {"type": "resource", "resource": {"uri": "repo://ada/x.bin", "blob": "AA=="}}
     found = data_of(result({"content": [*parts, blob, {"type": "resource", "resource": "odd"}]}, "mcp"))
     assert json.loads(found) == "downloaded\nprint('hello')"
+
+
+@pytest.mark.parametrize("text", [5, None, {"a": []}, [1e308], True])
+def test_a_part_of_an_unknown_type_may_hold_anything_and_says_no_words(text):
+    parts = [{"type": "text", "text": "here"}, {"type": "mood", "text": text}]
+    assert json.loads(data_of(result({"content": parts}, "mcp"))) == "here"
 
 
 def test_parts_that_are_no_text_are_named():

@@ -17,18 +17,20 @@ from agent_gate.store import StoreSettings
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
 from agent_gate.vault.oauth.tokens import OAuthTokens
+from agent_gate.vault.vault import Vault
 from rows import opened
 
 
 @asynccontextmanager
 async def custody(folder: Path, env: dict[str, str]) -> AsyncIterator[Custody]:
     async with opened(StoreSettings(path=folder / "store.db")) as store:
+        vault = Vault(store, SystemClock(), folder, "home", env)
+        await vault.open_or_say_why()
         made = Custody.of(
+            vault,
             store,
             SystemClock(),
-            folder=folder,
             files=folder,
-            tenant="home",
             env=lambda: env,
             redirect_uri=lambda: "http://localhost:3100/auth/callback",
         )

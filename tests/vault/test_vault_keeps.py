@@ -1,5 +1,6 @@
 """The vault: what it keeps opens only with its key, at its place, unaltered; and survives every change of key."""
 
+import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator
@@ -271,5 +272,78 @@ def test_two_gateways_on_one_store_share_one_key(folder: Path) -> None:
             found = await second.get("server:a", "token")
             assert found is not None
             assert found.value == b"1"
+
+    uvloop.run(main())
+
+
+def test_a_value_that_comes_while_the_key_is_being_replaced_is_not_lost(
+    settings: StoreSettings, folder: Path
+) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder) as (store, vault):
+            await vault.put("server:0", "token", CANARY)
+            rotating, putting = [], []
+            for number in range(1, 20):
+                rotating.append(asyncio.ensure_future(vault.rotate()))
+                await asyncio.sleep(0)
+                putting.append(asyncio.ensure_future(vault.put(f"server:{number}", "token", CANARY)))
+                reading = asyncio.ensure_future(vault.all("token"))
+                await asyncio.gather(rotating[-1], reading)
+            await asyncio.gather(*putting)
+            assert len(await vault.all("token")) == 20
+            assert len(await (await vault_of(store, folder)).all("token")) == 20
+        async with a_vault(settings, folder) as (_, vault):
+            assert {kept.value for kept in (await vault.all("token")).values()} == {CANARY}
+
+    uvloop.run(main())
+
+
+def test_a_value_is_sealed_with_the_key_that_another_gateway_put_in_place(
+    settings: StoreSettings, folder: Path
+) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder) as (store, vault):
+            other = await vault_of(store, folder)
+            await other.rotate()
+            await vault.put("server:notion", "token", CANARY)
+            found = await other.get("server:notion", "token")
+            assert found is not None
+            assert found.value == CANARY
+
+    uvloop.run(main())
+
+
+class HeldStore:
+    """A store whose writes wait until they may go on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self.go_on, self.asked = store, asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    async def write(self, *statements: Statement) -> list[int]:
+        self.asked.set()
+        await self.go_on.wait()
+        return await self._store.write(*statements)
+
+
+def test_nobody_who_looks_for_the_key_takes_the_next_one_away_from_a_rotation(
+    tmp_path: Path, folder: Path
+) -> None:
+    async def main() -> None:
+        async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (store, vault):
+            await vault.put("server:notion", "token", CANARY)
+            held = HeldStore(store)
+            rotating_vault = await vault_of(held, folder)  # type: ignore[arg-type]
+            rotation = asyncio.ensure_future(rotating_vault.rotate())
+            await held.asked.wait()
+            looking = asyncio.ensure_future(rotating_vault.renewed())
+            await asyncio.wait([looking], timeout=0.2)
+            held.go_on.set()
+            await asyncio.gather(rotation, looking)
+        async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (_, vault):
+            found = await vault.get("server:notion", "token")
+            assert found is not None
 
     uvloop.run(main())

@@ -30,11 +30,10 @@ class GatewayAccounts:
         config = gateway.configuration.options.config
         self._env = gateway.configuration.environment()
         self.custody = Custody.of(
+            gateway.kept.vault,
             gateway.kept.store,
             gateway.clock,
-            folder=gateway.folder,
             files=config.absolute().parent if config is not None else Path.cwd(),
-            tenant=gateway.settings.gateway.tenant,
             env=lambda: self._env,
             redirect_uri=lambda: gateway.listeners.callback_url(),
         )

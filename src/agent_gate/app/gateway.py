@@ -80,7 +80,7 @@ class Gateway:
     async def _bring_up(self, life: AsyncExitStack) -> None:
         settings, sweeper = self.settings, Sweeper(self.clock)
         people = self._people()
-        self.kept = await open_kept(life, settings, self.clock, people)
+        self.kept = await open_kept(life, settings, self.configuration.environment(), self.clock, people)
         self.pool = Pool()
         self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
         self.supervisor = Supervisor(Shelf(), self.clock, self.kept.pins, self.redactor.text)

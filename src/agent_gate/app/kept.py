@@ -1,12 +1,14 @@
 """What outlives the process: the store, its keys, and what of it is in memory while the gateway runs."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_gate.access.keys import END_SESSIONS, Keys
 from agent_gate.access.people import People
+from agent_gate.approval.earlier import move_secrets
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Heads, Sealer, ensure_key
@@ -17,7 +19,7 @@ from agent_gate.sources.pins import Pins
 from agent_gate.store import open_store
 from agent_gate.store.statement import Store, StoreSettings
 from agent_gate.surfaces.websocket.before import Predecessors
-from agent_gate.vault.sealing import SealingKey
+from agent_gate.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class KeptState:
 
     folder: Path
     store: Store
+    vault: Vault
     audit_key: bytes
     heads: Heads
     pins: Pins
@@ -41,27 +44,33 @@ class KeptState:
         if await is_older(self.store, noted):
             also = [self.grants.ending_all(), END_SESSIONS]
             await end_what_was_under_way(self.store, self.inbox, clock, noted, also)
+        await move_secrets(self.store, self.vault, self.folder)
         await self.grants.load()
         await self.predecessors.load()
         await self.keys.load()
 
 
-async def open_kept(life: AsyncExitStack, settings: Settings, clock: Clock, people: People) -> KeptState:
+async def open_kept(
+    life: AsyncExitStack, settings: Settings, env: Mapping[str, str], clock: Clock, people: People
+) -> KeptState:
     """Open the store and read what is needed of it; `life` closes it."""
     storage, folder = settings.storage, settings.storage.path.absolute().parent
     wanted = StoreSettings(type=storage.type, path=storage.path, url=storage.url, chain=settings.gateway.id)
     store = await asyncio.to_thread(open_store, wanted)
     life.push_async_callback(store.close)
+    vault = Vault(store, clock, folder, settings.gateway.tenant, env)
+    await vault.open_or_say_why()
     audit_key = ensure_key(folder / "audit.key")
     heads = Heads(folder / "audit.head", audit_key)
     await life.enter_async_context(Sealer(store, audit_key, clock=clock, heads=heads))
     kept = KeptState(
         folder=folder,
         store=store,
+        vault=vault,
         audit_key=audit_key,
         heads=heads,
         pins=Pins(store),
-        inbox=Inbox(store, clock, SealingKey(ensure_key(folder / "arguments.key"))),
+        inbox=Inbox(store, clock, vault),
         grants=Grants(store, clock, people.answers),
         predecessors=Predecessors(store),
         keys=Keys(store, clock),

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from agent_gate.approval.rows import SELECT_APPROVALS, approval_of, insert_approval, resolve_approval
-from agent_gate.approval.sealed import SealsValues
+from agent_gate.approval.sealed import SecretArguments
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import State
 from agent_gate.core.ports import Clock, end_of
 from agent_gate.errors import Forbidden, InvalidArgs, RateLimited
 from agent_gate.observe import failpoint
 from agent_gate.store.statement import Conflict, Statement, Store
+from agent_gate.vault.vault import Vault
 
 log = logging.getLogger("agent_gate.approvals")
 Listener = Callable[[Approval], None]
@@ -26,8 +27,9 @@ SHORT = 8
 class Inbox:
     """Open approvals by id, cached from the store, and who wants to hear about them."""
 
-    def __init__(self, store: Store, clock: Clock, key: SealsValues | None = None) -> None:
-        self._store, self._clock, self._key = store, clock, key
+    def __init__(self, store: Store, clock: Clock, vault: Vault | None = None) -> None:
+        self._store, self._clock = store, clock
+        self.secrets = SecretArguments(store, vault)
         self._open: dict[str, Approval] = {}
         self._ends: dict[str, float] = {}
         self._writing: dict[str, Approval] = {}
@@ -66,7 +68,7 @@ class Inbox:
         )
         if not rows:
             return None
-        approval = approval_of(rows[0], self._key)
+        approval = await self.secrets.filled(approval_of(rows[0]))
         if approval.id not in self._open:
             self._keep(approval)
             self.announce(approval)
@@ -78,11 +80,17 @@ class Inbox:
 
     async def load(self) -> list[Approval]:
         """Take up what was open when the process ended."""
-        rows = await self._store.read(f"{SELECT_APPROVALS} WHERE state = 'pending'")
+        await self.secrets.forget_ended()
+        asked = [await self.secrets.filled(approval) for approval in await self.waiting()]
         self._open, self._ends = {}, {}
-        for approval in (approval_of(row, self._key) for row in rows):
+        for approval in asked:
             self._keep(approval)
         return self.open()
+
+    async def waiting(self) -> list[Approval]:
+        """The questions that the store has open, as they are shown."""
+        rows = await self._store.read(f"{SELECT_APPROVALS} WHERE state = 'pending' ORDER BY asked_at")
+        return [approval_of(row) for row in rows]
 
     def _keep(self, approval: Approval) -> None:
         self._open[approval.id] = approval
@@ -98,7 +106,7 @@ class Inbox:
         rows = await self._store.read(
             f"{SELECT_APPROVALS} WHERE id = ? OR call = ?", (approval_id, approval_id)
         )
-        return approval_of(rows[0], self._key) if rows else None
+        return await self.secrets.filled(approval_of(rows[0])) if rows else None
 
     async def find(self, ident: str) -> Approval:
         """The approval of that id; of an open one its last eight characters will do, as people type it.
@@ -117,20 +125,20 @@ class Inbox:
     async def history(
         self, limit: int = 100, before: float | None = None, *, ended: bool = False
     ) -> list[Approval]:
-        """Questions, newest first; with `ended` only those that no longer wait."""
+        """Questions as they are shown, newest first; with `ended` only those that no longer wait."""
         only = " AND state <> 'pending'" if ended else ""
         rows = await self._store.read(
             f"{SELECT_APPROVALS} WHERE asked_at < ?{only} ORDER BY asked_at DESC LIMIT ?",
             (before if before is not None else self._clock.now() + 1, limit),
         )
-        return [approval_of(row, self._key) for row in rows]
+        return [approval_of(row) for row in rows]
 
     async def put(self, approval: Approval, *also: Statement) -> None:
         """Keep a new question, durable with `also`, and show it; `Conflict` when the same one is open.
 
         Its place is taken before the write, so that a burst can neither ask twice nor ask too much.
         """
-        writing = asyncio.ensure_future(self._store.write(insert_approval(approval, self._key), *also))
+        writing = asyncio.ensure_future(self.secrets.write(approval, [insert_approval(approval), *also]))
         self._writing[approval.id] = approval
         writing.add_done_callback(lambda done: self._written(approval, done))
         await asyncio.shield(writing)
@@ -172,8 +180,9 @@ class Inbox:
             reason=answer.reason,
             lifetime=answer.lifetime,
         )
+        unneeded = [] if state is State.APPROVED else self.secrets.forgetting(approval)
         try:
-            await self._store.write(resolve_approval(resolved), *also)
+            await self._store.write(resolve_approval(resolved), *also, *unneeded)
         except Conflict:
             self._drop(approval)
             raise

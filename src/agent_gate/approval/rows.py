@@ -7,9 +7,9 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 from msgspec import structs
 
-from agent_gate.approval.sealed import SealsValues, open_arguments, seal_arguments
 from agent_gate.core.approval import Approval, Grant, Hashes, Lifetime
 from agent_gate.core.call import Call, Decision, State
+from agent_gate.observe.redact import mask_arguments
 from agent_gate.store.statement import Record, Statement
 
 APPROVAL_COLUMNS = (
@@ -51,19 +51,17 @@ def call_of(data: Mapping[str, Any]) -> Call:
     return Call(**{name: msgspec.convert(data[name], KEPT[name]) for name in KEPT if name in data})
 
 
-def approval_body(approval: Approval, key: SealsValues | None) -> str:
+def approval_body(approval: Approval) -> str:
     body = {name: getattr(approval, name) for name in IN_BODY}
-    arguments, sealed = seal_arguments(approval, key)
+    arguments = mask_arguments(approval.arguments, approval.secret)
     body["call"] = plain_call(structs.replace(approval.call, arguments=arguments))
-    if sealed:
-        body["sealed"] = sealed
     body["secret"] = sorted(approval.secret)
     body["decision"] = replace(approval.decision, considered=())
     body |= {name: kept for name in IN_BODY_AT_TIMES if (kept := getattr(approval, name))}
     return msgspec.json.encode(body).decode()
 
 
-def insert_approval(a: Approval, key: SealsValues | None = None) -> Statement:
+def insert_approval(a: Approval) -> Statement:
     params = (
         a.id,
         a.call_id,
@@ -74,7 +72,7 @@ def insert_approval(a: Approval, key: SealsValues | None = None) -> Statement:
         a.hashes.arguments,
         a.hashes.definition,
     )
-    return Statement(INSERT_APPROVAL, (*params, a.state, a.asked_at, a.expires_at, approval_body(a, key)))
+    return Statement(INSERT_APPROVAL, (*params, a.state, a.asked_at, a.expires_at, approval_body(a)))
 
 
 def resolve_approval(a: Approval) -> Statement:
@@ -83,10 +81,11 @@ def resolve_approval(a: Approval) -> Statement:
     return Statement(RESOLVE_APPROVAL, params, expect=1)
 
 
-def approval_of(record: Record, key: SealsValues | None = None) -> Approval:
+def approval_of(record: Record) -> Approval:
+    """The question as it was stored: where an argument is secret, with a mask in its place."""
     row = dict(zip(APPROVAL_COLUMNS, record, strict=True))
     body = msgspec.json.decode(row["body"])
-    kept = Approval(
+    return Approval(
         id=row["id"],
         call=call_of(body.get("call") or earlier_call(row, body)),
         signature=row["signature"],
@@ -104,7 +103,6 @@ def approval_of(record: Record, key: SealsValues | None = None) -> Approval:
         **{name: body[name] for name in IN_BODY},
         **{name: body[name] for name in IN_BODY_AT_TIMES if name in body},
     )
-    return open_arguments(kept, body.get("sealed", ""), key)
 
 
 def earlier_call(row: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:

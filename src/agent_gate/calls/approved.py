@@ -92,7 +92,7 @@ class ApprovedCalls:
             await self.void(approval, error)
         finally:
             del self._waits[approval.call_id]
-            self._asking.forget(approval.call_id)
+            self._asking.performed(approval)
 
     def _why_not(self, approval: Approval, case: Case | None) -> GatewayError | None:
         """Why what was approved may not run now."""

@@ -180,6 +180,11 @@ class Asking:
     def forget(self, call_id: str) -> None:
         self._cases.pop(call_id, None)
 
+    def performed(self, approval: Approval) -> None:
+        """An approved call ended, or the next start takes it up; what only it needed goes where it ended."""
+        self.forget(approval.call_id)
+        self._inbox.secrets.forget_performed(approval)
+
     async def answer(self, approval: Approval, answer: Answer) -> Ending:
         """Take a person's answer to an open question; the first one wins."""
         self._inbox.check_approver(approval, answer)

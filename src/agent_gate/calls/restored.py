@@ -47,7 +47,7 @@ async def end_what_was_under_way(
 ) -> None:
     """Close every question and every call of an older store, together with `also`, or leave it as it is."""
     now = clock.now()
-    asked = await inbox.load()
+    asked = await inbox.waiting()
     answered = [
         story for story in stories(await unfinished(store, store.chain)) if story[-1].state == State.APPROVED
     ]

@@ -22,7 +22,7 @@ SOON = 30 * 24 * 3600
 SKEW = 300.0
 TLS_KEYS = ("tls/gateway.key", "tls/ca.key")
 SECRETS = (
-    *("agent.token", "arguments.key", "audit.key", "channels.key", "seal.key", "vault.key"),
+    *("agent.token", "audit.key", "channels.key", "seal.key", "vault.key"),
     "peers/identity.key",
     *TLS_KEYS,
 )

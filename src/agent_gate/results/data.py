@@ -21,20 +21,23 @@ class InPart(msgspec.Struct):
 
 
 class ResultPart(msgspec.Struct):
+    """One part of the content. Of a type that we do not know, a member may be anything."""
+
     type: str = ""
-    text: str | None = None
+    text: msgspec.Raw = msgspec.Raw()
     resource: msgspec.Raw = msgspec.Raw()
 
     def words(self) -> str | None:
         """Its text, or that of the resource which came along."""
-        if self.type == "resource" and self.resource:
-            try:
+        try:
+            if self.type == "resource" and self.resource:
                 return in_part(self.resource).text
-            except msgspec.ValidationError:
-                return None
-        return self.text if self.type == "text" else None
+            return as_text(self.text) if self.type == "text" and self.text else None
+        except msgspec.ValidationError:
+            return None
 
 
+as_text = msgspec.json.Decoder(str).decode
 in_part = msgspec.json.Decoder(InPart).decode
 parts_of = msgspec.json.Decoder(Parts).decode
 content_parts = msgspec.json.Decoder(list[ResultPart]).decode

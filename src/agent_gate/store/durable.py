@@ -1,6 +1,7 @@
 """`DurableStore`: the `Store` over any `Engine`, with its writer thread and a few reading threads."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -10,6 +11,7 @@ from agent_gate.store.engine import Engine, Fault
 from agent_gate.store.statement import Head, Listener, Param, Record, Statement
 from agent_gate.store.writer import RETRY_AFTER, Unit, Writer, refusal
 
+log = logging.getLogger(__name__)
 READERS = 2
 CROWD = 2048
 
@@ -71,6 +73,13 @@ class DurableStore:
 
     async def flush(self) -> None:
         await self.write()
+
+    async def rewrite(self) -> None:
+        await self.flush()
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._readers, self._engine.rewrite)
+        except self._engine.errors as error:
+            log.warning("What was replaced may still be found on the disk: %s", error)
 
     def hurry(self) -> None:
         self._writer.hurried = True

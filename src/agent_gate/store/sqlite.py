@@ -170,6 +170,14 @@ class SqliteEngine:
                 raise
             log.warning("The checkpoint waits: %s", fault.reason)
 
+    def rewrite(self) -> None:
+        connection = self._connect()
+        try:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            connection.close()
+
     def read(self, sql: str, params: tuple[Param, ...]) -> list[Record]:
         try:
             connection = self._readers.get_nowait()

@@ -97,6 +97,10 @@ class Store(Protocol):
         """Return when everything written or posted so far is durable."""
         ...
 
+    async def rewrite(self) -> None:
+        """Leave nothing on disk of what was deleted or replaced; where there is no room for that, say so."""
+        ...
+
     def hurry(self) -> None:
         """From now on refuse what is in doubt while the database is away: nobody can wait for it any more."""
         ...

@@ -1,12 +1,10 @@
 """`Custody`: the vault and all that is made of it, opened together at the start."""
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_gate.core.ports import Clock
-from agent_gate.errors import ConfigError
 from agent_gate.store.leases import Leases
 from agent_gate.store.statement import Store
 from agent_gate.vault.accounts import Accounts
@@ -15,8 +13,6 @@ from agent_gate.vault.oauth.challenge import BearerChallenge, parse_challenge
 from agent_gate.vault.oauth.reach import Web
 from agent_gate.vault.secrets import Secrets
 from agent_gate.vault.vault import Vault
-
-log = logging.getLogger("agent_gate.vault")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +31,16 @@ class Custody:
     @classmethod
     def of(
         cls,
+        vault: Vault,
         store: Store,
         clock: Clock,
         *,
-        folder: Path,
         files: Path,
-        tenant: str,
         env: Callable[[], Mapping[str, str]],
         redirect_uri: Callable[[], str],
     ) -> "Custody":
-        """`folder` is where the key lies, `files` where the configuration does."""
-        vault, web = Vault(store, clock, folder, tenant, env()), Web(clock)
+        """`files` is where the configuration lies."""
+        web = Web(clock)
         accounts = Accounts(vault, Leases(store, clock), web, clock)
         return cls(
             vault=vault,
@@ -63,11 +58,6 @@ class Custody:
             tell()
 
     async def open(self) -> None:
-        """Find the key and what is connected. A vault that stays shut stops only what needs something of it."""
-        try:
-            await self.vault.open()
-        except ConfigError as error:
-            self.vault.fault = f"The vault is shut: {error.message}"
-            log.error(self.vault.fault)
-            return
-        await self.accounts.load()
+        """Read what is connected, where the vault is open."""
+        if self.vault.is_open:
+            await self.accounts.load()

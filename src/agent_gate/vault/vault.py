@@ -4,6 +4,7 @@ Values are sealed with a key of the vault's own, which stands in the store wrapp
 key rewraps one row, and a new key of the vault reseals every value in one transaction.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ from agent_gate.vault.sealing import KEY_BYTES, SealingKey, VaultFault
 
 log = logging.getLogger("agent_gate.vault")
 SALT_BYTES = 16
+ROTATIONS = 5
 WRAPPED = "vault key"
 PUT = (
     "INSERT INTO vault (owner, field, key, sealed, version, updated_at) VALUES (?, ?, ?, ?, 1, ?) "
@@ -31,6 +33,8 @@ SWAP = (
     "WHERE owner = ? AND field = ? AND version = ?"
 )
 RESEAL = "UPDATE vault SET key = ?, sealed = ? WHERE owner = ? AND field = ? AND version = ?"
+HOLD = "UPDATE vault_keys SET slot = slot WHERE id = ?"
+LEFT = "UPDATE vault SET version = version WHERE key <> ?"
 KEEP_KEY = "INSERT INTO vault_keys (slot, id, master, salt, wrapped, created_at) VALUES (1, ?, ?, ?, ?, ?)"
 REWRAP = "UPDATE vault_keys SET master = ?, salt = ?, wrapped = ? WHERE id = ?"
 
@@ -53,6 +57,7 @@ class Vault:
     def __init__(self, store: Store, clock: Clock, folder: Path, tenant: str, env: Mapping[str, str]) -> None:
         self._store, self._clock, self._folder, self._tenant, self._env = store, clock, folder, tenant, env
         self._key: SealingKey | None = None
+        self._changing = asyncio.Lock()
         self.master_id = ""
         self.where = ""
         self.fault = "The vault is not open"
@@ -64,6 +69,14 @@ class Vault:
                 await self._make_key(master.wanted(self._folder, self._env))
             except Conflict:  # another gateway on this store was first
                 await self._find_key()
+
+    async def open_or_say_why(self) -> None:
+        """A vault that stays shut stops only what needs something of it."""
+        try:
+            await self.open()
+        except ConfigError as error:
+            self.fault = f"The vault is shut: {error.message}"
+            log.error(self.fault)
 
     async def _find_key(self) -> bool:
         rows = await self._store.read("SELECT id, master, salt, wrapped FROM vault_keys")
@@ -154,8 +167,8 @@ class Vault:
     async def _read(self, where: str, params: tuple[str, ...]) -> dict[tuple[str, str], KeptSecret]:
         sql = f"SELECT owner, field, key, sealed, version, updated_at FROM vault WHERE {where} ORDER BY owner"
         rows = await self._store.read(sql, params)
-        if any(row[2] != self.key.id for row in rows):  # another gateway replaced the key
-            await self._find_key()
+        if any(row[2] != self.key.id for row in rows):
+            await self.renewed()
         return {
             (owner, field): KeptSecret(self._opened(name, bytes(sealed), owner, field), version, at)
             for owner, field, name, sealed, version, at in rows
@@ -173,14 +186,31 @@ class Vault:
         sealed = self.key.seal(value, *self._place(owner, field))
         return Statement(PUT, (owner, field, self.key.id, sealed, self._clock.now()))
 
+    def holding(self) -> Statement:
+        """Goes before what is sealed with the key of now: the key stays until both are durable. `Conflict` where
+        another gateway has replaced it."""
+        return Statement(HOLD, (self.key.id,), expect=1)
+
+    async def renewed(self) -> bool:
+        """Whether another gateway has replaced the key, which is then known here too."""
+        before = self.key.id
+        async with self._changing:
+            await self._find_key()
+        return self.key.id != before
+
     async def put(self, owner: str, field: str, value: bytes, *also: Statement) -> None:
-        await self._store.write(self.putting(owner, field, value), *also)
+        try:
+            await self._store.write(self.holding(), self.putting(owner, field, value), *also)
+        except Conflict:
+            if also or not await self.renewed():
+                raise
+            await self._store.write(self.holding(), self.putting(owner, field, value))
 
     async def swap(self, owner: str, field: str, value: bytes, version: int, *also: Statement) -> None:
         """Replace the value that was read as `version`; `Conflict` where somebody else did so first."""
         sealed = self.key.seal(value, *self._place(owner, field))
         change = (self.key.id, sealed, self._clock.now(), owner, field, version)
-        await self._store.write(Statement(SWAP, change, expect=1), *also)
+        await self._store.write(self.holding(), Statement(SWAP, change, expect=1), *also)
 
     async def write(self, *statements: Statement) -> list[int]:
         """Change what is kept by statements of the caller's own."""
@@ -200,19 +230,26 @@ class Vault:
         The new master key lies beside the old one until the change is durable: whichever of the two a crash leaves
         behind opens the vault at the next start.
         """
+        async with self._changing:
+            for _ in range(ROTATIONS):
+                try:
+                    return await self._rotate_once()
+                except Conflict:
+                    await self._find_key()
+        raise VaultFault("The vault changed while its key was being replaced. Try again")
+
+    async def _rotate_once(self) -> int:
+        """`Conflict` where a value came or changed between reading and writing: it would be lost with its key."""
         rows = await self._store.read("SELECT owner, field, key, sealed, version FROM vault")
         fresh = SealingKey(os.urandom(KEY_BYTES))
         resealed = [self._resealing(fresh, *row) for row in rows]
         secret = self._next_master()
-        old = self.key.id
-        try:
-            await self._store.write(
-                Statement("DELETE FROM vault_keys WHERE id = ?", (old,), expect=1),
-                self._keeping(fresh, secret),
-                *resealed,
-            )
-        except Conflict:
-            raise VaultFault("The vault changed while its key was being replaced. Try again") from None
+        await self._store.write(
+            Statement("DELETE FROM vault_keys WHERE id = ?", (self.key.id,), expect=1),
+            self._keeping(fresh, secret),
+            *resealed,
+            Statement(LEFT, (fresh.id,), expect=0),
+        )
         self._key = fresh
         if secret.where.endswith(master.NEXT_FILE):
             (self._folder / master.NEXT_FILE).replace(self._folder / master.FILE)
