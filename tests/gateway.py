@@ -5,15 +5,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from tests.nursery import COMMAND, ForkedCommand
+
 from agent_gate.cli.operator import AdminClient
 
-COMMAND = str(Path(sys.executable).with_name("agent-gate"))
 TOKEN = "token-of-the-first-agent-in-tests"
 OTHER_TOKEN = "token-of-the-other-agent-in-tests"
 
@@ -115,7 +115,7 @@ class Gateway:
         self.log = (self.folder / "stderr.txt").open("ab")
         self.said_before = len(self.stderr)
         command = [COMMAND, "serve", "--config", self.config, *self.options]
-        self.process = subprocess.Popen(
+        self.process = ForkedCommand(
             command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True
         )
         line = self.process.stdout.readline()

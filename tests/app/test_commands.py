@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from tests import nursery
 from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
 from tests.processes import eventually
@@ -43,7 +44,7 @@ def agent_gate(gateway, *arguments, code=0):
         "AGENT_GATE_URL": gateway.url,
         "AGENT_TOKEN": TOKEN,
     }
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, *arguments], cwd=gateway.folder, env=env, capture_output=True, text=True, timeout=30
     )
     assert done.returncode == code, (done.stdout, done.stderr)
@@ -242,7 +243,7 @@ people: {anna: {login: anna}}
 def checked(folder, rules, config=SERVED):
     (folder / "config.yaml").write_text(config)
     (folder / "permissions.yaml").write_text(rules)
-    done = subprocess.run([COMMAND, "check", "--json"], cwd=folder, capture_output=True, text=True)
+    done = nursery.run([COMMAND, "check", "--json"], cwd=folder, capture_output=True, text=True)
     found = json.loads(done.stdout)
     return [f"{fault['where']} {fault['message']}" for fault in found["faults"]], found["warnings"]
 
@@ -371,7 +372,7 @@ def test_doctor_finds_and_fixes_a_file_that_others_can_read(gateway):
 
 def test_options_may_stand_after_the_verb(gateway, tmp_path):
     elsewhere = ["--config", str(gateway.folder / "config.yaml")]
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "audit", "verify", *elsewhere, "--json"], cwd=tmp_path, capture_output=True, text=True
     )
     assert json.loads(done.stdout)["ok"] is True
@@ -478,14 +479,14 @@ def test_a_backup_needs_no_variable_but_those_of_the_store(gateway, tmp_path):
 @pytest.mark.parametrize("text", ["{}", "storage:"])
 def test_a_backup_of_what_is_not_there_says_so(tmp_path, text):
     (tmp_path / "config.yaml").write_text(text)
-    done = subprocess.run([COMMAND, "backup", "copy"], cwd=tmp_path, capture_output=True, text=True)
+    done = nursery.run([COMMAND, "backup", "copy"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 8
     assert "There is no store at" in done.stderr
     assert not (tmp_path / "copy").exists()
 
 
 def test_connect_writes_the_address_of_the_gateway_that_runs(gateway, tmp_path):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "connect", "--json", "--config", str(gateway.folder / "config.yaml")],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
@@ -496,7 +497,7 @@ def test_connect_writes_the_address_of_the_gateway_that_runs(gateway, tmp_path):
 
 
 def test_a_command_without_a_gateway_says_how_to_start_one(gateway, tmp_path):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "approvals"], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True
     )
     assert done.returncode == 3
@@ -505,7 +506,7 @@ def test_a_command_without_a_gateway_says_how_to_start_one(gateway, tmp_path):
 
 
 def test_init_writes_a_configuration_that_answers_its_first_call(tmp_path):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "init", "--folder", "home", "--behind", "home"],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"]},
@@ -516,7 +517,7 @@ def test_init_writes_a_configuration_that_answers_its_first_call(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "A first call went through" in done.stdout
     assert (tmp_path / "home" / ".env").stat().st_mode & 0o077 == 0
-    again = subprocess.run(
+    again = nursery.run(
         [COMMAND, "init", "--folder", "home", "--behind", "nothing"],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"]},
@@ -528,7 +529,7 @@ def test_init_writes_a_configuration_that_answers_its_first_call(tmp_path):
 
 
 def init(folder, *arguments, code=0, **env):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "init", "--folder", "home", *arguments],
         cwd=folder,
         env={"PATH": os.environ["PATH"], **env},
@@ -542,7 +543,7 @@ def init(folder, *arguments, code=0, **env):
 
 @pytest.mark.parametrize(("folder", "named"), [("gate", " --config gate/config.yaml"), (".", "")])
 def test_what_init_says_comes_next_can_be_typed_as_it_is(tmp_path, folder, named):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "init", "--behind", "nothing", "--folder", folder],
         cwd=tmp_path,
         capture_output=True,

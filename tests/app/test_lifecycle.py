@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import nursery
 from tests.app.small import TOOLS
 from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.processes import eventually
@@ -35,7 +36,7 @@ from agent_gate.net.trust import fingerprint_der
 
 def failed_start(folder, *options, env=None):
     """Run `serve` where it must fail; its exit code and what it said."""
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "serve", *options],
         cwd=folder,
         env={"PATH": os.environ["PATH"], **(env or {})},
@@ -77,7 +78,7 @@ def test_what_is_private_can_be_read_by_nobody_else(tmp_path, files):
 
 
 def test_it_starts_without_any_file_and_makes_a_token(tmp_path):
-    process = subprocess.Popen(
+    process = nursery.ForkedCommand(
         [COMMAND, "serve", "--port", "0", "--insecure"],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"]},
@@ -205,7 +206,7 @@ def test_a_low_limit_of_open_files_is_raised_as_far_as_it_may_be(tmp_path, files
 
 def first_line(folder, *arguments):
     """What the gateway announces when it is started in that folder with those arguments; it is stopped again."""
-    process = subprocess.Popen(
+    process = nursery.ForkedCommand(
         [COMMAND, *arguments],
         cwd=folder,
         env={"PATH": os.environ["PATH"]},
@@ -301,7 +302,7 @@ def test_a_certificate_that_is_none_is_named_and_the_doctor_mends_it(tmp_path, f
     code, said = failed_start(tmp_path, "--config", "config.yaml")
     assert (code, "Traceback" in said) == (8, False)
     assert f"cannot use the gateway's own certificate {made}" in said
-    doctor = subprocess.run([COMMAND, "doctor", "--fix"], cwd=tmp_path, capture_output=True, text=True)
+    doctor = nursery.run([COMMAND, "doctor", "--fix"], cwd=tmp_path, capture_output=True, text=True)
     assert f"fixed: {made} holds no certificate" in doctor.stdout
     with running(tmp_path, files) as gateway:
         assert gateway.announced["fingerprint"]
@@ -364,7 +365,7 @@ def test_what_a_plugin_prints_goes_to_stderr_and_never_between_the_lines_of_stdo
     ready = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(
+    with nursery.ForkedCommand(
         [COMMAND, "serve", "--stdio"], cwd=tmp_path, env=env, bufsize=0, **pipes
     ) as process:
         process.stdin.write(first)
@@ -596,9 +597,9 @@ def test_the_doctor_tells_rules_on_tools_that_a_running_server_does_not_have(tmp
     )
     with running(tmp_path, files, "--insecure") as gateway:
         eventually(lambda: gateway.admin.get("/api/status")["tools"] == 3)
-        check = subprocess.run([COMMAND, "check"], cwd=tmp_path, capture_output=True, text=True)
+        check = nursery.run([COMMAND, "check"], cwd=tmp_path, capture_output=True, text=True)
         assert check.returncode == 0, check.stdout
-        doctor = subprocess.run([COMMAND, "doctor"], cwd=tmp_path, capture_output=True, text=True)
+        doctor = nursery.run([COMMAND, "doctor"], cwd=tmp_path, capture_output=True, text=True)
         assert doctor.returncode == 1
         assert "'allow other__lok' matches no tool; tools are named like other__look" in doctor.stdout
         assert "fix: Edit permissions.yaml:2:9" in doctor.stdout

@@ -3,9 +3,9 @@
 import json
 import os
 import shutil
-import subprocess
 from contextlib import contextmanager
 
+from tests import nursery
 from tests.app.small import CONFIG, TOOLS
 from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.postgres import server
@@ -16,7 +16,7 @@ MAY_HAVE_RUN = "It may have run: check the service before you try again"
 
 
 def backed_up(gateway, folder):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "backup", str(folder)],
         cwd=gateway.folder,
         env={"PATH": os.environ["PATH"]},

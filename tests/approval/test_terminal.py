@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests import nursery
 from websockets.sync.client import connect
 
 from agent_gate.errors import Unauthorized
@@ -40,7 +41,7 @@ def on_a_terminal(gate, *words, typed):
     """What the command says to somebody who types, and its exit code."""
     ours, theirs = os.openpty()
     os.write(ours, typed.encode())
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, *words],
         cwd=gate.folder,
         env={"PATH": os.environ["PATH"], "COLUMNS": "100", "LC_ALL": "C.UTF-8"},

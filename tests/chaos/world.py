@@ -13,6 +13,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.nursery import COMMAND, ForkedCommand
+
 from agent_gate.cli.operator import AdminClient
 from agent_gate.errors import GatewayError
 from agent_gate.observe.failpoint import EXIT_CODE
@@ -68,14 +70,8 @@ class World:
             {"AGENT_GATE_FAILPOINT": failpoint} if failpoint else {}
         )
         self.log = (self.folder / "stderr").open("ab")
-        self.gateway = subprocess.Popen(
-            [
-                str(Path(sys.executable).with_name("agent-gate")),
-                "serve",
-                "--config",
-                "config.yaml",
-                "--insecure",
-            ],
+        self.gateway = ForkedCommand(
+            [COMMAND, "serve", "--config", "config.yaml", "--insecure"],
             cwd=self.folder,
             env=env,
             stdout=subprocess.PIPE,

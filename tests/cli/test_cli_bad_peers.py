@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.wsgate import files
 from websockets.server import ServerProtocol
@@ -73,7 +74,7 @@ def ask(port: int, *arguments: str, scheme: str = "ws", timeout: str = str(PATIE
     """Run the command; what it needs beyond its own deadline is the start of Python and a goodbye."""
     variables = {"PATH": os.environ["PATH"], "HOME": "/", "AGENT_TOKEN": TOKEN, **env}
     begun = time.monotonic()
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, *arguments, "--url", f"{scheme}://127.0.0.1:{port}", "--timeout", timeout],
         cwd="/",
         env=variables,
@@ -255,7 +256,7 @@ def test_a_result_that_was_printed_stands_though_its_acknowledgement_is_not_take
 def test_an_address_that_is_none_is_refused(url: str, tmp_path: Path) -> None:
     for command in (["tools", "--url", url], ["bridge", url]):
         env = {"PATH": os.environ["PATH"], "AGENT_TOKEN": TOKEN}
-        done = subprocess.run([COMMAND, *command], cwd=tmp_path, env=env, capture_output=True, text=True)
+        done = nursery.run([COMMAND, *command], cwd=tmp_path, env=env, capture_output=True, text=True)
         assert (done.returncode, "Traceback" in done.stderr) == (8, False), (command, done.stderr)
 
 
@@ -268,12 +269,12 @@ def test_a_time_that_no_clock_reaches_is_refused(seconds: str) -> None:
 
 def run_timeout(seconds: str) -> subprocess.CompletedProcess[str]:
     command = [COMMAND, "tools", "--url", "ws://127.0.0.1:1", "--timeout", seconds]
-    return subprocess.run(command, env={"AGENT_TOKEN": TOKEN}, capture_output=True, text=True, timeout=20)
+    return nursery.run(command, env={"AGENT_TOKEN": TOKEN}, capture_output=True, text=True, timeout=20)
 
 
 def test_a_name_that_is_too_long_for_a_host_is_no_connection(tmp_path: Path) -> None:
     command = [COMMAND, "tools", "--url", f"ws://{'a' * 70}.localhost:1"]
-    done = subprocess.run(command, env={"AGENT_TOKEN": TOKEN}, capture_output=True, text=True, timeout=20)
+    done = nursery.run(command, env={"AGENT_TOKEN": TOKEN}, capture_output=True, text=True, timeout=20)
     assert (done.returncode, "Traceback" in done.stderr) == (3, False)
 
 
@@ -332,7 +333,7 @@ def on_a_terminal(command: list[str], **env: str) -> str:
     """What the command writes to standard output where that is a terminal."""
     ours, theirs = pty.openpty()
     variables = {"PATH": os.environ["PATH"], "AGENT_TOKEN": TOKEN, **env}
-    process = subprocess.Popen(command, env=variables, stdout=theirs, stderr=subprocess.DEVNULL)
+    process = nursery.ForkedCommand(command, env=variables, stdout=theirs, stderr=subprocess.DEVNULL)
     os.close(theirs)
     shown = b""
     try:
@@ -387,7 +388,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 def started_request(gateway: Gateway, *arguments: str) -> subprocess.Popen[str]:
     variables = {"PATH": os.environ["PATH"], "AGENT_TOKEN": TOKEN, "AGENT_GATE_URL": gateway.url}
-    return subprocess.Popen(
+    return nursery.ForkedCommand(
         [COMMAND, "request", *arguments],
         env=variables,
         stdout=subprocess.PIPE,
@@ -439,7 +440,9 @@ def test_a_second_interrupt_leaves_at_once() -> None:
 
     with websocket_peer(talk) as port:
         command = [COMMAND, *CALL, "--url", f"ws://127.0.0.1:{port}"]
-        process = subprocess.Popen(command, env={"AGENT_TOKEN": TOKEN}, stderr=subprocess.PIPE, text=True)
+        process = nursery.ForkedCommand(
+            command, env={"AGENT_TOKEN": TOKEN}, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(2):  # the call, then its withdrawal, which this peer never answers
             assert asked.acquire(timeout=15)
             process.send_signal(signal.SIGINT)
@@ -452,7 +455,9 @@ def test_a_withdrawal_that_is_not_answered_claims_nothing() -> None:
     asked = threading.Event()
     with websocket_peer(lambda _connection, _message: asked.set()) as port:
         command = [COMMAND, *CALL, "--url", f"ws://127.0.0.1:{port}"]
-        process = subprocess.Popen(command, env={"AGENT_TOKEN": TOKEN}, stderr=subprocess.PIPE, text=True)
+        process = nursery.ForkedCommand(
+            command, env={"AGENT_TOKEN": TOKEN}, stderr=subprocess.PIPE, text=True
+        )
         assert asked.wait(15)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
@@ -470,7 +475,7 @@ def test_a_detached_call_prints_its_id_and_its_result_comes_later(gateway: Gatew
 
     def result() -> Any:
         variables = {"PATH": os.environ["PATH"], "AGENT_TOKEN": TOKEN, "AGENT_GATE_URL": gateway.url}
-        done = subprocess.run([COMMAND, "pending"], env=variables, capture_output=True, text=True, timeout=15)
+        done = nursery.run([COMMAND, "pending"], env=variables, capture_output=True, text=True, timeout=15)
         return [row for row in json.loads(done.stdout) if row["request_id"] == out.strip()]
 
     assert wait_for(result)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.wsgate import files
 
@@ -52,7 +53,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 def agent_gate(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     variables = {"PATH": os.environ["PATH"], "HOME": str(cwd), **env}
-    return subprocess.run(
+    return nursery.run(
         [COMMAND, *arguments], cwd=cwd, env=variables, input=stdin, capture_output=True, text=True, timeout=30
     )
 
@@ -171,7 +172,7 @@ def test_a_gateway_starts_without_its_command_and_with_its_flags(tmp_path: Path)
     api = Api()
     for name, text in files(api).items():
         (tmp_path / name).write_text(text)
-    process = subprocess.Popen(
+    process = nursery.ForkedCommand(
         [COMMAND, "--config", "config.yaml", "--insecure"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
@@ -210,7 +211,7 @@ def test_elsewhere_the_certificate_must_be_named(tmp_path: Path, gateway: Gatewa
 
 def test_a_call_goes_on_when_its_command_is_killed_and_pending_has_the_result(gateway: Gateway) -> None:
     env = {"PATH": os.environ["PATH"], "AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
-    process = subprocess.Popen(
+    process = nursery.ForkedCommand(
         [COMMAND, "request", "turn_on", "entity_id=light.killed"],
         cwd=gateway.folder,
         env=env,
@@ -434,7 +435,7 @@ def test_a_command_that_waits_survives_the_gateways_restart(tmp_path: Path) -> N
     api = Api()
     with running(tmp_path, files(api), "--insecure") as gateway:
         env = {"PATH": os.environ["PATH"], "AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
-        process = subprocess.Popen(
+        process = nursery.ForkedCommand(
             [COMMAND, "request", "turn_on", "entity_id=light.a"],
             cwd=tmp_path,
             env=env,
@@ -544,9 +545,7 @@ def test_a_folder_that_cannot_be_made_is_named_without_a_traceback(
 
 def test_a_full_disk_behind_standard_output_is_said(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [COMMAND, "schema"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        done = nursery.run([COMMAND, "schema"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (8, "Error: No space left on device\n")
 
 

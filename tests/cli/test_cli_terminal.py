@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import click
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.wsgate import files
 
@@ -41,7 +42,7 @@ def agent_gate(
     folder: Path, *arguments: str, stdin: str = "", **env: str
 ) -> subprocess.CompletedProcess[str]:
     variables = {"PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}", "HOME": str(folder), **env}
-    return subprocess.run(
+    return nursery.run(
         [COMMAND, *arguments],
         cwd=folder,
         env=variables,

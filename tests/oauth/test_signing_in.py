@@ -1,7 +1,6 @@
 """A server behind a sign-in, through the whole gateway: link, consent, tools, refresh, end; and nothing left behind."""
 
 import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import urlopen
 
 import pytest
+from tests import nursery
 
 from agent_gate.errors import GatewayError
 from gateway import COMMAND, TOKEN, Gateway, running
@@ -148,7 +148,7 @@ def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_p
     with running(tmp_path, files(server.url, ", auth: {type: oauth2}"), "--insecure") as gateway:
         until(lambda: needs_auth(gateway))
         ended = Person(authority.issuer).consent(start(gateway))
-        said = subprocess.run(
+        said = nursery.run(
             [COMMAND, "auth", "code", "notes", "--admin-socket", gateway.announced["socket"]],
             input=ended,
             capture_output=True,

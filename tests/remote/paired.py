@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from tests import nursery
+
 from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.mutual import unverified_client
 from agent_gate.net.tls import server_context
@@ -35,7 +37,7 @@ def gating(folder: Path, permissions: str = PERMISSIONS, more: str = "") -> Iter
 def command(gateway: Gateway, *words: str, **more: Any) -> "subprocess.CompletedProcess[str]":
     """The installed command, as an operator types it beside that gateway."""
     given = [COMMAND, *words, "--admin-socket", gateway.announced["socket"]]
-    return subprocess.run(
+    return nursery.run(
         given, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False, **more
     )
 
@@ -46,7 +48,7 @@ class HostProcess:
     def __init__(self, folder: Path, spec: str, *words: str, **env: str) -> None:
         folder.mkdir(exist_ok=True)
         self.log = (folder / "stderr.txt").open("wb")
-        self.process = subprocess.Popen(
+        self.process = nursery.ForkedCommand(
             [COMMAND, "host", "run", spec, *words],
             cwd=folder,
             env={"PATH": os.environ["PATH"], "HOME": str(folder), **env},

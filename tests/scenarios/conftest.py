@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.gateway import COMMAND, TOKEN, Gateway, running
+from tests.nursery import ForkedCommand
 from tests.scenarios.gateway_scenes import (
     EAGER,
     Lab,
@@ -85,7 +86,7 @@ def empty(tmp_path_factory):
     argv = [COMMAND, "serve", "--port", "0", "--insecure", "--data", "data"]
     with (
         (folder / "stderr.txt").open("wb") as log,
-        subprocess.Popen(argv, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        ForkedCommand(argv, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True) as process,
     ):
         started = Gateway(folder)
         started.process, started.announced = process, json.loads(process.stdout.readline())

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway
 from tests.processes import eventually, free_port
 from tests.servers import command
@@ -174,7 +175,7 @@ class Hooks:
 
     def run(self, verb, session, event):
         given = json.dumps({"session_id": session, "hook_event_name": event, "cwd": str(self.folder)})
-        done = subprocess.run(
+        done = nursery.run(
             [COMMAND, "session", verb],
             input=given,
             env=self.env,

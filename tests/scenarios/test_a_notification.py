@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
 from tests.processes import eventually
 
@@ -20,7 +21,7 @@ def test_a_notification_may_hold_a_comma(tmp_path):
         with running(tmp_path, {"config.yaml": config}, "--insecure", "--port", "0", env=env) as gateway:
             words = ["domain=notify", "service=mobile_app", f"message={SENTENCE}"]
             url = ["--url", gateway.announced["url"]]
-            call = subprocess.Popen(
+            call = nursery.ForkedCommand(
                 [COMMAND, "request", *url, "ha_call_service", *words],
                 env={**os.environ, "AGENT_TOKEN": TOKEN},
                 stdout=subprocess.PIPE,

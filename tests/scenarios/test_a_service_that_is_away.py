@@ -1,9 +1,9 @@
 """A service whose address nobody answers on is shown as what it is, wherever a person looks."""
 
 import json
-import subprocess
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, running
 from tests.processes import eventually, free_port
 
@@ -27,7 +27,7 @@ def gateway(tmp_path):
 
 
 def told(gateway, *words):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, *words, "--admin-socket", gateway.announced["socket"]],
         capture_output=True,
         text=True,

@@ -4,10 +4,10 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from types import SimpleNamespace
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, running
 from tests.scenarios.gateway_scenes import (
     Hooks,
@@ -39,7 +39,7 @@ def test_port_conflict(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = subprocess.run(
+        done = nursery.run(
             [COMMAND, "serve", "--config", "config.yaml", "--port", port, "--insecure"],
             cwd=tmp_path,
             capture_output=True,
@@ -56,7 +56,7 @@ def test_port_conflict(tmp_path):
 def hooks(tmp_path_factory):
     made = Hooks(tmp_path_factory.mktemp("session"))
     yield made
-    subprocess.run([COMMAND, "session", "stop", "--all"], env=made.env, check=True, capture_output=True)
+    nursery.run([COMMAND, "session", "stop", "--all"], env=made.env, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")

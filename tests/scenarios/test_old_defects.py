@@ -2,9 +2,9 @@
 
 import json
 import os
-import subprocess
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, in_front_of, running
 
 CONFIG = """
@@ -47,7 +47,7 @@ def checked(folder, tools, services=""):
         f"services: {{home: {{url: 'http://127.0.0.1:9', tools: tools.yaml{services}}}}}"
     )
     env = {"PATH": os.environ["PATH"]}
-    done = subprocess.run([COMMAND, "check", "--json"], cwd=folder, env=env, capture_output=True, text=True)
+    done = nursery.run([COMMAND, "check", "--json"], cwd=folder, env=env, capture_output=True, text=True)
     return json.loads(done.stdout)
 
 

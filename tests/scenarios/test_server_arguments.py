@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, running
 
 CONFIG = f"""
@@ -106,9 +106,9 @@ def test_the_reason_of_a_rule_reaches_whoever_reads_the_refusal(start, tmp_path)
         env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
         where = ["--url", gate.url.replace("http", "ws", 1) + "/ws", "--token", TOKEN]
         asked = [COMMAND, "request", *where, "box__deploy", "env=prod"]
-        assert "production is frozen" in subprocess.run(asked, env=env, **options).stderr
+        assert "production is frozen" in nursery.run(asked, env=env, **options).stderr
         explain = [COMMAND, "explain", "--admin-socket", gate.announced["socket"], "box__deploy", "env=prod"]
-        told = subprocess.run(explain, env=env, **options).stdout
+        told = nursery.run(explain, env=env, **options).stdout
         assert "which says: production is frozen" in told
 
 

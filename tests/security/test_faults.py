@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests import nursery
 
 from gateway import COMMAND, TOKEN, Gateway, running
 from security.house import until
@@ -81,12 +82,12 @@ def test_a_backup_that_finds_no_room_leaves_nothing_that_looks_like_one(tmp_path
         copy, ballast = small_disk / "copy", small_disk / "ballast"
         fill_the_disk_with(ballast)
         command = [COMMAND, "backup", str(copy)]
-        refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        refused = nursery.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert refused.returncode == 8
         assert "disk is full" in refused.stderr or "No space left" in refused.stderr
         assert not copy.exists() or list(copy.iterdir()) == []
         ballast.unlink()
-        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+        nursery.run(command, cwd=tmp_path, capture_output=True, check=True)
         assert (copy / "gate.db").is_file()
         assert not (copy / "gate.db.part").exists()
 

@@ -1,9 +1,9 @@
 """`log.requests`: one line for each request at info, on every surface, and none by default."""
 
 import json
-import subprocess
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
 from tests.processes import eventually
 from tests.wsgate import files
@@ -54,7 +54,7 @@ def test_by_default_requests_are_silent(tmp_path, api):
 def test_looks_over_the_websocket_are_lines_too(tmp_path, api):
     with gate(tmp_path, api, WANTED) as gateway:
         url = gateway.announced["url"]
-        subprocess.run([COMMAND, "tools", "--url", url], env={"AGENT_TOKEN": TOKEN}, check=True)
+        nursery.run([COMMAND, "tools", "--url", url], env={"AGENT_TOKEN": TOKEN}, check=True)
         [line] = eventually(lambda: [one for one in lines(gateway.stderr) if "surface" in one])
     assert (line["surface"], line["rpc"], line["level"]) == ("websocket", "list_tools", "info")
 
@@ -65,7 +65,7 @@ def test_requests_on_standard_input_are_lines_too(tmp_path):
     call = {**LIST, "id": 2, "method": "tools/call", "params": {"name": "no_such", "arguments": {}}}
     (tmp_path / "asked").write_text("".join(json.dumps(one) + "\n" for one in (LIST, call)))
     with (tmp_path / "asked").open("rb") as asked:
-        ended = subprocess.run(
+        ended = nursery.run(
             [COMMAND, "serve", "--config", "config.yaml", "--stdio"],
             cwd=tmp_path,
             stdin=asked,

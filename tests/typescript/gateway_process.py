@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from node_tools import installed, node
+from tests import nursery
 from tests.processes import eventually, free_port
 
 TOKEN = "token-of-the-suite"
-CLI = [sys.executable, "-c", "from agent_gate.cli.main import main; main()"]
+CLI = [nursery.COMMAND]
 PERMISSIONS = """
 defaults: [{pattern: "*", action: allow}]
 rules: [{pattern: "everything__get_sum*", action: ask}]
@@ -39,12 +39,12 @@ class GatewayProcess:
     def start(self) -> None:
         argv = ["serve", "--insecure", "--port", str(self.port), "--config", str(self.folder / "config.yaml")]
         with (self.folder / "log").open("a") as log:
-            self.process = subprocess.Popen(
+            self.process = nursery.ForkedCommand(
                 [*CLI, *argv, "--data", str(self.folder / "d")],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "LOG_LEVEL": "debug"},
+                env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "LOG_LEVEL": "debug"},
             )
         assert self.process.stdout is not None
         assert json.loads(self.process.stdout.readline())["url"] == self.url
@@ -67,7 +67,7 @@ class GatewayProcess:
 
     def operator(self, *args: str) -> str:
         argv = [*CLI, "approvals", "--admin-socket", str(self.socket), *args]
-        return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
+        return nursery.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
 
     def waiting(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.operator("list", "--json"))

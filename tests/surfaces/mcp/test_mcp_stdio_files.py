@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN
 
 ASKED = b"""{"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -37,5 +38,5 @@ def test_files_and_nothing_are_served_to_their_end(
 
 def test_a_pipe_on_one_side_and_a_file_on_the_other_go_together(tmp_path: Path, argv: list[str]) -> None:
     with (tmp_path / "asked").open("rb") as source:
-        ended = subprocess.run(argv, cwd=tmp_path, stdin=source, capture_output=True, timeout=60, check=False)
+        ended = nursery.run(argv, cwd=tmp_path, stdin=source, capture_output=True, timeout=60, check=False)
     assert sorted(json.loads(line)["id"] for line in ended.stdout.splitlines()) == [1, 2], ended.stderr

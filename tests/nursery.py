@@ -1,0 +1,176 @@
+"""`agent-gate` in a process of its own, without the half second of work that importing it takes each time.
+
+One nursery for each process of tests has imported the program; it forks for each command that is started, with that
+command's arguments, folder, environment and standard files. What is tested is a process like any other: it has its
+own memory, descriptors, signals and exit. Where the start of the interpreter matters as well, use `subprocess`.
+"""
+
+import array
+import atexit
+import gc
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+from functools import cache
+from importlib import import_module, reload
+from pathlib import Path
+from typing import Any
+
+from agent_gate.config.kinds import kinds
+from agent_gate.observe import failpoint
+
+COMMAND = str(Path(sys.executable).with_name("agent-gate"))
+AT_THE_START = ("PYTHON", "LD_", "TZ")
+"""The beginnings of variables that count while the interpreter starts."""
+OPTIONS = {"cwd", "stdin", "stdout", "stderr", "text", "bufsize"}
+LONGEST = 1 << 20
+
+
+def can_be_forked(command: Any, env: Any) -> bool:
+    named = isinstance(command, list | tuple) and command and str(command[0]) == COMMAND
+    return bool(named) and not any(name.startswith(AT_THE_START) for name in env)
+
+
+class ForkedCommand(subprocess.Popen):
+    """A `Popen` whose process is made by the nursery, where the command is one that can be."""
+
+    def __init__(self, args, *, env=None, **options):
+        self._exit = None
+        if env is None:
+            env = {name: value for name, value in os.environ.items() if not name.startswith(AT_THE_START)}
+        self._forked = can_be_forked(args, env) and options.keys() <= OPTIONS
+        super().__init__(args, env=env, **options)
+
+    def _execute_child(self, *given):
+        if not self._forked:
+            return super()._execute_child(*given)
+        args, cwd, env = given[0], given[5], given[6]
+        p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite = given[10:16]
+        files = [fd if fd != -1 else standard for standard, fd in enumerate((p2cread, c2pwrite, errwrite))]
+        words = {"argv": [str(word) for word in args], "cwd": str(cwd or Path.cwd()), "env": dict(env)}
+        self.pid = nursery().ask(words, files)
+        self._exit = os.pidfd_open(self.pid)
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+        return None
+
+    def _try_wait(self, flags):
+        if self._exit is None:
+            return super()._try_wait(flags)
+        ended = select.select([self._exit], [], [], 0 if flags & os.WNOHANG else None)[0]
+        if not ended:
+            return 0, 0
+        os.close(self._exit)
+        self._exit = None
+        return self.pid, nursery().ask({"ended": self.pid}, [])
+
+    def _internal_poll(self, *given, **options):
+        if self._exit is None:
+            return super()._internal_poll(*given, **options)
+        pid, status = self._try_wait(os.WNOHANG)
+        if pid:
+            self._handle_exitstatus(status)
+        return self.returncode
+
+
+def run(command, *, input=None, capture_output=False, timeout=None, check=False, **options):  # noqa: A002
+    """As `subprocess.run`."""
+    if capture_output:
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+    with ForkedCommand(command, **options) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(command, process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
+
+
+class Nursery:
+    """This side of the nursery."""
+
+    def __init__(self):
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env={"PATH": os.environ["PATH"]},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+
+    def ask(self, words, files):
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+        self._line.sendmsg([json.dumps(words).encode()], rights)
+        return json.loads(self._line.recv(LONGEST))
+
+    def close(self):
+        self._line.close()
+        self._process.wait()
+
+
+@cache
+def nursery():
+    made = Nursery()
+    atexit.register(made.close)
+    return made
+
+
+def serve(line: socket.socket) -> list[str] | None:
+    """Fork for each command. Returns its arguments in the process of the command, None at the end of the nursery."""
+    while True:
+        text, rights, _, _ = socket.recv_fds(line, LONGEST, 3)
+        if not text:
+            return None
+        asked = json.loads(text)
+        if "ended" in asked:
+            line.send(b"%d" % os.waitpid(asked["ended"], 0)[1])
+        elif pid := os.fork():
+            for fd in rights:
+                os.close(fd)
+            line.send(b"%d" % pid)
+        else:
+            line.close()
+            become(asked, rights)
+            return asked["argv"]
+
+
+def become(asked: dict[str, Any], files: list[int]) -> None:
+    for standard, fd in enumerate(files):
+        os.dup2(fd, standard)
+        os.close(fd)
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    os.chdir(asked["cwd"])
+    if "AGENT_GATE_FAILPOINT" in os.environ:
+        reload(failpoint)
+
+
+def prepare() -> None:
+    """Import what a gateway imports; nothing of it may start a thread or an event loop."""
+    for command in "serve", "check":
+        import_module(f"agent_gate.cli.commands.{command}")
+    kinds()
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)
+    prepare()
+    with socket.socket(fileno=int(sys.argv[1])) as control:
+        argv = serve(control)
+    if argv is not None:
+        from agent_gate.cli.main import main
+
+        sys.argv[:] = argv
+        sys.exit(main())
