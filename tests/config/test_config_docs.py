@@ -25,6 +25,7 @@ CONFIGURATION = [
     settings.TlsSettings,
     settings.AdminSettings,
     settings.PeersSettings,
+    settings.PeerPolicySettings,
     settings.HostSettings,
     settings.AgentSettings,
     settings.RateLimitSettings,

@@ -162,17 +162,10 @@ def test_a_short_token_is_a_warning(load_text):
     )
 
 
-def test_what_nothing_serves_yet_is_a_warning(load_text):
-    loaded = load_text(
-        "admin: {callback_url: 'https://gate.example/auth/callback'}\n"
-        "hosts: {notes: {socket: run/notes.sock}}\n"
-        "peers: {port: 8444}\n"
-    )
-    assert loaded.warnings == (
-        "config.yaml:3:1: peers: hosts that dial the gateway are not taken yet; nothing listens here",
-        "config.yaml:1:9: admin.callback_url: there is no sign-in yet that uses it",
-    )
-    assert load_text("hosts: {}\npeers: null\nadmin: {callback_url: null}").warnings == ()
+def test_what_a_peer_may_do_beside_its_role_is_read_by_its_name(load_text):
+    loaded = load_text("peers: {policy: {desk: {allow: ['events.subscribe:approval.*']}}}")
+    assert loaded.settings.peers.policy["desk"].allow == ("events.subscribe:approval.*",)
+    assert loaded.warnings == ()
 
 
 def test_the_single_agent_cannot_also_be_among_several(refused):

@@ -12,7 +12,8 @@ import msgspec
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import SystemClock
 from agent_gate.hosts import Host
-from agent_gate.hosts.server import HostServer, HostSetup
+from agent_gate.hosts.component import HostSetup
+from agent_gate.hosts.server import HostServer
 from agent_gate.net.pool import Pool, Target, WholeReply
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf
 from agent_gate.peers.dialing import Endpoint, dial

@@ -34,7 +34,7 @@ class KeptPlans:
         self.added[plan.source.key] = plan
 
     async def remove(self, key: str) -> None:
-        del self.added[key]
+        await self.added.pop(key).source.__aexit__(None, None, None)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.app.accounts import GatewayAccounts
 from agent_gate.app.asking_people import AskingPeople
 from agent_gate.app.kept import KeptState, open_kept
+from agent_gate.app.peers_way import PeersWay
 from agent_gate.app.reload import Reload
 from agent_gate.app.ways_in import LargeResults, WaysIn
 from agent_gate.approval.channels.make import channel_people
@@ -52,6 +53,7 @@ class Gateway:
     accounts: GatewayAccounts
     asking_people: AskingPeople
     ways_in: WaysIn
+    peers_way: PeersWay
     reload: Reload
 
     def __init__(self, options: Options) -> None:
@@ -89,6 +91,7 @@ class Gateway:
         results = self._make_calls(life, sweeper, tokens)
         self.accounts = GatewayAccounts(self)
         await self.accounts.open()
+        self.peers_way = PeersWay(self)
         self.asking_people = AskingPeople(self, sweeper)
         self._close_sources(life)
         faults = PolicyFaults(self.configuration, self.supervisor.shelf, lambda: self.in_force.terms.policy)
@@ -103,6 +106,8 @@ class Gateway:
         await recover(self.calls, self.kept.store, self.kept.inbox, self.clock)
         life.push_async_callback(end, asyncio.ensure_future(sweeper.run()))
         await self._open()
+        await self.peers_way.start(sweeper, settings)
+        life.push_async_callback(self.peers_way.stop)
         await self.asking_people.start(channels)
 
     def _people(self) -> People:

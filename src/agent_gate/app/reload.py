@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from agent_gate.app.peers_way import peer_policies
 from agent_gate.calls.in_force import Terms
 from agent_gate.policy.written import policy_of
 from agent_gate.sources.supervisor import plans
@@ -38,12 +39,14 @@ class Reload:
             gateway.supervisor.check_fit(wanted)
             await asyncio.to_thread(self._policy_faults.check, loaded)
             channels = gateway.asking_people.make(settings)
+            policies = peer_policies(settings)
             terms, agents = Terms(settings=settings, policy=policy_of(loaded)), gateway.credentials(settings)
             gateway.listeners.take_over(settings)
         gateway.redactor.learn(loaded.secrets)
         gateway.in_force.swap(terms)
         gateway.ways_in.admit(agents)
         gateway.accounts.take_over(roster)
+        gateway.peers_way.take_over(settings, policies)
         await gateway.supervisor.reload(wanted)
         await gateway.calls.end_denied()
         await gateway.accounts.offer()

@@ -154,6 +154,7 @@ class OperatorsWay:
             view=ways_in.view,
             sources=gateway.supervisor,
             peering=gateway.accounts.peering,
+            feed=gateway.peers_way.feed,
             who=WhoComesIn(
                 keys=kept.keys,
                 people=people,

@@ -48,6 +48,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "pair": "Pair a tool host, a subscriber or a CLI.",
         "peers": "Who is paired, and taking it back.",
         "host": "Run a tool host, to be paired with a gateway.",
+        "join": "Let a gateway pair this machine as a subscriber, a listener or a CLI.",
+        "events": "What happens, as subscribers hear it.",
         "tokens": "What the catalog costs in each mode, in tokens.",
         "explain": "Why a call would be allowed, asked or denied.",
         "policy": "Try changed rules on recorded calls.",

@@ -23,6 +23,8 @@ PORTION = 1 << 16
 SOCKET_HELP = "The gateway's admin socket."
 CONFIG_HELP = "Configuration whose admin socket to use."
 JSON_HELP = "Print JSON."
+REMOTE_HELP = "The folder of a CLI that was paired with a gateway elsewhere, to ask that one over mTLS."
+REMOTE = "agent_gate.remote"
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -54,8 +56,11 @@ class AdminClient:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def connection(self, timeout: float | None = PATIENCE) -> http.client.HTTPConnection:
+        return UnixConnection(self.path, timeout)
+
     def request(self, method: str, path: str, body: Any = None, *, timeout: float | None = PATIENCE) -> Any:
-        connection = UnixConnection(self.path, timeout)
+        connection = self.connection(timeout)
         try:
             headers = {"Content-Type": "application/json"} if body is not None else {}
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
@@ -88,7 +93,7 @@ class AdminClient:
 
     def portions(self, path: str) -> Iterator[bytes]:
         """A long answer as it comes; one that ends too early is an error."""
-        connection = UnixConnection(self.path)
+        connection = self.connection()
         try:
             connection.request("GET", path)
             response = connection.getresponse()
@@ -101,9 +106,9 @@ class AdminClient:
         finally:
             connection.close()
 
-    def events(self, path: str) -> Iterator[tuple[str, Any]]:
-        """Server-Sent Events for as long as the gateway runs; its end is an error, since more was wanted."""
-        connection = UnixConnection(self.path, timeout=None)
+    def events(self, path: str, *, endless: bool = True) -> Iterator[tuple[str, Any]]:
+        """Server-Sent Events for as long as the gateway runs; where more was wanted its end is an error."""
+        connection = self.connection(None)
         try:
             connection.request("GET", path)
             response, kind = connection.getresponse(), "message"
@@ -119,7 +124,8 @@ class AdminClient:
             raise self._stopped(error) from None
         finally:
             connection.close()
-        raise self._stopped()
+        if endless:
+            raise self._stopped()
 
 
 def segment(text: str) -> str:
@@ -157,8 +163,22 @@ def configured_socket(config: Path) -> Path:
 def admin_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--admin-socket`, `--config` and `--json`, for every operator command."""
     function = json_option(function)
+    function = with_option(remote_option())(function)
     function = click.option("--config", type=click.Path(path_type=Path), help=CONFIG_HELP)(function)
     return click.option("--admin-socket", type=click.Path(path_type=Path), help=SOCKET_HELP)(function)
+
+
+def with_option(option: click.Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option that was made before, on a function that becomes a command."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(function, click.Command):
+            function.params.append(option)
+        else:
+            function.__dict__.setdefault("__click_params__", []).append(option)
+        return function
+
+    return add
 
 
 class OperatorGroup(click.Group):
@@ -191,12 +211,34 @@ def shared_options() -> list[click.Option]:
         click.Option(
             ["--config"], type=path, help=CONFIG_HELP, callback=by_config, expose_value=False, is_eager=True
         ),
+        remote_option(),
         click.Option(["--json"], is_flag=True, help=JSON_HELP, callback=by_json, expose_value=False),
     ]
 
 
 def client_of(admin_socket: Path | None, config: Path | None) -> AdminClient:
+    """The gateway on its admin socket, or the one elsewhere that this terminal was paired with."""
+    context = click.get_current_context(silent=True)
+    remote = context.meta.get(REMOTE) if context is not None else None
+    if remote is not None and admin_socket is None:
+        from agent_gate.cli.remote import RemoteClient
+
+        return RemoteClient(remote)
     return AdminClient(socket_of(admin_socket, config))
+
+
+def remote_option() -> click.Option:
+    def by_folder(ctx: click.Context, _option: click.Parameter, folder: Path | None) -> None:
+        if folder is not None:
+            ctx.meta[REMOTE] = folder
+            if isinstance(ctx.obj, dict):
+                with reporting():
+                    ctx.obj["client"] = client_of(None, None)
+
+    path = click.Path(path_type=Path)
+    return click.Option(
+        ["--remote"], type=path, help=REMOTE_HELP, callback=by_folder, expose_value=False, is_eager=True
+    )
 
 
 @contextmanager

@@ -126,7 +126,6 @@ def read_settings(root: Node, reading: Reading) -> Settings:
         people=read_people(root, reading),
     )
     check_settings(settings, root, reading)
-    warn_of_unserved(root, reading)
     return with_callback(settings, reading.variables.env.get("TOOL_GATEWAY_CALLBACK_URL"))
 
 
@@ -146,18 +145,6 @@ def check_settings(settings: Settings, root: Node, reading: Reading) -> None:
             existing(place_of(root, "gateway", "tls", key), file, f"gateway.tls.{key}", reading)
     if storage.type == "postgres" and not storage.url:
         fail(root.key_mark("storage"), "storage", 'type: postgres needs a "url"')
-
-
-def warn_of_unserved(root: Node, reading: Reading) -> None:
-    """Say what a file may hold already although nothing serves it yet; silence would look like success."""
-    admin = root.get("admin") or empty(root.mark)
-    for node, key, path, message in (
-        (root, "peers", "peers", "hosts that dial the gateway are not taken yet; nothing listens here"),
-        (admin, "callback_url", "admin.callback_url", "there is no sign-in yet that uses it"),
-    ):
-        found = node.get(key)
-        if found is not None and found.value:
-            reading.warn(node.key_mark(key), path, message)
 
 
 def place_of(root: Node, *path: str) -> Mark:

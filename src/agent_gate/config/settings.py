@@ -71,11 +71,22 @@ class AdminSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeersSettings:
-    """The listener for paired tool hosts (TLS 1.3 with client certificates). Not served yet: a warning says so."""
+class PeerPolicySettings:
+    """What one peer may do beside its role, as actions such as `events.subscribe:approval.*`; a denial wins."""
 
-    host: Annotated[str, "Address to listen on."] = "127.0.0.1"
-    port: Annotated[int, "Port to listen on.", AtLeast(0), PORTS] = 8444
+    allow: Annotated[tuple[str, ...], "What it may do too. `tool.call.*` counts only where it is named."] = ()
+    deny: Annotated[tuple[str, ...], "What it may not do, whatever else says so."] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeersSettings:
+    """The listener for paired components that dial the gateway (TLS 1.3 with client certificates)."""
+
+    host: Annotated[str, "Address to listen on.", AT_START] = "127.0.0.1"
+    port: Annotated[int, "Port to listen on; 0 takes any free one.", AtLeast(0), PORTS, AT_START] = 8444
+    policy: Annotated[Mapping[str, PeerPolicySettings], "What peers may do beside their roles, by name."] = (
+        field(default_factory=dict)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +95,9 @@ class HostSettings:
 
     socket: Annotated[Path, "Unix socket it listens on; it and its folder must be this user's or root's."]
     trust: Annotated[bool, "Believe what it says of its tools: `idempotent`, and no side effects."] = False
+    publish: Annotated[
+        tuple[str, ...], "The types of event it may publish, such as `cron.*`; its socket is asked for them."
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +260,7 @@ class Settings:
     gateway: Annotated[GatewaySettings, "The public listener."] = field(default_factory=GatewaySettings)
     admin: Annotated[AdminSettings, "The operator's listener."] = field(default_factory=AdminSettings)
     peers: Annotated[
-        PeersSettings | None, "The listener for paired tool hosts; null: off. Not served yet."
+        PeersSettings | None, "The listener for paired components that dial the gateway; null: off."
     ] = None
     agents: Annotated[
         Mapping[str, AgentSettings],

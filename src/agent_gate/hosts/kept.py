@@ -2,19 +2,37 @@
 
 import sqlite3
 import time
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
+from agent_gate.errors import ConfigError
 from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.mutual import KeyPair
+from agent_gate.peers.encoding import Malformed, from_base64, to_base64
 from agent_gate.peers.identity import IDENTITY_FILE, ensure_identity_key, private_folder, read_private_file
 from agent_gate.peers.joining import REMEMBERED_SECONDS, Membership
+from agent_gate.peers.roles import ComponentType
 from agent_gate.store.once import replace_whole
 
 MEMBERSHIP_FILE, SEEN_FILE, RESULTS_FILE = "membership.json", "seen.json", "results.db"
+SETUP_FILE = "component.json"
 RESULT_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSetup:
+    """Who a component is, which gateway it believes, and where it keeps things. A local host needs none of it."""
+
+    component_id: str
+    folder: Path
+    gateway_key: bytes
+    pair_again: bool = False
+    component_type: ComponentType = "tool_host"
+    gateway_url: str = ""
+    """Where the gateway's `peers:` listener is, for a component that dials it."""
 
 
 class HostFolder:
@@ -97,3 +115,34 @@ class GivenResults:
 def call_digest(tool: str, arguments: object) -> str:
     """Whether two calls ask for the same thing."""
     return sha256(msgspec.json.encode([tool, arguments], order="sorted")).hexdigest()
+
+
+class SavedSetup(msgspec.Struct, frozen=True):
+    """What `agent-gate join` was told, so that later commands need only the folder."""
+
+    component_type: ComponentType
+    component_id: str
+    gateway_key: str
+    gateway_url: str
+
+
+def save_setup(setup: HostSetup) -> None:
+    said = SavedSetup(
+        setup.component_type, setup.component_id, to_base64(setup.gateway_key), setup.gateway_url
+    )
+    replace_whole(setup.folder / SETUP_FILE, msgspec.json.encode(said).decode())
+
+
+def read_setup(folder: Path) -> HostSetup:
+    try:
+        said = msgspec.json.decode((folder / SETUP_FILE).read_bytes(), type=SavedSetup)
+        key = from_base64(said.gateway_key, 32)
+    except (OSError, msgspec.DecodeError, Malformed):
+        raise ConfigError(f"{folder} is no folder that `agent-gate join` made") from None
+    return HostSetup(
+        component_id=said.component_id,
+        folder=folder,
+        gateway_key=key,
+        component_type=said.component_type,
+        gateway_url=said.gateway_url,
+    )

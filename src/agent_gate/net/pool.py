@@ -112,13 +112,17 @@ class Sending(msgspec.Struct, gc=False):
 
 
 class Pool:
-    """Keep-alive connections to any number of targets. Use one per program; `aclose` it at the end."""
+    """Keep-alive connections to any number of targets. Use one per program; `aclose` it at the end.
+
+    `verify` raises `ssl.SSLError` for a certificate, in DER, of somebody else than the one that is meant.
+    """
 
     def __init__(
         self,
         ssl_context: ssl.SSLContext | None = None,
         *,
         fingerprint: str | None = None,
+        verify: Callable[[bytes], None] | None = None,
         resolve: Resolve | None = None,
         max_idle: int = 128,
         idle_seconds: float = 30.0,
@@ -126,6 +130,7 @@ class Pool:
         connect_timeout: float = 10.0,
     ) -> None:
         self.fingerprint = fingerprint
+        self._verify = verify
         self.max_idle = max_idle
         self.idle_seconds = idle_seconds
         self.trust_seconds = trust_seconds
@@ -273,14 +278,22 @@ class Pool:
             ssl=self._tls() if secure else None,
             server_hostname=target.host if secure else None,
         )
-        if secure and self.fingerprint is not None:
-            assert wire.transport is not None
+        if secure and (self.fingerprint is not None or self._verify is not None):
             try:
-                check_fingerprint(wire.transport.get_extra_info("ssl_object"), self.fingerprint)
+                self._check(wire)
             except ssl.SSLError:
                 wire.abort()
                 raise
         return wire
+
+    def _check(self, wire: Wire) -> None:
+        """Look at the certificate itself, beside what TLS has verified."""
+        assert wire.transport is not None
+        shown = wire.transport.get_extra_info("ssl_object")
+        if self.fingerprint is not None:
+            check_fingerprint(shown, self.fingerprint)
+        if self._verify is not None:
+            self._verify(shown.getpeercert(binary_form=True) or b"")
 
     async def _dial_unix(self, target: Target) -> Wire:
         path = Path(target.host)

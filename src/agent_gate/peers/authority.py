@@ -89,18 +89,16 @@ class Leaf:
 
 @dataclass(frozen=True)
 class CertificateSubject:
-    """Who a certificate is for. `publishes`: a tool host that may also dial the gateway."""
+    """Who a certificate is for. `dials_gateway`: a tool host that may also connect to the gateway."""
 
     component_type: str
     component_id: str
-    publishes: bool = False
+    dials_gateway: bool = False
 
     def usages(self) -> list[x509.ObjectIdentifier]:
         server = [ExtendedKeyUsageOID.SERVER_AUTH] if serves(self.component_type) else []
-        client = (
-            [ExtendedKeyUsageOID.CLIENT_AUTH] if dials(self.component_type, publishes=self.publishes) else []
-        )
-        return server + client
+        may_dial = dials(self.component_type, dials_gateway=self.dials_gateway)
+        return server + ([ExtendedKeyUsageOID.CLIENT_AUTH] if may_dial else [])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent_gate.core.ports import Clock
-from agent_gate.net.mutual import KeyPair, mutual_client
+from agent_gate.net.mutual import KeyPair, mutual_client, mutual_server
 from agent_gate.peers.authority import CertificateSubject, Leaf, private_pem
 from agent_gate.peers.identity import GatewayIdentity
 from agent_gate.peers.roles import GATEWAY
@@ -55,3 +55,14 @@ class Passport:
     @property
     def context(self) -> ssl.SSLContext:
         return self._current().context
+
+    @property
+    def fingerprint(self) -> str:
+        return self._current().leaf.fingerprint
+
+    def listening(self, *, strangers: bool) -> ssl.SSLContext:
+        """For the listener that peers come to; with `strangers` also those who have no certificate yet."""
+        context = mutual_server(self.pair, self._identity.authority.pem)
+        if strangers:
+            context.verify_mode = ssl.CERT_OPTIONAL
+        return context

@@ -3,7 +3,7 @@
 Memory holds a copy of what is active; a change is durable before it counts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from agent_gate.peers.roles import NOTHING_NOTED, PeerNotes
 from agent_gate.store.statement import Conflict, Statement, Store
 
 Status = Literal["active", "revoked"]
+SEEN_SECONDS = 60.0
 UNCONFIRMED_SECONDS = TOTAL_SECONDS
 UNCONFIRMED = "SELECT serial FROM peer_certificates WHERE state = 'issued' AND issued_at < ?"
 READ_PEERS = (
@@ -70,7 +71,7 @@ class Peer:
 
     @property
     def subject(self) -> CertificateSubject:
-        return CertificateSubject(self.component_type, self.name, publishes=bool(self.notes.publishes))
+        return CertificateSubject(self.component_type, self.name, dials_gateway=self.notes.dials_gateway)
 
     @property
     def namespace(self) -> str:
@@ -88,6 +89,7 @@ class Peers:
         self._store, self._clock = store, clock
         self._peers: dict[str, Peer] = {}
         self._by_fingerprint: dict[str, str] = {}
+        self._seen_at: dict[str, float] = {}
 
     async def load(self) -> None:
         current = {row[1]: row for row in await self._store.read(READ_CERTIFICATES)}
@@ -226,11 +228,19 @@ class Peers:
         )
         await self.load()
 
+    def note_seen_lately(self, name: str) -> None:
+        """As `note_seen`, once a minute at most."""
+        now = self._clock.monotonic()
+        if now - self._seen_at.get(name, -SEEN_SECONDS) >= SEEN_SECONDS:
+            self._seen_at[name] = now
+            self.note_seen(name)
+
     def note_seen(self, name: str) -> None:
         """Remember, without waiting, that a peer was heard of."""
-        self._store.post(
-            Statement("UPDATE peers SET last_seen = ? WHERE name = ?", (self._clock.now(), name))
-        )
+        now = self._clock.now()
+        if (peer := self._peers.get(name)) is not None:
+            self._peers[name] = replace(peer, last_seen=now)
+        self._store.post(Statement("UPDATE peers SET last_seen = ? WHERE name = ?", (now, name)))
 
 
 def read_peer(row: tuple[Any, ...], certificate: tuple[Any, ...] | None) -> Peer:

@@ -21,9 +21,9 @@ def serves(component_type: str) -> bool:
     return component_type in ("tool_host", GATEWAY)
 
 
-def dials(component_type: str, *, publishes: bool = False) -> bool:
-    """Whether this component connects to the gateway; a tool host only where it was allowed to publish."""
-    return component_type != "tool_host" or publishes
+def dials(component_type: str, *, dials_gateway: bool = False) -> bool:
+    """Whether this component connects to the gateway; a tool host only where the operator said so."""
+    return component_type != "tool_host" or dials_gateway
 
 
 class PeerNotes(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
@@ -33,6 +33,11 @@ class PeerNotes(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     publishes: tuple[str, ...] = ()
     trusted: bool = False
     dials_in: bool = False
+
+    @property
+    def dials_gateway(self) -> bool:
+        """Whether a tool host may connect to the gateway: to be called, or to publish."""
+        return self.dials_in or bool(self.publishes)
 
 
 NOTHING_NOTED = PeerNotes()

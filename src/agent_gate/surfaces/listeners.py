@@ -54,6 +54,7 @@ class Listeners:
         self._public_url = settings.admin.public_url
         self._callback_url = settings.admin.callback_url
         self.certificate: CertificateFiles | None = None
+        self.peers_url: str | None = None
 
     async def start(
         self, public: Handler, upgrade: Upgrade, page: Handler, socket: Handler, socket_upgrade: Upgrade
@@ -157,6 +158,7 @@ class Listeners:
             "socket": str(self._at_start.admin.socket),
             "pid": os.getpid(),
             "fingerprint": self.fingerprint,
+            **({"peers": self.peers_url} if self.peers_url else {}),
         }
 
     async def drain(self, seconds: float) -> None:

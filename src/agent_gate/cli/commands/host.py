@@ -15,7 +15,7 @@ from agent_gate.errors import ConfigError
 
 if TYPE_CHECKING:
     from agent_gate.hosts import Host
-    from agent_gate.hosts.server import HostServer, HostSetup
+    from agent_gate.hosts.server import HostServer
 
 KEY_HELP = "The gateway's public key, as `agent-gate identity` prints it there."
 
@@ -47,8 +47,8 @@ def split_address(listen: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def settings_of(host: "Host", name: str, state: Path, key: str, pair_again: bool) -> "HostSetup":
-    from agent_gate.hosts.server import HostSetup
+def public_key(key: str) -> bytes:
+    """The gateway's key, as it was given on the command line."""
     from agent_gate.peers.encoding import Malformed
     from agent_gate.peers.signing import check_public_key
 
@@ -57,10 +57,9 @@ def settings_of(host: "Host", name: str, state: Path, key: str, pair_again: bool
             "Which gateway may call this host? Give its key with --gateway-key; `agent-gate identity` prints it there"
         )
     try:
-        public = check_public_key(key)
+        return check_public_key(key)
     except Malformed as error:
         raise ConfigError(f"--gateway-key is no public key of a gateway: {error}") from None
-    return HostSetup(component_id=name or host.name, folder=state, gateway_key=public, pair_again=pair_again)
 
 
 def announce(server: "HostServer") -> None:
@@ -69,15 +68,12 @@ def announce(server: "HostServer") -> None:
         put(json.dumps({"socket": server.server.address}))
         return
     where = server.server
-    put(
-        json.dumps(
-            {
-                "url": f"wss://{f'[{where.address}]' if ':' in where.address else where.address}:{where.port}",
-                "fingerprint": server.folder.identity.fingerprint,
-                "paired": server.membership is not None,
-            }
-        )
-    )
+    told: dict[str, object] = {}
+    if where.address:
+        name = f"[{where.address}]" if ":" in where.address else where.address
+        told["url"] = f"wss://{name}:{where.port}"
+    told |= {"fingerprint": server.folder.identity.fingerprint, "paired": server.membership is not None}
+    put(json.dumps(told))
 
 
 @click.group()
@@ -90,6 +86,8 @@ def command() -> None:
 @click.option("--name", default="", help="The NAME it is paired under; otherwise what it calls itself.")
 @click.option("--listen", default="127.0.0.1:5225", show_default=True, help="Where the gateway reaches it.")
 @click.option("--socket", type=click.Path(path_type=Path), help="A Unix socket instead, for a gateway here.")
+@click.option("--gateway", default="", help="The gateway's peers: listener, wss://HOST:PORT, to publish to.")
+@click.option("--dial", is_flag=True, help="Do not listen: dial --gateway, and be called through that.")
 @click.option("--gateway-key", envvar="GATEWAY_PUBLIC_KEY_ED25519", default="", help=KEY_HELP)
 @click.option(
     "--state", type=click.Path(path_type=Path), help="Its folder of keys; ./NAME.host if not given."
@@ -100,15 +98,27 @@ def run_command(
     name: str,
     listen: str,
     socket: Path | None,
+    gateway: str,
+    dial: bool,
     gateway_key: str,
     state: Path | None,
     pair_again: bool,
 ) -> None:
     """Serve until it is stopped. MODULE:HOST is an importable module or a file.py, and the Host in it."""
+    from agent_gate.hosts.component import HostSetup
+
+    if (dial or gateway) and not gateway.startswith("wss://"):
+        raise click.UsageError("--gateway is wss://HOST:PORT, the peers: listener of the gateway")
     with reporting():
         host = load_host(spec)
         settings = None
         if socket is None:
-            folder = state or Path(f"{name or host.name}.host")
-            settings = settings_of(host, name, folder, gateway_key, pair_again)
-        asyncio.run(host.serve(announce, settings=settings, listen=split_address(listen), socket=socket))
+            settings = HostSetup(
+                component_id=name or host.name,
+                folder=state or Path(f"{name or host.name}.host"),
+                gateway_key=public_key(gateway_key),
+                pair_again=pair_again,
+                gateway_url=gateway,
+            )
+        place = None if dial else split_address(listen)
+        asyncio.run(host.serve(announce, settings=settings, listen=place, socket=socket))

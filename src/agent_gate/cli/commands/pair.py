@@ -17,6 +17,8 @@ from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
 from agent_gate.net.unixpath import reachable
 
 PATIENCE = 180.0
+LISTEN_PATIENCE = 900.0
+LISTEN_HELP = "Wait ten minutes for a host that dials the peers: listener of this gateway."
 SOCKET_HELP = "The gateway's admin socket."
 PIN_HELP = "The fingerprint of the component's key, as it prints it when it starts."
 Options = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -38,7 +40,7 @@ def ask_person(fingerprint: str) -> bool:
     return answer.strip() == "yes"
 
 
-def pair(path: Path, wanted: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+def pair(path: Path, wanted: dict[str, Any], *, quiet: bool, patience: float = PATIENCE) -> dict[str, Any]:
     """The gateway's answer; phases are told as they come, and a person is asked where no pin was given."""
     from websockets.exceptions import ConnectionClosed, InvalidHandshake
     from websockets.sync.client import unix_connect
@@ -49,9 +51,9 @@ def pair(path: Path, wanted: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
         with socket:
             socket.send(json.dumps({"action": "pair.start", **wanted}))
             while True:
-                said = json.loads(socket.recv(PATIENCE))
+                said = json.loads(socket.recv(patience))
                 if said["action"] == "pair.phase" and not quiet:
-                    say(f"{said['phase']}/7 {said['text']}")
+                    say(f"{said['phase']}/7 {said['text']}" if said["phase"] else said["text"])
                 elif said["action"] == "pair.confirm":
                     yes = ask_person(said["fingerprint"])
                     socket.send(json.dumps({"action": "pair.confirm", "yes": yes}))
@@ -78,6 +80,45 @@ def command() -> None:
     """Pair a component: it proves its key, gets a certificate, and is believed from then on."""
 
 
+@command.command("tool")
+@click.argument("url", required=False, default="")
+@click.argument("name", required=False, default="")
+@click.option("--remote-fingerprint", help=PIN_HELP)
+@click.option("--listen", is_flag=True, help=LISTEN_HELP)
+@click.option("--pool", default="", help="A namespace that several hosts share; whichever is there answers.")
+@click.option("--publish", default="", help="Event types it may publish, with commas: cron.*,heartbeat.tick")
+@options
+def tool_command(
+    url: str,
+    name: str,
+    remote_fingerprint: str | None,
+    listen: bool,
+    pool: str,
+    publish: str,
+    admin_socket: Path | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Pair the tool host at URL and serve its tools in the namespace NAME; with --listen it dials in: NAME alone."""
+    if listen and not name:
+        url, name = "", url
+    if not name or listen == bool(url):
+        raise click.UsageError("Say URL NAME, or --listen NAME for a host that can only dial out")
+    with reporting():
+        wanted = {
+            "component_type": "tool_host",
+            "component_id": name,
+            "endpoint": url,
+            "remote_fingerprint": remote_fingerprint,
+            "listen": listen,
+            "pool": pool,
+            "publish": [one.strip() for one in publish.split(",") if one.strip()],
+        }
+        patience = LISTEN_PATIENCE if listen else PATIENCE
+        found = pair(socket_of(admin_socket, config), wanted, quiet=as_json, patience=patience)
+        print_json(found) if as_json else say(f"{name} is paired. See `agent-gate peers show {name}`.")
+
+
 def component(kind: str, what: str) -> None:
     @command.command(kind if kind != "operator" else "cli", help=what)
     @click.argument("url")
@@ -94,7 +135,7 @@ def component(kind: str, what: str) -> None:
     ) -> None:
         with reporting():
             wanted = {
-                "component_type": "tool_host" if kind == "tool" else kind,
+                "component_type": kind,
                 "component_id": name,
                 "endpoint": url,
                 "remote_fingerprint": remote_fingerprint,
@@ -103,7 +144,6 @@ def component(kind: str, what: str) -> None:
             print_json(found) if as_json else say(f"{name} is paired. See `agent-gate peers show {name}`.")
 
 
-component("tool", "Pair the tool host at URL and serve its tools in the namespace NAME.")
 component("subscriber", "Pair the subscriber at URL under NAME.")
 component("listener", "Pair the listener at URL under NAME.")
 component("operator", "Pair the CLI at URL under NAME.")
@@ -120,7 +160,7 @@ def test_command(admin_socket: Path | None, config: Path | None, as_json: bool) 
 
 async def tried(path: Path, *, quiet: bool) -> dict[str, Any]:
     from agent_gate.hosts import Host
-    from agent_gate.hosts.server import HostSetup
+    from agent_gate.hosts.component import HostSetup
     from agent_gate.peers.encoding import from_base64
 
     identity = await asyncio.to_thread(client_of(path, None).get, "/v1/identity")

@@ -14,10 +14,11 @@ from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller, Result
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job
 from agent_gate.core.tasks import KeptTasks
-from agent_gate.core.tool import Definition
+from agent_gate.core.tool import Definition, Tool
 from agent_gate.core.traits import Traits
 from agent_gate.errors import (
     CallTimeout,
+    DependencyUnavailable,
     Forbidden,
     GatewayError,
     OutcomeUnknown,
@@ -53,7 +54,6 @@ CANCEL_TIMEOUT = 5.0
 TRIES = 3
 GRACE = 0.25
 MOST_TOOLS = 1000
-JSON = ((b"content-type", b"application/json"),)
 GIVEN_FIELDS = frozenset({"platform", "channel_id", "actor_id", "isolation_key"})
 CHANGED = "The tool changed while this call was on its way, so nothing was sent. Call it again"
 
@@ -89,20 +89,41 @@ class RemoteSource:
     async def watch(self) -> None:
         """Look again and again: a host that is gone is told by raising, one that changed by its new tools."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            if await self.gone(LOOK_SECONDS):
+                raise DependencyUnavailable(f"{self.key} has hung up")
             try:
-                offer = await self._look()
+                changed = await self.look_again()
             except PairingRequired as error:
                 # It stays listed: whoever calls is told that it has to be paired.
                 self.unwell = error.message
                 continue
             self.unwell = None
-            if {tool.name: tool for tool in offer.tools} != self._offered:
-                await self._toolbox.announce(self.key, self._learn(offer))
+            if changed is not None:
+                await self._toolbox.announce(self.key, changed)
+
+    async def gone(self, seconds: float) -> bool:
+        """Whether the host is known to be gone within so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._way.lost()
+        except TimeoutError:
+            return False
+        return True
+
+    async def look_again(self) -> list[Definition] | None:
+        """What the host offers now, where that is not what it offered before."""
+        offer = await self._look()
+        if {tool.name: tool for tool in offer.tools} == self._offered:
+            return None
+        return self._learn(offer)
+
+    def serves(self, tool: Tool) -> bool:
+        """Whether this is what the host offers under that name."""
+        return self._pins.get(tool.upstream) == tool.pin
 
     async def _look(self) -> Offer:
         deadline = self._clock.monotonic() + LOOK_TIMEOUT
-        reply = await self._send("GET", TOOLS.encode(), None, deadline, safe=True)
+        reply = await self._send("GET", TOOLS, None, deadline, safe=True)
         if reply.status != 200:
             raise refused(self.key, reply)
         try:
@@ -139,7 +160,7 @@ class RemoteSource:
         """Ask the host once; again only where that cannot do the thing twice."""
         case = job.case
         # What was decided on must not become another call, should the host have changed meanwhile.
-        if self._pins.get(case.tool.upstream) != case.tool.pin:
+        if not self.serves(case.tool):
             raise Forbidden(CHANGED)
         traits = case.tool.traits
         safe = traits.trusted and (traits.idempotent or traits.read_only)
@@ -158,7 +179,7 @@ class RemoteSource:
         for left in range(TRIES if safe else 1, 0, -1):
             body = msgspec.json.encode(self._request(job))
             try:
-                reply = await self._send("POST", CALL.encode(), body, job.deadline, safe=safe)
+                reply = await self._send("POST", CALL, body, job.deadline, safe=safe)
             except Lost as error:
                 if error.timed_out:
                     self._cancel(call.id)
@@ -216,24 +237,16 @@ class RemoteSource:
     async def _cancelled(self, body: bytes) -> None:
         try:
             deadline = self._clock.monotonic() + CANCEL_TIMEOUT
-            await self._send("POST", CANCEL.encode(), body, deadline, safe=True)
+            await self._send("POST", CANCEL, body, deadline, safe=True)
         except GatewayError as error:
             log.info("A call could not be cancelled", extra={"source": self.key, "why": error.message})
 
     async def _send(
-        self, method: str, path: bytes, body: bytes | None, deadline: float, *, safe: bool
+        self, method: str, path: str, body: bytes | None, deadline: float, *, safe: bool
     ) -> WholeReply:
-        pool, target = self._way.take()
         try:
-            return await pool.request(
-                method,
-                target,
-                path,
-                JSON if body is not None else (),
-                body,
-                deadline=deadline,
-                max_bytes=self._toolbox.max_bytes,
-                idempotent=safe,
+            return await self._way.request(
+                method, path, body, deadline=deadline, most=self._toolbox.max_bytes, safe=safe
             )
         except NotSent as error:
             if isinstance(error.__cause__, ssl.SSLError):

@@ -1,25 +1,31 @@
-"""The way to a host: which pool and target a request takes, and whether it may go at all, asked for each one."""
+"""The way to a host: how a request gets there, and whether it may go at all, asked for each one."""
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Protocol
 
-from agent_gate.core.ports import Clock
 from agent_gate.core.tasks import KeptTasks
-from agent_gate.net.pool import Pool, Target
+from agent_gate.net.pool import Pool, Target, WholeReply
 from agent_gate.peers.dialing import Endpoint
 from agent_gate.peers.passport import Passport
 from agent_gate.peers.records import Peer, Peers
 
 log = logging.getLogger("agent_gate.sources.remote")
-SEEN_SECONDS = 60.0
+JSON = ((b"content-type", b"application/json"),)
 
 
 class Way(Protocol):
     """How a host is reached."""
 
-    def take(self) -> tuple[Pool, Target]:
-        """Where the next request goes. Raises `PairingRequired` where nobody may be asked."""
+    async def request(
+        self, method: str, path: str, body: bytes | None, *, deadline: float, most: int, safe: bool
+    ) -> WholeReply:
+        """One exchange. Raises `PairingRequired` where nobody may be asked, else `NotSent` or `Lost`."""
+        ...
+
+    async def lost(self) -> None:
+        """Return once it is known that the host is gone; where that is not known by itself, wait for ever."""
         ...
 
     def seen(self) -> None:
@@ -29,14 +35,42 @@ class Way(Protocol):
     async def aclose(self) -> None: ...
 
 
+async def ask(
+    pool: Pool,
+    target: Target,
+    method: str,
+    path: str,
+    body: bytes | None,
+    *,
+    deadline: float,
+    most: int,
+    safe: bool,
+) -> WholeReply:
+    headers = JSON if body is not None else ()
+    return await pool.request(
+        method, target, path.encode(), headers, body, deadline=deadline, max_bytes=most, idempotent=safe
+    )
+
+
+async def for_ever() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
 class LocalWay:
     """A Unix socket of this machine: its owner and mode are all the proof there is."""
 
     def __init__(self, pool: Pool, path: Path) -> None:
         self._pool, self._target = pool, Target.unix(path)
 
-    def take(self) -> tuple[Pool, Target]:
-        return self._pool, self._target
+    async def request(
+        self, method: str, path: str, body: bytes | None, *, deadline: float, most: int, safe: bool
+    ) -> WholeReply:
+        return await ask(
+            self._pool, self._target, method, path, body, deadline=deadline, most=most, safe=safe
+        )
+
+    async def lost(self) -> None:
+        await for_ever()
 
     def seen(self) -> None:
         return None
@@ -48,21 +82,27 @@ class LocalWay:
 class PairedWay:
     """mTLS to a paired host. A connection belongs to one certificate of each side; another one is another pool."""
 
-    def __init__(self, peers: Peers, name: str, passport: Passport, clock: Clock) -> None:
-        self._peers, self._name, self._passport, self._clock = peers, name, passport, clock
+    def __init__(self, peers: Peers, name: str, passport: Passport) -> None:
+        self._peers, self._name, self._passport = peers, name, passport
         self._pool: Pool | None = None
         self._target = Target.parse("https://nobody")
         self._made_for: tuple[object, ...] = ()
-        self._seen_at = 0.0
         self._closing = KeptTasks(log, "A connection to a host could not be closed")
 
-    def take(self) -> tuple[Pool, Target]:
+    async def request(
+        self, method: str, path: str, body: bytes | None, *, deadline: float, most: int, safe: bool
+    ) -> WholeReply:
+        return await ask(
+            self._current(), self._target, method, path, body, deadline=deadline, most=most, safe=safe
+        )
+
+    def _current(self) -> Pool:
         peer = self._peers.usable(self._name)
         wanted = (self._passport.context, peer.fingerprint, peer.endpoint)
         if self._pool is None or self._made_for != wanted:
             self._pool = self._replaced(peer)
             self._made_for = wanted
-        return self._pool, self._target
+        return self._pool
 
     def _replaced(self, peer: Peer) -> Pool:
         if self._pool is not None:
@@ -70,11 +110,11 @@ class PairedWay:
         self._target = Target.parse(Endpoint.parse(peer.endpoint).tools)
         return Pool(self._passport.context, fingerprint=peer.fingerprint)
 
+    async def lost(self) -> None:
+        await for_ever()
+
     def seen(self) -> None:
-        now = self._clock.monotonic()
-        if now - self._seen_at >= SEEN_SECONDS or not self._seen_at:
-            self._seen_at = now
-            self._peers.note_seen(self._name)
+        self._peers.note_seen_lately(self._name)
 
     async def aclose(self) -> None:
         pool, self._pool = self._pool, None

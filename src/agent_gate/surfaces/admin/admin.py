@@ -12,6 +12,7 @@ from agent_gate.access.view import View
 from agent_gate.approval.grants import Grants
 from agent_gate.audit import Heads
 from agent_gate.calls import Calls
+from agent_gate.calls.events import EventFeed
 from agent_gate.config.configuration import Configuration
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
@@ -118,6 +119,7 @@ class Admin:
     view: View
     sources: Operated
     peering: Peered
+    feed: EventFeed
     who: WhoComesIn
     record: Ledger
     numbers: Numbers

@@ -16,10 +16,10 @@ from agent_gate.surfaces.admin.doors.socket import AdminSocket
 
 
 class AdminSurface:
-    """`listener` answers on TCP, `socket` on the admin socket."""
+    """`listener` answers on TCP, `socket` on the admin socket; both ask `api`."""
 
     def __init__(self, admin: Admin, buttons: Buttons, pool: Pool) -> None:
-        api = AdminApi(admin)
+        self.api = api = AdminApi(admin)
         answers = Answers(
             buttons,
             admin.calls.inbox,

@@ -15,8 +15,9 @@ from agent_gate.errors import GatewayError, InvalidArgs
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 from agent_gate.peers.authority import CertificateSubject
+from agent_gate.peers.authorization import PUBLISH, check_action
 from agent_gate.peers.pairing import Wish
-from agent_gate.peers.roles import COMPONENT_TYPES
+from agent_gate.peers.roles import COMPONENT_TYPES, PeerNotes
 from agent_gate.surfaces.admin.admin import Peered
 from agent_gate.surfaces.admin.routes.peers import shown_peer
 from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route, Routes
@@ -32,8 +33,11 @@ class PairWish(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     component_type: str
     component_id: str
-    endpoint: str
+    endpoint: str = ""
     remote_fingerprint: str | None = None
+    listen: bool = False
+    pool: str = ""
+    publish: list[str] = []
     test: bool = False
     action: str = "pair.start"
 
@@ -43,7 +47,15 @@ class PairWish(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             raise InvalidArgs(f"component_type is one of {', '.join(COMPONENT_TYPES)}")
         if not self.component_id or len(self.component_id) > 64:
             raise InvalidArgs("component_id is the name to pair it under, of at most 64 characters")
-        return Wish(CertificateSubject(kind, self.component_id), self.endpoint, self.remote_fingerprint)
+        if self.listen == bool(self.endpoint):
+            raise InvalidArgs("endpoint is where the component listens; one that dials in has none")
+        if kind != "tool_host" and (self.listen or self.pool or self.publish):
+            raise InvalidArgs("listen, pool and publish are for tool hosts")
+        for event_type in self.publish:
+            check_action(f"{PUBLISH}{event_type}")
+        notes = PeerNotes(pool=self.pool, publishes=tuple(self.publish), dials_in=self.listen)
+        subject = CertificateSubject(kind, self.component_id, dials_gateway=notes.dials_gateway)
+        return Wish(subject, self.endpoint, self.remote_fingerprint, notes)
 
 
 def read_wish(data: bytes | str) -> PairWish:

@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
+from agent_gate.calls.events import Cursor, as_sse
 from agent_gate.core.approval import Approval
 from agent_gate.core.catalog import Catalog
 from agent_gate.core.tool import Tool
 from agent_gate.net.http import StreamResponse
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import FLAG, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, TEXT, OperatorRequest, Reply, Route
 
 TICK = 1.0
 SILENT_TICKS = 15
@@ -37,8 +38,25 @@ class Live:
                 self._events,
                 "What happens, as Server-Sent Events: approval, catalog, calls, missed",
                 query={"brief": FLAG},
-            )
+            ),
+            Route(
+                "GET",
+                "/api/events/published",
+                self._published,
+                "The events that subscribers hear, after a cursor, as Server-Sent Events",
+                query={"after": TEXT, "once": FLAG},
+            ),
         ]
+
+    async def _published(self, ask: OperatorRequest) -> Reply:
+        feed, given = self._admin.feed, ask.param("after")
+        after = Cursor.read(given) if given else feed.here()
+        return StreamResponse(200, self._told(after, once=bool(ask.param("once"))))
+
+    async def _told(self, after: Cursor, *, once: bool) -> AsyncIterator[bytes]:
+        yield f"id: {after}\n: connected\n\n".encode()
+        async for told in self._admin.feed.follow(after, lambda _one: True, once=once):
+            yield as_sse(told)
 
     async def _events(self, ask: OperatorRequest) -> Reply:
         return StreamResponse(200, self._stream(brief=bool(ask.param("brief"))))

@@ -5,6 +5,7 @@ from typing import Any
 from agent_gate.net.http import json_response
 from agent_gate.peers.encoding import from_base64
 from agent_gate.peers.records import Peer
+from agent_gate.peers.roles import ROLES
 from agent_gate.peers.signing import key_fingerprint
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import FLAG, OperatorRequest, Reply, Route
@@ -25,6 +26,10 @@ def shown_peer(peer: Peer) -> dict[str, Any]:
         "revoked_at": peer.revoked_at,
         "reason": peer.reason,
         "trusted": peer.notes.trusted,
+        "role": ROLES.get(peer.component_type),  # type: ignore[call-overload]
+        "namespace": peer.namespace if peer.component_type == "tool_host" else None,
+        "publishes": list(peer.notes.publishes),
+        "dials_in": peer.notes.dials_in,
     }
 
 
