@@ -110,7 +110,7 @@ class SmallCalls:
             shelf=self.shelf,
             inbox=self.inbox,
             grants=self.grants,
-            sources=sources or self,
+            sources=sources or {"lab": self},
             witnesses=witnesses or {},
             sweeper=Sweeper(self.clock),
             in_force=self.in_force,
@@ -124,7 +124,7 @@ class SmallCalls:
         listing = Listing(key="lab", namespace="lab", definitions=definitions, available=available)
         self.shelf.swap(build([listing], self.shelf.catalog))
 
-    def check(self, source):
+    def check(self):
         pass
 
     async def answer(self, job):

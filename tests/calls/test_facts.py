@@ -74,7 +74,7 @@ class WebCalls(SmallCalls):
             action=action,
             clock=SystemClock(),
             shelf=supervisor.shelf,
-            sources=supervisor,
+            sources=supervisor.keepers,
             witnesses=supervisor.witnesses,
         )
 

@@ -20,7 +20,7 @@ class Late:
 async def is_cancelled_when_late(sweeper: Sweeper) -> bool:
     task = asyncio.ensure_future(asyncio.Event().wait())
     late = Late(task)
-    sweeper.watch(late)
+    sweeper.watched.add(late)
     await asyncio.wait({task}, timeout=5)
     return late.timed_out and task.cancelled()
 

@@ -80,7 +80,7 @@ def parsed(body: bytes) -> Verdict:
         message = read_message(body)
         if not message.id or not message.method:
             return "silent", None
-        params, meta = read_params(message.method, message.params)
+        params, meta = read_params(body, message)
     except RpcError as error:
         return "error", error.code
     number = json.loads(bytes(message.id))

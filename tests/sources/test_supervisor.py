@@ -192,7 +192,7 @@ def test_a_call_that_was_decided_by_what_was_remembered_is_not_sent_to_a_tool_th
         await remember(store, seen)
         async with supervised(store, plan(Shop("shop", now), on_demand=True)) as again:
             with pytest.raises(Forbidden, match="Call it again"):
-                await again.answer(job(again, "shop__search"))
+                await again.keepers["shop"].answer(job(again, "shop__search"))
 
     with_store(story)
 
@@ -202,7 +202,7 @@ def test_a_call_that_was_decided_by_what_was_remembered_is_sent_to_a_tool_that_s
         seen = Shop("shop", Definition(name="search"))
         await remember(store, seen)
         async with supervised(store, plan(Shop("shop", *seen.definitions), on_demand=True)) as again:
-            assert (await again.answer(job(again, "shop__search"))).body == b"search"
+            assert (await again.keepers["shop"].answer(job(again, "shop__search"))).body == b"search"
 
     with_store(story)
 
@@ -381,16 +381,16 @@ def test_a_disconnected_source_stays_closed_and_listed_until_it_is_connected(wit
             with pytest.raises(
                 DependencyUnavailable, match=r"one is disabled: disconnected by ada\. Nothing"
             ):
-                supervisor.check("one")
+                supervisor.keepers["one"].check()
             with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
-                await supervisor.answer(job(supervisor, "one__search"))
+                await supervisor.keepers["one"].answer(job(supervisor, "one__search"))
             await supervisor.reload([plan(one, on_demand=on_demand)])
             assert state(supervisor) == ("disabled", "disconnected by ada")
             one.connected.clear()
             supervisor.reconnect("one")
             await one.connected.wait()
             assert state(supervisor) == ("ready", "")
-            assert await supervisor.answer(job(supervisor, "one__search")) == Result(b"search")
+            assert await supervisor.keepers["one"].answer(job(supervisor, "one__search")) == Result(b"search")
 
     with_store(story)
 
@@ -430,7 +430,7 @@ def test_a_source_that_is_unwell_is_connected_anew_when_a_person_asks_for_it(wit
             supervisor.reconnect("one")
             await one.connected.wait()
             assert state(supervisor) == ("ready", "")
-            assert await supervisor.answer(job(supervisor, "one__search")) == Result(b"search")
+            assert await supervisor.keepers["one"].answer(job(supervisor, "one__search")) == Result(b"search")
 
     with_store(story)
 

@@ -19,7 +19,7 @@ class Door:
 
     def enter(self, request: Request) -> Caller:
         """Raises `Unauthorized`, or `RateLimited` for an address that guessed wrong too often."""
-        header = request.header(b"authorization")
+        header = request.fields.get(b"authorization")
         try:
             return self.tokens.from_header(header)
         except Unauthorized:

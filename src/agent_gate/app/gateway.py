@@ -129,7 +129,7 @@ class Gateway:
             shelf=self.supervisor.shelf,
             inbox=self.kept.inbox,
             grants=self.kept.grants,
-            sources=self.supervisor,
+            sources=self.supervisor.keepers,
             witnesses=self.supervisor.witnesses,
             sweeper=sweeper,
             in_force=self.in_force,

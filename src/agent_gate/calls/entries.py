@@ -71,9 +71,11 @@ def shown_arguments(case: Case) -> Mapping[str, Any]:
 
 def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
     call, tool, decision = case.call, case.tool, case.decision
+    arguments = call.arguments
+    known = arguments.keys() <= tool.declared.names
     return Decided(
         approval=approval,
-        arguments=shown_arguments(case),
+        arguments=shown_arguments(case) if tool.definition.secret else arguments,
         arguments_hash=case.arguments_hash,
         client_id=call.client_id,
         decision=decision.effect,
@@ -85,7 +87,7 @@ def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
         reason=decision.reason,
         rule=decision.rule,
         session=call.session,
-        unknown_arguments=unknown_arguments(tool, call.arguments),
+        unknown_arguments=() if known else unknown_arguments(tool, arguments),
         signature=case.signature,
         source=tool.source,
         surface=call.surface,

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -63,10 +63,10 @@ Stage = Callable[[Performance], Awaitable[object] | None]
 
 
 class Answering(Protocol):
-    """The sources, as `perform` sees them."""
+    """One source, as `perform` sees it."""
 
-    def check(self, source: str) -> None:
-        """Raise `DependencyUnavailable` where the source cannot be asked now."""
+    def check(self) -> None:
+        """Raise `DependencyUnavailable` where it cannot be asked now."""
         ...
 
     def answer(self, job: Job) -> Awaitable[Result]: ...
@@ -117,12 +117,12 @@ def hash_for_key(case: Case) -> str:
     return hash_arguments(case.call.arguments) if case.facts else case.arguments_hash
 
 
-def check_source(sources: Answering) -> Stage:
+def check_source(sources: Mapping[str, Answering]) -> Stage:
     """Do not reach for a source that is known to be down."""
 
     def stage(performance: Performance) -> None:
         try:
-            sources.check(performance.case.tool.source)
+            sources[performance.case.tool.source].check()
         except GatewayError as error:
             performance.error = error
 
@@ -132,8 +132,10 @@ def check_source(sources: Answering) -> Stage:
 class AskSource:
     """Let the source execute once, under a deadline that starts now."""
 
-    def __init__(self, sources: Answering, sweeper: Sweeper, clock: Clock, in_force: InForce) -> None:
-        self._sources, self._sweeper, self._clock, self._in_force = sources, sweeper, clock, in_force
+    def __init__(
+        self, sources: Mapping[str, Answering], sweeper: Sweeper, clock: Clock, in_force: InForce
+    ) -> None:
+        self._sources, self._watched, self._clock, self._in_force = sources, sweeper.watched, clock, in_force
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -155,11 +157,10 @@ class AskSource:
             return
         performance.deadline = began + wait
         performance.task = asyncio.current_task(self._loop)
-        self._sweeper.watch(performance)
+        self._watched.add(performance)
         try:
-            performance.result = await self._sources.answer(
-                Job(case=case, deadline=performance.deadline, limit=limit)
-            )
+            job = Job(case=case, deadline=performance.deadline, limit=limit)
+            performance.result = await self._sources[case.tool.source].answer(job)
         except GatewayError as error:
             performance.error = without_secrets(error, case)
         except asyncio.CancelledError:
@@ -170,7 +171,7 @@ class AskSource:
                 f"The source {case.tool.source} broke while the tool ran; the gateway's log says why. {MAY_HAVE_RUN}"
             )
         finally:
-            self._sweeper.forget(performance)
+            self._watched.discard(performance)
             performance.task = None
         performance.marks["replied"] = self._clock.now()
         performance.at_source = self._clock.monotonic() - began

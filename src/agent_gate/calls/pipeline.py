@@ -46,7 +46,7 @@ def make_calls(
     shelf: Shelf,
     inbox: Inbox,
     grants: Grants,
-    sources: Answering,
+    sources: Mapping[str, Answering],
     witnesses: Mapping[str, Witness] = NO_WITNESSES,
     sweeper: Sweeper,
     in_force: InForce,

@@ -47,14 +47,9 @@ class Sweeper:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._watched: set[Watched] = set()
+        self.watched: set[Watched] = set()
+        """What is held to its deadline, for as long as it is in here."""
         self._chores: list[Chore] = []
-
-    def watch(self, item: Watched) -> None:
-        self._watched.add(item)
-
-    def forget(self, item: Watched) -> None:
-        self._watched.discard(item)
 
     def every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
         self._chores.append(Chore(seconds, work, self._clock.monotonic()))
@@ -62,8 +57,8 @@ class Sweeper:
     def sweep(self) -> None:
         """Cancel every watched task whose deadline has passed."""
         now = self._clock.monotonic()
-        for item in [item for item in self._watched if item.deadline <= now]:
-            self._watched.discard(item)
+        for item in [item for item in self.watched if item.deadline <= now]:
+            self.watched.discard(item)
             item.timed_out = True
             if item.task is not None:
                 item.task.cancel()

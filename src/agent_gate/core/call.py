@@ -130,8 +130,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 def sent_arguments(call: Call) -> Mapping[str, Json]:
     """The arguments exactly as the sender gave them."""
-    if not call.filled:
-        return call.arguments
     return {name: value for name, value in call.arguments.items() if name not in call.filled}
 
 

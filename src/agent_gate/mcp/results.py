@@ -61,10 +61,6 @@ class ToolResult(Envelope, gc=False):
     structured: Raw = msgspec.field(default=Raw(b""), name="structuredContent")
     error: bool | None = msgspec.field(default=None, name="isError")
 
-    @property
-    def is_error(self) -> bool:
-        return self.error is True
-
 
 class EmbeddedResource(msgspec.Struct, gc=False):
     uri: str
@@ -96,7 +92,8 @@ def takes_none(result_type: str) -> bool:
 def read_envelope(body: bytes) -> Envelope:
     """The envelope of a result that is not a tool's; `NoResult` where it is no JSON object in valid UTF-8."""
     try:
-        check_text(body)
+        if not body.isascii():
+            body.decode()
         return decode_envelope(body)
     except UNREADABLE as error:
         raise NoResult(f"it is not a JSON object of the protocol ({error})") from None
@@ -113,24 +110,20 @@ def question_in(body: bytes) -> Question | None:
 def read_tool_result(body: bytes, takes: Callable[[str], bool] = takes_none) -> ToolResult:
     """The shape of a tool's result, or `NoResult`. `takes` says which result types without content are welcome."""
     try:
-        check_text(body)
+        if not body.isascii():
+            body.decode()
         result = decode_tool_result(body)
         if result.content is UNSET:
             check_instead(result, takes)
         else:
             for part in result.content:
-                if part.type != "text" or not starts(part.text, STRING):
+                if part.type != "text" or not part.text or memoryview(part.text)[0] != STRING:
                     check_part(part)
     except UNREADABLE as error:
         raise NoResult(f"{error}") from None
     if result.meta and not starts(result.meta, OBJECT) and not starts(result.meta, NULL):
         raise NoResult("its _meta is not an object")
     return result
-
-
-def check_text(body: bytes) -> None:
-    if not body.isascii():
-        body.decode()
 
 
 def starts(raw: Raw, kind: int) -> bool:
@@ -164,10 +157,13 @@ def check_resource(raw: Raw) -> None:
 def without_reserved(body: bytes, result: Envelope) -> bytes:
     """`body` without the `_meta` members that a server may not set: of the result, and our own of its parts."""
     content = result.content if isinstance(result, ToolResult) and result.content is not UNSET else ()
-    metas = [bytes(part.meta) for part in content if part.meta]
-    own = bytes(result.meta)
-    if not own and not metas:
-        return body
+    for part in content:
+        if part.meta:
+            break
+    else:
+        if not result.meta:
+            return body
+    own, metas = bytes(result.meta), [bytes(part.meta) for part in content if part.meta]
     if not (
         names(own, NOT_A_SERVERS) or any(names(meta, (OURS,)) for meta in metas) or repeats(body, len(metas))
     ):

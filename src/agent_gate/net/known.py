@@ -24,26 +24,6 @@ class KnownHead(msgspec.Struct):
     keep_alive: bool
     guard: Any
 
-    def request_in(
-        self, data: bytes, guard: Any, peer: str, secure: bool, uid: int | None, certificate: bytes
-    ) -> Request | None:
-        """The request in `data`, which begins with this head, if its whole body and nothing else follows."""
-        if len(data) != self.size or guard is not self.guard:
-            return None
-        body = data[len(self.head) :]
-        return Request(
-            self.method,
-            self.target,
-            self.fields,
-            body,
-            self.keep_alive,
-            self.version,
-            peer,
-            secure,
-            uid,
-            certificate,
-        )
-
 
 class KnownHeads:
     """The heads that were accepted as they are; bounded, and forgotten all at once when full.

@@ -127,12 +127,22 @@ class RequestReader(asyncio.Protocol):
         server, known = self.server, self.known
         if known is None or not data.startswith(known.head):
             known = self.known = server.known.find(data)
-        if known is None:
+        # Only where its whole body and nothing else follows, and where that head was accepted.
+        if known is None or len(data) != known.size or server.guard is not known.guard:
             return None
-        request = known.request_in(data, server.guard, self.peer, server.secure, self.uid, self.certificate)
-        if request is not None:
-            server.known.repeated += 1
-        return request
+        server.known.repeated += 1
+        return Request(
+            known.method,
+            known.target,
+            known.fields,
+            data[len(known.head) :],
+            known.keep_alive,
+            known.version,
+            self.peer,
+            server.secure,
+            self.uid,
+            self.certificate,
+        )
 
     def _parse(self, data: bytes) -> None:
         while data and self.reading is not Expecting.ENDED:

@@ -98,13 +98,15 @@ class Histogram:
         self.values: dict[Labels, list[float]] = {}
 
     def row(self, *labels: str) -> list[float]:
-        """The numbers of these labels, one per bucket and the sum, for `note`."""
+        """The numbers of these labels, one per bucket and the sum."""
         if labels not in self.values and len(self.values) >= MOST_SERIES:
             labels = (OTHER,) * len(self.labels)
         return self.values.setdefault(labels, [0.0] * (len(self.buckets) + 2))
 
     def observe(self, seconds: float, *labels: str) -> None:
-        note(self.row(*labels), seconds, self.buckets)
+        row = self.row(*labels)
+        row[bisect_left(self.buckets, seconds)] += 1
+        row[-1] += seconds
 
     def lines(self) -> Iterable[str]:
         names = (*self.fixed, *self.labels)
@@ -115,12 +117,6 @@ class Histogram:
                 yield f"{self.name}_bucket{label_text((*names, 'le'), (*whole, bound))} {total:g}"
             yield f"{self.name}_sum{label_text(names, whole)} {row[-1]:g}"
             yield f"{self.name}_count{label_text(names, whole)} {total:g}"
-
-
-def note(row: list[float], seconds: float, buckets: tuple[float, ...] = BUCKETS) -> None:
-    """Count one duration in a row of a histogram."""
-    row[bisect_left(buckets, seconds)] += 1
-    row[-1] += seconds
 
 
 class Meter:
@@ -137,9 +133,11 @@ class Meter:
     def count(self, seconds: float, at_source: float | None, result_bytes: int) -> None:
         """One more call, which took `seconds` in all; `at_source` is None where its source was not reached."""
         self._calls[0] += 1
-        note(self._seconds, seconds)
+        self._seconds[bisect_left(BUCKETS, seconds)] += 1
+        self._seconds[-1] += seconds
         if at_source is not None:
-            note(self._at_source, at_source)
+            self._at_source[bisect_left(BUCKETS, at_source)] += 1
+            self._at_source[-1] += at_source
         self._result_bytes[0] += result_bytes
 
 

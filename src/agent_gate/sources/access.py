@@ -29,9 +29,9 @@ class Access:
     """A source's credentials, the mask that takes them out of its results, and the redactor for its errors."""
 
     def __init__(self, credentials: Credentials, learn: Learn, *, masks: bool = True) -> None:
-        self._credentials, self._learn = credentials, learn
+        self._credentials, self._learn, self._masks = credentials, learn, masks
         self._last: Proof | None = None
-        self.mask = Mask() if masks else None
+        self._mask: Mask | None = None
         self.redactor = Redactor()
         self.at_hand("")
 
@@ -50,12 +50,13 @@ class Access:
 
     def masked(self, body: bytes) -> bytes:
         """A result without the credentials that its source was given."""
-        return body if self.mask is None else self.mask.body(body)
+        return body if self._mask is None else self._mask.body(body)
 
     def _noted(self, proof: Proof) -> Proof:
         self._last = proof
         self._learn(proof.secrets)
         self.redactor.add(proof.secrets)
-        if self.mask is not None:
-            self.mask.learn(proof.secrets)
+        if self._masks and proof.secrets:
+            self._mask = self._mask or Mask()
+            self._mask.learn(proof.secrets)
         return proof

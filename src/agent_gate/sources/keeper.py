@@ -339,7 +339,8 @@ class Keeper:
         finally:
             self._running -= 1
             self._used = self._clock.monotonic()
-        self._circuit.worked()
+        if self._circuit.failures:
+            self._circuit.worked()
         return result
 
     async def _answer_again(self, job: Job) -> Result:

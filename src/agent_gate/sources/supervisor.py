@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from agent_gate.config.settings import Settings
-from agent_gate.core.call import Result
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
-from agent_gate.core.ports import Clock, ContextSource, Job, Plan, Source, Witness
+from agent_gate.core.ports import Clock, ContextSource, Plan, Source, Witness
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.sources.keeper import Keeper, Redact
@@ -50,7 +49,7 @@ class Supervisor:
 
     def __init__(self, shelf: Shelf, clock: Clock, pins: Pins, redact: Redact = str) -> None:
         self.shelf, self._clock, self.pins, self._redact = shelf, clock, pins, redact
-        self._keepers = Keepers()
+        self.keepers = Keepers()
         self.witnesses: dict[str, Witness] = {}
         """The sources that know what their calls act on."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -61,14 +60,14 @@ class Supervisor:
     async def start(self, plans: Iterable[Plan]) -> None:
         """Show at once what each source had when it was last seen, then connect them all, each on its own."""
         self._show(list(plans))
-        for key in list(self._keepers):
+        for key in list(self.keepers):
             self._launch(key)
 
     async def learn(self, seconds: float) -> None:
         """Wait at most so long for the sources of which nothing is known yet: until each has been tried once."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                for keeper in list(self._keepers.values()):
+                for keeper in list(self.keepers.values()):
                     await keeper.tried.wait()
 
     def _show(self, plans: Sequence[Plan]) -> None:
@@ -104,7 +103,7 @@ class Supervisor:
     def _keep(self, plan: Plan, *, known: bool) -> None:
         if plan.witness is not None:
             self.witnesses[plan.source.key] = plan.witness
-        self._keepers[plan.source.key] = Keeper(
+        self.keepers[plan.source.key] = Keeper(
             plan, self._clock, self.publish, known=known, redact=self._redact, serves=self._serves
         )
 
@@ -130,7 +129,7 @@ class Supervisor:
 
     def _launch(self, key: str) -> None:
         self._tasks[key] = asyncio.get_running_loop().create_task(
-            self._keepers[key].run(), name=f"source {key}"
+            self.keepers[key].run(), name=f"source {key}"
         )
 
     def publish(self, plan: Plan, definitions: Sequence[Definition] | None, available: bool) -> None:
@@ -182,12 +181,12 @@ class Supervisor:
         return True
 
     async def announce(self, key: str, definitions: Sequence[Definition]) -> None:
-        if key in self._keepers:
-            self.publish(self._keepers[key].plan, definitions, True)
+        if key in self.keepers:
+            self.publish(self.keepers[key].plan, definitions, True)
 
     def _rebuild(self) -> None:
         catalog = build(self._listings.values(), self.shelf.catalog)
-        for keeper in self._keepers.values():
+        for keeper in self.keepers.values():
             left_out = tuple(
                 f"{one.name} is left out: {one.reason}"
                 for one in catalog.excluded
@@ -201,32 +200,26 @@ class Supervisor:
             )
         self.shelf.swap(catalog)
 
-    def check(self, source: str) -> None:
-        self._keepers[source].check()
-
-    def answer(self, job: Job) -> Awaitable[Result]:
-        return self._keepers[job.case.tool.source].answer(job)
-
     def _serves(self, tool: Tool) -> bool:
         """Whether a tool is what it was when a call of it was decided, by what was remembered of its source."""
         now = self.shelf.catalog.find(tool.id)
         return now is not None and (now.source, now.pin, now.traits) == (tool.source, tool.pin, tool.traits)
 
     def source(self, key: str) -> Source | None:
-        keeper = self._keepers.get(key)
+        keeper = self.keepers.get(key)
         return keeper.plan.source if keeper else None
 
     def sources(self) -> Mapping[str, Source]:
-        return {key: keeper.plan.source for key, keeper in self._keepers.items()}
+        return {key: keeper.plan.source for key, keeper in self.keepers.items()}
 
     def contexts(self) -> dict[str, ContextSource]:
         """The sources that have resources and prompts too."""
-        found = ((key, keeper.plan.source.context) for key, keeper in self._keepers.items())
+        found = ((key, keeper.plan.source.context) for key, keeper in self.keepers.items())
         return {key: context for key, context in found if context is not None}
 
     def restarts(self) -> dict[str, int]:
         """How often each source had to be connected again."""
-        return {key: keeper.restarts for key, keeper in self._keepers.items()}
+        return {key: keeper.restarts for key, keeper in self.keepers.items()}
 
     def reconnect(self, key: str) -> None:
         """Try a source now that failed, or was disconnected."""
@@ -241,17 +234,17 @@ class Supervisor:
             self._listings[key] = replace(self._listings[key], available=keeper.plan.on_demand)
             self._rebuild()
             self._launch(key)
-        self._keepers[key].wake()
+        self.keepers[key].wake()
 
     def try_signing_in(self) -> None:
         """Try the sources that wait for a credential: there may be one now."""
-        for key, keeper in self._keepers.items():
+        for key, keeper in self.keepers.items():
             if keeper.state().status is Status.NEEDS_AUTH and not keeper.cannot_connect():
                 self.reconnect(key)
 
     def connect_anew(self, key: str) -> None:
         """Let a source begin again with the credentials of now; one that is away on purpose stays away."""
-        keeper = self._keepers.get(key)
+        keeper = self.keepers.get(key)
         if keeper is not None and key in self._tasks and not keeper.cannot_connect():
             keeper.restart()
 
@@ -263,14 +256,14 @@ class Supervisor:
 
     async def _leave(self, keeper: Keeper, person: str) -> None:
         await self._stop([keeper.key])
-        if self._keepers.get(keeper.key) is keeper:
+        if self.keepers.get(keeper.key) is keeper:
             keeper.rest(f"disconnected by {person}")
             self.publish(keeper.plan, None, False)
 
     def _known_keeper(self, key: str) -> Keeper:
-        if key not in self._keepers:
+        if key not in self.keepers:
             raise ViewFailed(f"There is no source named {key[:64]}. See `agent-gate sources`")
-        return self._keepers[key]
+        return self.keepers[key]
 
     def changes(self) -> list[Change]:
         """Definitions that are not what was accepted."""
@@ -292,13 +285,13 @@ class Supervisor:
         return True
 
     def states(self) -> list[SourceState]:
-        return [keeper.state() for _, keeper in sorted(self._keepers.items())]
+        return [keeper.state() for _, keeper in sorted(self.keepers.items())]
 
     def unready(self) -> list[SourceState]:
         """The enabled eager sources that are not connected."""
         waiting = [
             keeper
-            for keeper in self._keepers.values()
+            for keeper in self.keepers.values()
             if keeper.plan.counts_for_ready and not keeper.plan.on_demand
         ]
         return [keeper.state() for keeper in waiting if not keeper.counts_as_ready]
@@ -307,7 +300,7 @@ class Supervisor:
         """The sources whose settings did not change."""
         return self._added | {
             key
-            for key, keeper in self._keepers.items()
+            for key, keeper in self.keepers.items()
             if key in wanted and keeper.plan.settings == wanted[key].settings
         }
 
@@ -319,7 +312,7 @@ class Supervisor:
                 f"There is already a source named {min(taken)}, which no file configures. Rename yours"
             )
         same = self._same(wanted)
-        check_namespaces([*plans, *(self._keepers[key].plan for key in self._added)])
+        check_namespaces([*plans, *(self.keepers[key].plan for key in self._added)])
         self._check_build(
             [self._listings[key] for key in same], [plan for key, plan in wanted.items() if key not in same]
         )
@@ -335,7 +328,7 @@ class Supervisor:
         """Keep the sources whose settings did not change, start the new ones, stop those that are gone."""
         wanted = {plan.source.key: plan for plan in plans}
         same = self._same(wanted)
-        await self._drop([key for key in self._keepers if key not in same])
+        await self._drop([key for key in self.keepers if key not in same])
         fresh = [key for key in wanted if key not in same]
         self._show([wanted[key] for key in fresh])
         for key in fresh:
@@ -345,19 +338,19 @@ class Supervisor:
         """Close sources and forget them; the catalog is as it was until it is built anew."""
         await self._stop(keys)
         for key in keys:
-            del self._keepers[key]
+            del self.keepers[key]
             self.witnesses.pop(key, None)
             del self._listings[key]
 
     async def add(self, plan: Plan) -> None:
         """Keep a source that is no part of the configuration, in place of one that was added under its key."""
         key = plan.source.key
-        if key in self._keepers and key not in self._added:
+        if key in self.keepers and key not in self._added:
             raise ConfigError(f"There is a source named {key} in the configuration. Rename one of the two")
-        others = [keeper.plan for other, keeper in self._keepers.items() if other != key]
+        others = [keeper.plan for other, keeper in self.keepers.items() if other != key]
         check_namespaces([*others, plan])
         self._check_build([self._listings[other.source.key] for other in others], [plan])
-        await self._drop([key] if key in self._keepers else [])
+        await self._drop([key] if key in self.keepers else [])
         self._added.add(key)
         self._show([plan])
         self._launch(key)

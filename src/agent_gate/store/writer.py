@@ -11,7 +11,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain as flatten
 from itertools import groupby, repeat
 from queue import Empty, SimpleQueue
@@ -102,7 +102,7 @@ class Writer:
         self._appended: list[tuple[Param, ...]] = []
         self._queue: deque[Unit] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
-        self._cohort = Cohort(self._queue, lambda: self._wake.put(None))
+        self._cohort = Cohort(self._queue, partial(self._wake.put, None))
         self._committing: list[Unit] = []
         self._doubtful: list[Unit] = []
         """Those who wait for a commit that is in doubt."""

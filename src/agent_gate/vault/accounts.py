@@ -73,23 +73,24 @@ class Accounts:
 
     def __init__(self, vault: Vault, leases: Leases, web: Web, clock: Clock) -> None:
         self._vault, self._leases, self._web, self._clock = vault, leases, web, clock
-        self._known: dict[str, tuple[Connected, int]] = {}
+        self.known: dict[str, tuple[Connected, int]] = {}
+        """Each with its version in the vault; another object whenever it was read anew."""
         self._renewing: dict[str, asyncio.Task[Connected]] = {}
         self.lost: Callable[[str, str], None] = lambda _owner, _why: None
 
     async def load(self) -> None:
-        self._known = {
+        self.known = {
             owner: (msgspec.json.decode(kept.value, type=Connected), kept.version)
             for owner, kept in (await self._vault.all(FIELD)).items()
         }
 
     def at_hand(self, owner: str) -> Connected | None:
         """What is known now, without I/O, whether it is still good or not."""
-        found = self._known.get(owner)
+        found = self.known.get(owner)
         return found[0] if found is not None else None
 
     def owners(self) -> list[str]:
-        return sorted(self._known)
+        return sorted(self.known)
 
     async def keep(self, owner: str, connected: Connected, *also: Statement) -> None:
         await self._vault.put(owner, FIELD, msgspec.json.encode(connected), *also)
@@ -100,7 +101,7 @@ class Accounts:
         about the first."""
         connected = self.at_hand(owner)
         await self._vault.remove(owner, FIELD)
-        self._known.pop(owner, None)
+        self.known.pop(owner, None)
         if connected is not None and connected.kind == "oauth":
             try:
                 await self._endpoint(connected).revoke(connected.tokens)
@@ -144,7 +145,7 @@ class Accounts:
                 raise
             return await self._find_ended(owner, connected, refusal)
         renewed = replace(connected, tokens=fresh, renewed_at=self._clock.now())
-        version = self._known[owner][1]
+        version = self.known[owner][1]
         try:
             await self._vault.swap(owner, FIELD, msgspec.json.encode(renewed), version)
         except Conflict:
@@ -163,7 +164,7 @@ class Accounts:
         if now is not None and now.tokens.access_token != connected.tokens.access_token:
             return now
         await self._vault.remove(owner, FIELD)
-        self._known.pop(owner, None)
+        self.known.pop(owner, None)
         self.lost(owner, refusal.message)
         raise SignInNeeded(f"The sign-in for {owner} has ended: {refusal.message}") from None
 
@@ -171,10 +172,10 @@ class Accounts:
         """What is kept now; another process may have changed it."""
         kept = await self._vault.get(owner, FIELD)
         if kept is None:
-            self._known.pop(owner, None)
+            self.known.pop(owner, None)
             return None
         connected = msgspec.json.decode(kept.value, type=Connected)
-        self._known[owner] = (connected, kept.version)
+        self.known[owner] = (connected, kept.version)
         return connected
 
     def _endpoint(self, connected: Connected) -> TokenEndpoint:

@@ -6,7 +6,6 @@ from typing import Any
 from agent_gate.mcp.errors import STATUSES, RpcError
 from agent_gate.mcp.messages import Message, error_response, response
 from agent_gate.surfaces.mcp.incoming.params import CallParams, Params, read_message, read_params
-from agent_gate.surfaces.mcp.incoming.repeats import refuse_repeats
 from fuzz.fuzzing import Target
 
 LONGEST_ERROR = 1_000
@@ -15,8 +14,7 @@ LONGEST_ERROR = 1_000
 def run(data: bytes) -> None:
     try:
         message = read_message(data)
-        params, _ = read_params(message.method, message.params)
-        refuse_repeats(data, message, params)
+        params, _ = read_params(data, message)
     except RpcError as error:
         refused(error)
         return

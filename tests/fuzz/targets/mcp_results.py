@@ -16,7 +16,7 @@ def run(data: bytes) -> None:
     except NoResult:
         return
     body = without_reserved(data, shape)
-    result = Result(body, "mcp", shape.is_error, shape.asks)
+    result = Result(body, "mcp", shape.error is True, shape.asks)
     outcome = Outcome(call_id="c", state=State.COMPLETED, result=result)
     for revision in (NEWEST, NEWEST_WITH_SESSIONS):
         shown = render.outcome_result(outcome, "lab", revision)

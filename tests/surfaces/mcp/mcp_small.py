@@ -68,6 +68,9 @@ class Cupboard:
     async def watch(self) -> None:
         await asyncio.Event().wait()
 
+    def check(self) -> None:
+        """It is always there."""
+
     async def answer(self, job: Job) -> Result:
         self.jobs.append(job)
         if method := job.case.tool.definition.method:
@@ -113,26 +116,13 @@ async def echo(job: Job) -> Any:
     return dict(job.arguments)
 
 
-class Cupboards:
-    """All sources, as `perform` and the surface see them."""
-
-    def __init__(self, *sources: Cupboard) -> None:
-        self.by_key = {source.key: source for source in sources}
-
-    def check(self, source: str) -> None:
-        assert source in self.by_key
-
-    async def answer(self, job: Job) -> Result:
-        return await self.by_key[job.case.tool.source].answer(job)
-
-
 class SmallGate:
     """Two callers, Anna and Bert; `rules` decide."""
 
     def __init__(
         self, folder: Path, *sources: Cupboard, rules: Sequence[Rule] = ALLOW, **options: Any
     ) -> None:
-        self.sources = Cupboards(*sources)
+        self.sources = {source.key: source for source in sources}
         self.clock = SystemClock()
         self.shelf = Shelf()
         self.store = open_store(StoreSettings(type="sqlite", path=folder / "gate.db"))
@@ -147,7 +137,7 @@ class SmallGate:
             self.calls,
             Door(tokens, self.clock),
             self.shelf,
-            lambda: self.sources.by_key,
+            lambda: self.sources,
             self.view.tools,
             seal_key=b"seal" * 8,
             denies=self.policy.denies,
@@ -184,7 +174,7 @@ class SmallGate:
                 available=source.available,
                 prefix=source.prefix,
             )
-            for source in self.sources.by_key.values()
+            for source in self.sources.values()
         ]
         self.shelf.swap(build(listings, self.shelf.catalog))
 

@@ -179,7 +179,7 @@ def test_a_client_that_lost_its_stream_reads_the_result_from_where_it_stopped(
             assert [text_of(event["result"]) for event in events] == ["done"]
             again = await client.listen(last=reply.last_id)
             assert await again.events() == events
-            assert len(gate.sources.by_key["lab"].jobs) == 1
+            assert len(gate.sources["lab"].jobs) == 1
 
     run(main())
 
@@ -299,7 +299,7 @@ def test_a_stream_that_is_no_longer_kept_is_refused_and_not_mistaken_for_the_ses
             own = await client.listen()
             gone = await client.listen(last="s99-1")
             assert (gone.status, gone.error["code"]) == (400, -32600)
-            gate.sources.by_key["lab"].tool("new")
+            gate.sources["lab"].tool("new")
             gate.publish()
             assert (await own.event())["method"] == "notifications/tools/list_changed"
 
@@ -347,7 +347,7 @@ def test_each_source_is_asked_for_the_most_that_anybody_who_sees_it_wants(tmp_pa
                     assert (await client.ask("logging/setLevel", level=level)).result == {}
                 assert (await client.ask("logging/setLevel", level=["debug"])).error["code"] == -32602
             assert attic.forwarded == cellar.forwarded == [("logging/setLevel", {"level": "debug"})]
-            fresh = gate.sources.by_key["cellar"] = Cupboard("cellar")
+            fresh = gate.sources["cellar"] = Cupboard("cellar")
             await bert.ask("logging/setLevel", level="debug")
             assert fresh.forwarded == [("logging/setLevel", {"level": "debug"})]
 
@@ -463,6 +463,7 @@ def test_a_stream_that_ended_takes_no_more() -> None:
         b"1",
         {},
         {},
+        False,
         request_in=Request("POST", b"/mcp", {}),
     )
     visit.stream = stream = session.open_stream()
@@ -519,7 +520,7 @@ def test_a_question_after_the_end_of_a_session_fails_at_once(tmp_path: Path, run
         async with small_gate(tmp_path, lab(asks=asks_later)) as gate, client_of(gate) as client:
             await client.initialize(capabilities={"elicitation": {}})
             reply = asyncio.ensure_future(client.call("lab__asks"))
-            while not gate.sources.by_key["lab"].jobs:
+            while not gate.sources["lab"].jobs:
                 await asyncio.sleep(0.005)
             assert (await client.send("DELETE", headers=client.session_headers())).status == 204
             go.set()

@@ -70,7 +70,7 @@ def code_of(body: bytes) -> int:
     """The code a body is refused with, or 0."""
     try:
         message = read_message(body)
-        read_params(message.method, message.params)
+        read_params(body, message)
     except RpcError as error:
         return error.code
     return 0

@@ -318,7 +318,7 @@ def test_a_source_that_a_reload_replaced_is_asked_to_watch_in_the_place_of_the_o
             await client.initialize()
             await client.ask("resources/subscribe", uri="attic://b")
             _, fresh = contexts()
-            gate.sources.by_key["attic"] = fresh
+            gate.sources["attic"] = fresh
             come_back(gate, fresh)
             await told(fresh, ("subscribe", "attic://b"))
 

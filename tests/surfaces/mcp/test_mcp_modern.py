@@ -80,7 +80,7 @@ def test_a_header_that_does_not_repeat_the_body_is_refused_before_anything_runs(
             reply = await client.modern_call("lab__echo", headers=headers)
             if code:
                 assert (reply.status, reply.error["code"]) == (400, code)
-                assert gate.sources.by_key["lab"].jobs == []
+                assert gate.sources["lab"].jobs == []
             else:
                 assert reply.status == 200, (
                     "an older revision in the header makes it a request of that revision"
@@ -261,7 +261,7 @@ def test_a_call_that_waits_comes_back_with_a_state_and_runs_once_however_often_i
             for used in (second["requestState"], state, state):
                 done = (await client.modern_call("lab__echo", {"a": 1}, requestState=used)).result
                 assert done["structuredContent"] == {"a": 1}
-            assert len(gate.sources.by_key["lab"].jobs) == 1
+            assert len(gate.sources["lab"].jobs) == 1
 
     run(main())
 
@@ -286,7 +286,7 @@ def test_a_client_that_was_sent_back_nine_times_is_told_where_to_find_the_result
             await gate.approve()
             done = (await client.modern_call("gate_result", {"id": ident})).result
             assert done["structuredContent"] == {"a": 1}
-            assert len(gate.sources.by_key["lab"].jobs) == 1
+            assert len(gate.sources["lab"].jobs) == 1
 
     run(main())
 
@@ -311,7 +311,7 @@ def test_a_state_is_refused_to_others_for_other_arguments_and_when_touched(tmp_p
                 refused = await client.modern_call("lab__echo", arguments, requestState=used)
                 assert (refused.status, refused.error["code"]) == (400, -32602)
             assert len(gate.inbox.open()) == 1
-            assert gate.sources.by_key["lab"].jobs == []
+            assert gate.sources["lab"].jobs == []
 
     run(main())
 
@@ -388,7 +388,7 @@ def test_answers_that_are_no_objects_are_refused(tmp_path: Path, run: Run, respo
         async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
             reply = await client.modern_call("lab__echo", inputResponses=responses)
             assert reply.error["code"] == -32602
-            assert gate.sources.by_key["lab"].jobs == []
+            assert gate.sources["lab"].jobs == []
 
     run(main())
 

@@ -171,7 +171,7 @@ def test_a_call_that_was_approved_while_its_source_is_away_is_neither_lost_nor_r
     async def main() -> None:
         async with started(tmp_path, api) as home:
             supervisor = home.gateway.supervisor
-            plan = supervisor._keepers["home"].plan
+            plan = supervisor.keepers["home"].plan
             supervisor.publish(plan, None, False)
             async with home.agent() as agent:
                 await agent.request("turn_on", {"entity_id": "light.a"}, idempotency_key="k")

@@ -45,13 +45,13 @@ class SourceCredentials:
         self._accounts, self._owner = custody.accounts, owner_of(who.source)
         self._refers = any(references_of(who))
         self._made_of: tuple[Identity, str] | None = None
-        self._seen: Connected | None = None
+        self._seen: tuple[Connected, int] | None = None
         self._proof: Proof | None = None
         self._until = 0.0
         self._machine = asyncio.Lock()
 
     def at_hand(self, _caller: str, /) -> Proof | None:
-        if self._clock.monotonic() < self._until and self._accounts.at_hand(self._owner) is self._seen:
+        if self._accounts.known.get(self._owner) is self._seen and self._clock.monotonic() < self._until:
             return self._proof
         return None
 
@@ -98,7 +98,7 @@ class SourceCredentials:
         token = key or (account.tokens.access_token if account is not None else "")
         if self._proof is None or self._made_of != (filled, token):
             self._made_of, self._proof = (filled, token), prove(presented(filled, token))
-        self._seen, self._until = self._accounts.at_hand(self._owner), self._good_until(account)
+        self._seen, self._until = self._accounts.known.get(self._owner), self._good_until(account)
         return self._proof
 
     def _good_until(self, account: Connected | None) -> float:
@@ -115,7 +115,7 @@ class SourceCredentials:
         if fresh is not proof or self._who.sign_in is None:
             return None if fresh is proof else fresh
         self._custody.challenged(self._who.source, challenge)
-        account = self._seen
+        account = self._seen[0] if self._seen is not None else None
         if account is None:
             if self._written_key(self._who):
                 return None

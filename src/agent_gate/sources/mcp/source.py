@@ -18,7 +18,7 @@ from agent_gate.core.ports import Conversation, Job
 from agent_gate.core.tool import Definition, Json
 from agent_gate.errors import CatalogError, GatewayError, ToolNotFound, UpstreamError
 from agent_gate.mcp.errors import RpcError
-from agent_gate.mcp.names import CALL_TOOL, PROMPTS_CHANGED, RESOURCES_CHANGED
+from agent_gate.mcp.names import CALL_TOOL, INPUT_REQUIRED, PROMPTS_CHANGED, RESOURCES_CHANGED
 from agent_gate.mcp.results import NoResult, read_envelope, read_tool_result, without_reserved
 from agent_gate.mcp.revisions import Revision
 from agent_gate.observe.trace import outgoing
@@ -190,7 +190,7 @@ class McpSource:
         route = self.tools.routes.get(tool.definition.name)
         if route is None:
             raise ToolNotFound(f"{self.title} no longer has the tool {tool.upstream}")
-        arguments = sent_arguments(call)
+        arguments = sent_arguments(call) if call.filled else call.arguments
         order = Order(
             method=CALL_TOOL,
             params={"name": route.upstream, "arguments": arguments},
@@ -226,7 +226,8 @@ class McpSource:
             raise no_result(self.title, order.method, str(error), body) from None
         if RESOURCE in body:
             self.links.note(body)
-        return Result(without_reserved(body, result), "mcp", result.is_error, result.asks)
+        asks = result.result_type == INPUT_REQUIRED
+        return Result(without_reserved(body, result), "mcp", result.error is True, asks)
 
     async def read(self, call: Call, method: str, deadline: float) -> bytes:
         """A resource or a prompt. What a result led to may exist only in the session that the result came from."""

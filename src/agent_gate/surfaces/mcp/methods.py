@@ -16,9 +16,8 @@ from agent_gate.mcp.names import META_SERVER, SELF
 from agent_gate.mcp.revisions import WITHOUT_SESSIONS, agreed
 from agent_gate.surfaces.mcp.changes.subscriptions import Watches
 from agent_gate.surfaces.mcp.context.contexts import Contexts
-from agent_gate.surfaces.mcp.incoming.params import CallParams, Params, read_object
+from agent_gate.surfaces.mcp.incoming.params import read_object
 from agent_gate.surfaces.mcp.sessions.sessions import McpSession
-from agent_gate.surfaces.mcp.tools.calling import Calling
 from agent_gate.surfaces.mcp.tools.lists import ToolLists
 from agent_gate.surfaces.mcp.visit import LEVELS, RANKS, Visit
 
@@ -39,17 +38,16 @@ Slow = Callable[[Visit, dict[str, Any]], Awaitable[bytes]]
 
 
 class McpMethods:
-    """`quick` answers from memory; `slow` may reach a source, take long, and send messages meanwhile."""
+    """All but `tools/call`: `quick` answers from memory; `slow` may reach a source, take long, and send messages meanwhile."""
 
     def __init__(
         self,
-        calling: Calling,
         lists: ToolLists,
         contexts: Contexts,
         watches: Watches,
         instructions: str = "",
     ) -> None:
-        self._calling, self._lists, self._contexts = calling, lists, contexts
+        self._lists, self._contexts = lists, contexts
         self._instructions = instructions
         self._loudest: WeakKeyDictionary[ContextSource, int] = WeakKeyDictionary()
         quick: dict[str, Quick] = {
@@ -77,17 +75,13 @@ class McpMethods:
             },
         }
 
-    def quick(self, visit: Visit, method: str, params: Params) -> bytes | None:
+    def quick(self, visit: Visit, method: str, params: dict[str, Any]) -> bytes | None:
         """The result of a method that needs nothing but memory; None if the method is another."""
-        if isinstance(params, CallParams):
-            return None
         handler = self._quick[visit.revision.has_sessions].get(method)
         return handler(visit, params) if handler is not None else None
 
-    def slow(self, visit: Visit, method: str, params: Params) -> Awaitable[bytes]:
+    def slow(self, visit: Visit, method: str, params: dict[str, Any]) -> Awaitable[bytes]:
         """The result of any other request; `RpcError` is for the client, anything else a `FAULT`."""
-        if isinstance(params, CallParams):
-            return self._calling.answer(visit, params)
         handler = self._slow[visit.revision.has_sessions].get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:120]}")

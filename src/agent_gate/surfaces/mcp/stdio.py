@@ -13,8 +13,7 @@ from agent_gate.mcp.names import CANCELLED, INITIALIZE, LISTEN, META_CAPABILITIE
 from agent_gate.mcp.revisions import UNSAID, Revision
 from agent_gate.surfaces.mcp.changes.subscriptions import Listen
 from agent_gate.surfaces.mcp.http.posting import check_version
-from agent_gate.surfaces.mcp.incoming.params import Params, read_message, read_object, read_params
-from agent_gate.surfaces.mcp.incoming.repeats import refuse_repeats
+from agent_gate.surfaces.mcp.incoming.params import CallParams, Params, read_message, read_object, read_params
 from agent_gate.surfaces.mcp.lines import LONGEST_LINE, Lines, LineWriter, read_line
 from agent_gate.surfaces.mcp.methods import FAULT
 from agent_gate.surfaces.mcp.sessions.sessions import McpSession
@@ -100,15 +99,13 @@ class StdioServer:
             self._initialize(message)
             ended()
             return
-        params, meta = read_params(method, message.params)
-        refuse_repeats(line, message, params)
+        params, meta = read_params(line, message)
         said = meta.get(META_VERSION)
         if number in self._visits or number in self._listens:
             raise reused(number)
         visit = self._visit(number, meta, None if said is None else check_version(str(said).encode(), meta))
         ended = watch_message("stdio", method, params)
-        result = self.surface.methods.quick(visit, method, params)
-        if result is not None:
+        if isinstance(params, dict) and (result := self.surface.methods.quick(visit, method, params)):
             self.send(response(number, result))
             ended()
         elif method == LISTEN and visit.revision.listens_by_request and isinstance(params, dict):
@@ -127,7 +124,16 @@ class StdioServer:
         else:
             revision, capabilities = UNSAID, {}
         return StdioVisit(
-            self._agent(), revision, self.mode, session, number, meta, capabilities, named, send=self.send
+            self._agent(),
+            revision,
+            self.mode,
+            session,
+            number,
+            meta,
+            capabilities,
+            revision.asks_by_result,
+            named,
+            send=self.send,
         )
 
     def _agent(self) -> Caller:
@@ -150,7 +156,11 @@ class StdioServer:
 
     async def _answer(self, visit: Visit, method: str, params: Params, ended: Callable[[], None]) -> None:
         try:
-            answer = response(visit.id, await self.surface.methods.slow(visit, method, params))
+            if isinstance(params, CallParams):
+                result = await self.surface.calling.answer(visit, params)
+            else:
+                result = await self.surface.methods.slow(visit, method, params)
+            answer = response(visit.id, result)
         except RpcError as error:
             answer = error_response(visit.id, error)
         except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own

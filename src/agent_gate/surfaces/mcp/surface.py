@@ -49,8 +49,7 @@ from agent_gate.surfaces.mcp.http.posting import (
     visit_in_session,
 )
 from agent_gate.surfaces.mcp.incoming.headers import mismatch
-from agent_gate.surfaces.mcp.incoming.params import Params, read_message, read_object, read_params
-from agent_gate.surfaces.mcp.incoming.repeats import refuse_repeats
+from agent_gate.surfaces.mcp.incoming.params import CallParams, Params, read_message, read_object, read_params
 from agent_gate.surfaces.mcp.methods import FAULT, McpMethods
 from agent_gate.surfaces.mcp.modes import ToolMode
 from agent_gate.surfaces.mcp.sessions.sessions import McpSession, McpSessions
@@ -112,7 +111,7 @@ class McpSurface:
         self.calling = Calling(calls, shelf, sealer, clock, self.modes, hold=hold, beat=beat)
         self.contexts = Contexts(contexts, shelf, Reads(self.calling, shelf, denies), clock)
         self.watches = Watches(self.contexts, clock)
-        self.methods = McpMethods(self.calling, self.lists, self.contexts, self.watches, instructions)
+        self.methods = McpMethods(self.lists, self.contexts, self.watches, instructions)
         self.notices = Notices(self.lists, self.contexts, contexts, shelf, self._returned)
         self.sessions = McpSessions(clock, self.notices.join, self.leave)
         self._checks = Repeated(shelf)
@@ -163,12 +162,10 @@ class McpSurface:
         """A message of a revision without sessions."""
         if not message.id or not message.method:
             return self._notified_alone(message, version)
-        params, meta = read_params(message.method, message.params)
-        refuse_repeats(request.body, message, params)
+        params, meta = read_params(request.body, message)
         revision = self._checks.check(request, caller, version, message.method, params, meta)
         visit = visit_alone(request, caller, revision, mode, bytes(message.id), meta)
-        result = self.methods.quick(visit, message.method, params)
-        if result is not None:
+        if isinstance(params, dict) and (result := self.methods.quick(visit, message.method, params)):
             return Response(200, response(visit.id, result))
         if message.method == LISTEN and isinstance(params, dict):
             return self._listen(request, visit, params)
@@ -235,16 +232,14 @@ class McpSurface:
         if not message.id or not message.method:
             self._without_answer(session, message)
             return ACCEPTED
-        params, meta = read_params(message.method, message.params)
-        refuse_repeats(request.body, message, params)
+        params, meta = read_params(request.body, message)
         revision = session.revision if session is not None else BY_HEADER[version]
         if version is None and session is None and META_VERSION in meta:
             raise mismatch("MCP-Protocol-Version", "is missing")
         visit = visit_in_session(request, caller, revision, mode, session, bytes(message.id), meta)
         if session is not None and session.visits:
             refuse_reuse(session, visit.id)
-        result = self.methods.quick(visit, message.method, params)
-        if result is not None:
+        if isinstance(params, dict) and (result := self.methods.quick(visit, message.method, params)):
             return Response(200, response(visit.id, result))
         return self._run(visit, message.method, params)
 
@@ -257,7 +252,7 @@ class McpSurface:
 
     def _session(self, request: Request, caller: Caller) -> McpSession | None:
         """The session a request names; one that is unknown, ended or another caller's is refused alike."""
-        ident = request.header(SESSION_FIELD)
+        ident = request.fields.get(SESSION_FIELD)
         if ident is None:
             return None
         session = self.sessions.find(ident.decode("latin-1"), caller)
@@ -291,7 +286,11 @@ class McpSurface:
         if session is not None:
             session.visits[visit.id] = visit
         try:
-            body = response(visit.id, await self.methods.slow(visit, method, params))
+            if isinstance(params, CallParams):
+                result = await self.calling.answer(visit, params)
+            else:
+                result = await self.methods.slow(visit, method, params)
+            body = response(visit.id, result)
         except RpcError as error:
             code, body = error.code, error_response(visit.id, error)
         except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own

@@ -57,7 +57,8 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     """The `Conversation` of a call. Each transport says how a message gets out.
 
     A client that hangs up takes its call back where its revision cancels by closing; any other is the call's `sender`. `rounds` is
-    how often the client was sent back with this request before. Once it is `cancelled`, nothing more is sent for it.
+    how often the client was sent back with this request before. One that `comes_back` is asked by a result instead of
+    meanwhile. Once it is `cancelled`, nothing more is sent for it.
     """
 
     caller: Caller
@@ -67,6 +68,7 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     id: bytes
     meta: Mapping[str, Json]
     capabilities: Mapping[str, Json]
+    comes_back: bool
     agent_session: str | None = None
     trace: str | None = None
     call_id: str = ""
@@ -85,10 +87,6 @@ class Visit(msgspec.Struct, eq=False, metaclass=AbstractStruct):
     @property
     def can_be_asked(self) -> bool:
         return shows_forms(self.capabilities)
-
-    @property
-    def comes_back(self) -> bool:
-        return self.revision.asks_by_result
 
     async def ask(self, approval: Approval) -> Answer | None:
         try:

@@ -39,7 +39,7 @@ class Bridge:
         conversation = order.conversation
         if conversation is None:
             return session.send(order.travels(SILENT))
-        if not order.comes_back or not order.can_be_asked:
+        if not conversation.comes_back or not order.can_be_asked:
             return session.send(order.travels(Direct(conversation)))
         return self.parkable(order, conversation, session)
 

@@ -18,10 +18,7 @@ class Bucket:
         self.title = title
         self.free_at = 0.0
         self.blocked_until = 0.0
-
-    @property
-    def limits(self) -> bool:
-        return bool(self.interval or self.blocked_until)
+        self.limits = per_minute > 0
 
     async def take(self, deadline: float) -> None:
         """Return when the next call may go; `RateLimited` when that is after its deadline."""
@@ -38,3 +35,4 @@ class Bucket:
     def block(self, seconds: float) -> None:
         """The server asked to be left alone for so long."""
         self.blocked_until = max(self.blocked_until, self.clock.monotonic() + seconds)
+        self.limits = True

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Mapping
 
+import msgspec
+
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError
@@ -12,11 +14,10 @@ from agent_gate.sources.mcp.wire.order import NEEDED, SILENT, Talk
 log = logging.getLogger("agent_gate.sources.mcp")
 
 
-class Direct:
+class Direct(msgspec.Struct, eq=False):
     """Talks to a caller whose connection carries questions while its request runs."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        self.conversation = conversation
+    conversation: Conversation
 
     async def notify(self, method: str, params: Mapping[str, Json]) -> None:
         await tell(self.conversation, method, params)

@@ -64,6 +64,8 @@ class Dialer:
         self.pool = pool
         self.limit = limit
         self.transport: str = "stdio" if settings.command else settings.transport
+        self.exclusive = self.transport in ("stdio", "sse")
+        """Whether a session is a connection of its own, rather than a header on shared ones."""
         self.missing = ""
         self.argv: list[str] = []
         if settings.command:
@@ -76,11 +78,6 @@ class Dialer:
             self.missing = ""
         except ConfigError as error:
             self.missing = error.message
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether a session is a connection of its own, rather than a header on shared ones."""
-        return self.transport in ("stdio", "sse")
 
     async def open(
         self, known: Revision | None, capabilities: Mapping[str, Json], caller: str = ""
@@ -115,7 +112,7 @@ class Dialer:
             session = await self.meet(link, NEWEST_WITH_SESSIONS, capabilities, deadline)
         except (RpcError, Broken, TimeoutError):
             raise refusal from None
-        self.transport = "sse"
+        self.transport, self.exclusive = "sse", True
         return session
 
     async def meet(

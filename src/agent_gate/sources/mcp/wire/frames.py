@@ -40,6 +40,31 @@ def read_frame(data: bytes) -> list[Message]:
     return decode_batch(data) if data.lstrip()[:1] == b"[" else [decode_message(data)]
 
 
+def messages_in(data: bytes) -> list[Message]:
+    try:
+        return read_frame(data) if data else []
+    except UNREADABLE:
+        return []
+
+
+def answer_in(body: bytes, number: int, status: int = 200) -> Message:
+    """The response with our number in a JSON body; most spell the number as we did."""
+    try:
+        message = decode_message(body)
+        if bytes(message.id) == b"%d" % number and not message.method:
+            return message
+    except UNREADABLE:
+        pass
+    for message in messages_in(body):
+        if not message.method and number_of(message) == number:
+            return message
+    raise Unanswered(
+        "it answered with something that is not the response to the request: "
+        f"HTTP status {status} and {len(body)} bytes",
+        body,
+    )
+
+
 def number_of(message: Message) -> int | None:
     """The number of the request that a response answers; all of ours have one."""
     try:

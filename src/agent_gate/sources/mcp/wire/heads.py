@@ -33,6 +33,7 @@ class RequestHeads:
         self.fixed: tuple[Header, ...] = ACCEPT
         self.head: tuple[Header, ...] = ACCEPT
         self.revision: Revision | None = None
+        self.repeats = False
         self.session_id = b""
         self.encoded: dict[tuple[str, str | None], bytes] = {}
 
@@ -42,6 +43,7 @@ class RequestHeads:
 
     def speak(self, revision: Revision | None, session_id: bytes) -> None:
         self.revision = revision
+        self.repeats = revision is not None and revision.repeats_in_headers
         self.session_id = session_id
         version = ((VERSION, revision.header),) if revision is not None else ()
         session = ((SESSION, session_id),) if session_id else ()
@@ -76,7 +78,3 @@ class RequestHeads:
             return self.head
         name = ((NAME, headers.wrap(named).encode()),) if named is not None else ()
         return (*self.head, (METHOD, order.method.encode()), *name, *header_pairs(order.headers or {}))
-
-    @property
-    def repeats(self) -> bool:
-        return self.revision is not None and self.revision.repeats_in_headers

@@ -33,6 +33,8 @@ from agent_gate.net.pool import (
 from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.wire.frames import (
     MAX_MESSAGE,
+    answer_in,
+    messages_in,
     number_of,
     params_of,
     result_of,
@@ -47,10 +49,8 @@ from agent_gate.sources.mcp.wire.replies import (
     EVENTS,
     MAX_ERROR,
     StreamPosition,
-    answer_in,
     drain,
     media_type,
-    messages_in,
     refusal,
     split_url,
     whole,
@@ -216,7 +216,8 @@ class HttpLink:
     def send(self, body: bytes, order: Order) -> Awaitable[WholeReply | StreamReply]:
         idempotent = order.idempotent or order.talk is None
         head = self.heads.of(order)
-        return self.pool.send(self.target, head, body, order.until, SMALL_REPLY, idempotent=idempotent)
+        until = order.deadline + order.patience
+        return self.pool.send(self.target, head, body, until, SMALL_REPLY, idempotent=idempotent)
 
     async def post_again(
         self, reply: WholeReply | StreamReply, body: bytes, order: Order

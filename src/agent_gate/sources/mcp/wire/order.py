@@ -138,7 +138,7 @@ class Order(msgspec.Struct, kw_only=True):
         if self.log_level:
             meta[META_LOG_LEVEL] = self.log_level
         meta.update(self.own)
-        if self.progress is not None:
+        if self.meta.get("progressToken") is not None:
             meta["progressToken"] = number
         if meta:
             return {**self.params, **self.inputs, "_meta": meta}

@@ -5,12 +5,12 @@ from time import monotonic
 from urllib.parse import urlsplit
 
 from agent_gate.mcp import headers
-from agent_gate.mcp.errors import RpcError, Unanswered
+from agent_gate.mcp.errors import RpcError
 from agent_gate.mcp.events import Event
-from agent_gate.mcp.messages import UNREADABLE, Message, decode_message
+from agent_gate.mcp.messages import UNREADABLE, decode_message
 from agent_gate.net.pool import BadReply, Lost, StreamReply, Target, WholeReply, retry_after
 from agent_gate.sources.mcp.clean import clean
-from agent_gate.sources.mcp.wire.frames import number_of, read_frame, result_of
+from agent_gate.sources.mcp.wire.frames import result_of
 from agent_gate.sources.mcp.wire.problems import Broken, Moved, StaleSession, Throttled, TurnedAway
 
 JSON, EVENTS = headers.JSON.encode(), headers.EVENT_STREAM.encode()
@@ -82,31 +82,6 @@ async def refusal(reply: WholeReply | StreamReply, used: bytes, current: Callabl
     return (
         Broken(f"it answered with HTTP status {status}", sent=True) if status >= 500 else TurnedAway(status)
     )
-
-
-def answer_in(body: bytes, number: int, status: int = 200) -> Message:
-    """The response with our number in a JSON body."""
-    try:
-        message = decode_message(body)
-        if number_of(message) == number and not message.method:
-            return message
-    except UNREADABLE:
-        pass
-    for message in messages_in(body):
-        if not message.method and number_of(message) == number:
-            return message
-    raise Unanswered(
-        "it answered with something that is not the response to the request: "
-        f"HTTP status {status} and {len(body)} bytes",
-        body,
-    )
-
-
-def messages_in(data: bytes) -> list[Message]:
-    try:
-        return read_frame(data) if data else []
-    except UNREADABLE:
-        return []
 
 
 async def drain(reply: StreamReply) -> None:

@@ -76,9 +76,19 @@ def visit_alone(
 ) -> HttpVisit:
     """A request of a revision without sessions: it says everything for itself."""
     fields, capabilities = request.fields, meta[META_CAPABILITIES]
-    session, trace = short(fields.get(b"agent-session")), short(fields.get(b"traceparent"))
+    session, trace = fields.get(b"agent-session"), fields.get(b"traceparent")
     return HttpVisit(
-        caller, revision, mode, None, number, meta, capabilities, session, trace, request_in=request
+        caller,
+        revision,
+        mode,
+        None,
+        number,
+        meta,
+        capabilities,
+        revision.asks_by_result,
+        short(session) if session else None,
+        short(trace) if trace else None,
+        request_in=request,
     )
 
 
@@ -93,17 +103,26 @@ def visit_in_session(
 ) -> HttpVisit:
     """A request of a revision with sessions; not every client keeps the one that it was given."""
     fields, capabilities = request.fields, NOTHING_DECLARED
-    named: str | None
+    named: str | None = None
     if session is not None:
         named, capabilities = session.id, session.capabilities
-    else:
-        named = short(fields.get(b"agent-session"))
-    trace = short(fields.get(b"traceparent"))
-    visit = HttpVisit(
-        caller, revision, mode, session, number, meta, capabilities, named, trace, request_in=request
+    elif said := fields.get(b"agent-session"):
+        named = short(said)
+    trace = fields.get(b"traceparent")
+    return HttpVisit(
+        caller,
+        revision,
+        mode,
+        session,
+        number,
+        meta,
+        capabilities,
+        revision.asks_by_result,
+        named,
+        short(trace) if trace else None,
+        sender=request,
+        request_in=request,
     )
-    visit.sender = request
-    return visit
 
 
 def refuse_reuse(session: McpSession, number: bytes) -> None:
@@ -113,8 +132,8 @@ def refuse_reuse(session: McpSession, number: bytes) -> None:
         raise reused(number)
 
 
-def short(header: bytes | None) -> str | None:
-    return header.decode("ascii", "replace")[:128] if header else None
+def short(header: bytes) -> str:
+    return header.decode("ascii", "replace")[:128]
 
 
 class Repeated:

@@ -18,8 +18,8 @@ from agent_gate.core.tool import Json
 from agent_gate.core.validate import unknown_arguments
 from agent_gate.errors import GatewayError, InvalidArgs, OutcomeUnknown
 from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
-from agent_gate.mcp.messages import decode, decode_members, encode
-from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, META_UNKNOWN, OURS, PROGRESS
+from agent_gate.mcp.messages import decode, encode
+from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, OURS, PROGRESS
 from agent_gate.mcp.results import question_in
 from agent_gate.results.artifacts import handle_of
 from agent_gate.results.kept import NO_RESULT
@@ -48,7 +48,7 @@ def check_responses(responses: Any) -> None:
 
 
 def idempotency_key(meta: Mapping[str, Json]) -> str | None:
-    key = meta.get(META_KEY)
+    key = meta[META_KEY]
     if key is None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
@@ -93,6 +93,8 @@ class Calling:
     ) -> None:
         self._calls, self._shelf, self._sealer, self._clock = calls, shelf, sealer, clock
         self._modes, self._hold, self._beat = modes, hold, beat
+        self._soon = min(beat, hold)
+        """How long a person may take before a client that wants progress hears something."""
 
     async def answer(self, visit: Visit, wanted: CallParams) -> bytes:
         """The result object of one call; `RpcError` where the protocol wants an error."""
@@ -100,14 +102,24 @@ class Calling:
         if wanted.request_state is not UNSET or wanted.input_responses is not UNSET:
             state = await self._earlier_round(visit, wanted)
         call = self._call(visit, wanted, state)
+        reply: bytes | Outcome | Pending
         if state is not None or wanted.name == GATE_RESULT or visit.mode in self._modes:
-            return self._render(visit, wanted, await self._reply(visit, call, state))
-        visit.call_id = call.id
-        began = self._clock.monotonic()
-        ended = await self._calls.run(call, wait=self._patience(visit))
-        if isinstance(ended, Pending):
-            ended = await self._on_hold(visit, ended, began)
-        return self._render(visit, wanted, ended)
+            reply = await self._reply(visit, call, state)
+        else:
+            visit.call_id = call.id
+            began = self._clock.monotonic()
+            patience = self._soon if "progressToken" in visit.meta else self._hold
+            reply = await self._calls.run(call, wait=patience)
+            if isinstance(reply, Pending):
+                reply = await self._on_hold(visit, reply, began)
+        try:
+            return self._shown(visit, wanted, reply)
+        except RpcError:
+            raise
+        except Exception:  # the boundary: whatever the tool answered, the client is answered
+            log.exception("The result of %s cannot be shown", visit.call_id)
+            body = render.error_result(OutcomeUnknown(NO_RESULT))
+            return render.completed(body) if visit.revision.types_results else body
 
     def _reply(
         self, visit: Visit, call: Call, state: RoundState | None
@@ -151,21 +163,21 @@ class Calling:
                 await self._calls.client_answered(state.value, visit.caller, answer)
         return state
 
-    def _patience(self, visit: Visit) -> float:
-        """How long a person may take before the client hears something."""
-        return self._hold if "progressToken" not in visit.meta else min(self._beat, self._hold)
-
     def _call(self, visit: Visit, wanted: CallParams, state: RoundState | None) -> Call:
-        meta = wanted.meta
+        meta, key = wanted.meta, None
+        if state is not None:
+            key = round_key(wanted)
+        elif META_KEY in meta:
+            key = idempotency_key(meta)
         trace = meta.get("traceparent")
         return Call(
             tool=wanted.name,
-            arguments=wanted.arguments,
+            arguments=wanted.given or {},
             caller=visit.caller,
             surface="mcp",
             session=visit.agent_session,
             client_id=decode(visit.id),
-            idempotency_key=idempotency_key(meta) if state is None else round_key(wanted),
+            idempotency_key=key,
             trace=trace if isinstance(trace, str) else visit.trace,
             continues=state is not None,
             meta=passed_meta(wanted, state),
@@ -188,7 +200,7 @@ class Calling:
     async def _held(self, visit: Visit, first: Wait) -> Outcome | Pending:
         """Hold the request while a person is asked."""
         began = self._clock.monotonic()
-        reply = await first(self._patience(visit))
+        reply = await first(self._soon if "progressToken" in visit.meta else self._hold)
         return await self._on_hold(visit, reply, began) if isinstance(reply, Pending) else reply
 
     async def _on_hold(self, visit: Visit, reply: Outcome | Pending, began: float) -> Outcome | Pending:
@@ -202,24 +214,15 @@ class Calling:
             reply = await self._calls.outcome(reply.call_id, visit.caller, wait=pause)
         return reply
 
-    def _render(self, visit: Visit, wanted: CallParams, reply: bytes | Outcome | Pending) -> bytes:
-        try:
-            return self._shown(visit, wanted, reply)
-        except RpcError:
-            raise
-        except Exception:  # the boundary: whatever the tool answered, the client is answered
-            log.exception("The result of %s cannot be shown", visit.call_id)
-            body = render.error_result(OutcomeUnknown(NO_RESULT))
-            return render.completed(body) if visit.revision.types_results else body
-
     def _shown(self, visit: Visit, wanted: CallParams, reply: bytes | Outcome | Pending) -> bytes:
         if isinstance(reply, Pending):
             return self.waiting(visit, wanted, reply)
         if isinstance(reply, Outcome):
             tool = self._shelf.catalog.names.get(wanted.name)
-            body = render.outcome_result(reply, tool.source if tool else "", visit.revision)
-            if tool is not None and (unknown := unknown_arguments(tool, wanted.arguments)):
-                body = render.with_meta(decode_members(body), {META_UNKNOWN: unknown})
+            body = render.outcome_result(reply, tool.source if tool is not None else "", visit.revision)
+            given = wanted.given
+            if tool is not None and given and not given.keys() <= tool.declared.names:
+                body = render.with_unknown(body, unknown_arguments(tool, given))
         else:
             body = reply
         if not visit.revision.types_results:

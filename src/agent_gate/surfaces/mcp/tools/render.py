@@ -1,15 +1,15 @@
 """What a call ended in, as the result object of `tools/call`, or as the protocol error that stands for it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Raw
 
-from agent_gate.core.call import Outcome, Pending, Result
+from agent_gate.core.call import Outcome, Pending
 from agent_gate.core.tool import Json
 from agent_gate.errors import GatewayError, Internal, ToolNotFound, UpstreamError
 from agent_gate.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from agent_gate.mcp.messages import decode_members, decode_object, encode
-from agent_gate.mcp.names import META_ERROR, META_PENDING, META_SERVER, META_SOURCE, SELF
+from agent_gate.mcp.names import META_ERROR, META_PENDING, META_SERVER, META_SOURCE, META_UNKNOWN, SELF
 from agent_gate.mcp.revisions import Revision
 
 COMPLETE = Raw(b'"complete"')
@@ -36,6 +36,11 @@ def with_meta(members: dict[str, Raw], more: Mapping[str, Json]) -> bytes:
     return encode(members)
 
 
+def with_unknown(body: bytes, names: Sequence[str]) -> bytes:
+    """The result with the arguments that the tool does not declare."""
+    return with_meta(decode_members(body), {META_UNKNOWN: names}) if names else body
+
+
 def with_state(body: bytes, state: str) -> bytes:
     members = decode_members(body)
     members["requestState"] = Raw(encode(state))
@@ -53,15 +58,6 @@ def json_result(body: bytes) -> bytes:
     text = body if start == b'"' else encode(body.decode())
     structured = b',"structuredContent":%b' % body if start == b"{" else b""
     return b'{"content":[{"type":"text","text":%b}]%b}' % (text, structured)
-
-
-def result_of(result: Result, source: str) -> bytes:
-    """What a source answered; a server's own error names that server."""
-    if result.kind == "json":
-        return json_result(result.body)
-    if result.is_error and source:
-        return with_meta(decode_members(result.body), {META_SOURCE: source})
-    return result.body
 
 
 def error_of(error: GatewayError, revision: Revision) -> bytes:
@@ -89,9 +85,16 @@ def upstream_error(error: GatewayError, revision: Revision) -> RpcError:
 
 
 def outcome_result(outcome: Outcome, source: str, revision: Revision) -> bytes:
-    if outcome.result is not None:
-        return result_of(outcome.result, source)
-    return error_of(outcome.error or Internal("The call ended without an answer; the log says why"), revision)
+    """What a source answered, where a server's own error names that server; or why there is no answer."""
+    result = outcome.result
+    if result is None:
+        error = outcome.error or Internal("The call ended without an answer; the log says why")
+        return error_of(error, revision)
+    if result.kind == "json":
+        return json_result(result.body)
+    if result.is_error and source:
+        return with_meta(decode_members(result.body), {META_SOURCE: source})
+    return result.body
 
 
 def waiting_result(pending: Pending, later: str, *, is_error: bool) -> bytes:
