@@ -1,7 +1,7 @@
 """`agent-gate` in a process of its own, without the half second of work that importing it takes each time.
 
-One nursery for each process of tests has imported the program; it forks for each command that is started, with that
-command's arguments, folder, environment and standard files. What is tested is a process like any other: it has its
+One nursery for each process of tests, and for the programs which that starts, has imported the program; it forks for
+each command that is started, with that command's arguments, folder, environment and standard files. What is tested is a process like any other: it has its
 own memory, descriptors, signals and exit. Where the start of the interpreter matters as well, use `subprocess`.
 """
 
@@ -14,19 +14,19 @@ import select
 import socket
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from importlib import import_module, reload
 from pathlib import Path
 from typing import Any
-
-from agent_gate.config.kinds import kinds
-from agent_gate.observe import failpoint
 
 COMMAND = str(Path(sys.executable).with_name("agent-gate"))
 AT_THE_START = ("PYTHON", "LD_", "TZ")
 """The beginnings of variables that count while the interpreter starts."""
 OPTIONS = {"cwd", "stdin", "stdout", "stderr", "text", "bufsize"}
 LONGEST = 1 << 20
+ADDRESS = "AGENT_GATE_NURSERY"
+"""Where tests tell the programs that they start of their nursery."""
 
 
 def can_be_forked(command: Any, env: Any) -> bool:
@@ -95,18 +95,12 @@ def run(command, *, input=None, capture_output=False, timeout=None, check=False,
 
 
 class Nursery:
-    """This side of the nursery."""
+    """A line to a nursery; `process` is the nursery where this process of tests has started it."""
 
-    def __init__(self):
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env={"PATH": os.environ["PATH"]},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-            )
+    def __init__(self, path, process=None):
+        self._process = process
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line.connect(path)
 
     def ask(self, words, files):
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
@@ -115,33 +109,62 @@ class Nursery:
 
     def close(self):
         self._line.close()
-        self._process.wait()
+        if self._process is not None:
+            self._process.stdin.close()
+            self._process.wait()
 
 
 @cache
 def nursery():
-    made = Nursery()
+    """The nursery of the tests that started this process, or one of its own."""
+    made = Nursery(os.environ[ADDRESS]) if ADDRESS in os.environ else start_nursery()
     atexit.register(made.close)
     return made
 
 
-def serve(line: socket.socket) -> list[str] | None:
-    """Fork for each command. Returns its arguments in the process of the command, None at the end of the nursery."""
+def start_nursery():
+    path = f"{tempfile.mkdtemp()}/nursery"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.bind(path)
+        door.listen()
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(door.fileno())],
+            pass_fds=[door.fileno()],
+            env={"PATH": os.environ["PATH"]},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+    os.environ[ADDRESS] = path
+    return Nursery(path, process)
+
+
+def serve(door: socket.socket) -> dict[str, Any] | None:
+    """Fork for each command. Returns what was asked for in the process of the command, None at the nursery's end."""
+    lines: list[socket.socket] = []
     while True:
-        text, rights, _, _ = socket.recv_fds(line, LONGEST, 3)
-        if not text:
+        ready, _, _ = select.select([0, door, *lines], [], [])
+        if 0 in ready:
             return None
-        asked = json.loads(text)
-        if "ended" in asked:
-            line.send(b"%d" % os.waitpid(asked["ended"], 0)[1])
-        elif pid := os.fork():
-            for fd in rights:
-                os.close(fd)
-            line.send(b"%d" % pid)
-        else:
-            line.close()
-            become(asked, rights)
-            return asked["argv"]
+        if door in ready:
+            lines.append(door.accept()[0])
+        for line in [line for line in lines if line in ready]:
+            text, files, _, _ = socket.recv_fds(line, LONGEST, 3)
+            if not text:
+                lines.remove(line)
+                line.close()
+                continue
+            asked = json.loads(text)
+            if "ended" in asked:
+                line.send(b"%d" % os.waitpid(asked["ended"], 0)[1])
+            elif pid := os.fork():
+                for fd in files:
+                    os.close(fd)
+                line.send(b"%d" % pid)
+            else:
+                for each in (door, *lines):
+                    each.close()
+                become(asked, files)
+                return asked
 
 
 def become(asked: dict[str, Any], files: list[int]) -> None:
@@ -152,11 +175,15 @@ def become(asked: dict[str, Any], files: list[int]) -> None:
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])
     if "AGENT_GATE_FAILPOINT" in os.environ:
+        from agent_gate.observe import failpoint
+
         reload(failpoint)
 
 
 def prepare() -> None:
     """Import what a gateway imports; nothing of it may start a thread or an event loop."""
+    from agent_gate.config.kinds import kinds
+
     for command in "serve", "check":
         import_module(f"agent_gate.cli.commands.{command}")
     kinds()
@@ -167,10 +194,10 @@ def prepare() -> None:
 if __name__ == "__main__":
     sys.path.pop(0)
     prepare()
-    with socket.socket(fileno=int(sys.argv[1])) as control:
-        argv = serve(control)
-    if argv is not None:
+    with socket.socket(fileno=int(sys.argv[1])) as door:
+        asked = serve(door)
+    if asked is not None:
         from agent_gate.cli.main import main
 
-        sys.argv[:] = argv
+        sys.argv[:] = asked["argv"]
         sys.exit(main())

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.gateway import TOKEN, Gateway, running
 
 from agent_gate.errors import GatewayError
-from gateway import TOKEN, Gateway, running
 
 CONFIG = """
 gateway: {{port: 0}}

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.nursery import nursery
 
 from conformance.node_packages import node, suite
 from conformance.test_conformance import shortcomings
@@ -50,6 +51,7 @@ RUNS = [
 
 @pytest.mark.parametrize(("name", "revision"), RUNS)
 def test_the_gateway_signs_in_as_the_scenario_wants_it(tmp_path, name, revision):
+    nursery()
     version = ("--spec-version", revision) if revision else ()
     command = [node(), str(suite("suite-both")), "client", "--command", f"{sys.executable} {CLIENT}"]
     said = subprocess.run(
