@@ -68,7 +68,8 @@ def diagnose(config: Path | None, client: AdminClient) -> Iterator[DoctorFinding
             )
         yield from of_disk(folder)
         yield from of_agents(loaded, config)
-    yield from of_running(client, {finding.fix for finding in told}, config)
+    locked = loaded is not None and bool(loaded.settings.approvers.passphrase)
+    yield from of_running(client, {finding.fix for finding in told}, config, locked=locked)
 
 
 def readable(config: Path | None) -> Loaded | None:
@@ -191,7 +192,7 @@ def cure(source: dict[str, Any], config: Path | None) -> str:
 
 
 def of_running(
-    client: AdminClient, told: Container[str] = (), config: Path | None = None
+    client: AdminClient, told: Container[str] = (), config: Path | None = None, *, locked: bool = False
 ) -> Iterable[DoctorFinding]:
     try:
         status = client.get("/api/status")
@@ -238,7 +239,7 @@ def of_running(
             fix="Set the clock",
         )
     yield from (finding for finding in of_rules(client, status) if finding.fix not in told)
-    yield from of_same_user(status)
+    yield from of_same_user(status, locked=locked)
 
 
 def of_rules(client: AdminClient, status: dict[str, Any]) -> Iterable[DoctorFinding]:
@@ -254,9 +255,10 @@ def of_rules(client: AdminClient, status: dict[str, Any]) -> Iterable[DoctorFind
             )
 
 
-def of_same_user(status: dict[str, Any]) -> Iterable[DoctorFinding]:
+def of_same_user(status: dict[str, Any], *, locked: bool) -> Iterable[DoctorFinding]:
+    """Nothing where every answer needs a passphrase (`locked`), or where root runs it, from whom nothing is kept."""
     owner = Path(status["socket"]).stat().st_uid
-    if owner == os.geteuid() and owner != 0:
+    if owner == os.geteuid() and owner != 0 and not locked:
         yield DoctorFinding(
             what="The gateway runs as the same user as your programs",
             why="An agent with a shell under this user could answer its own questions",

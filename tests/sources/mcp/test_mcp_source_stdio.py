@@ -443,6 +443,16 @@ def test_a_server_that_is_killed_is_said_to_be() -> None:
     run(story())
 
 
+def test_the_guard_of_a_server_takes_a_few_megabytes() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            guard = psutil.Process(link_of(made).child.process.pid)
+            assert guard.children()
+            assert guard.memory_full_info().uss < 6 << 20
+
+    run(story())
+
+
 def test_what_a_server_does_to_its_own_group_leaves_its_guard_alone() -> None:
     async def story() -> None:
         async with connected(**zoo("daemon")) as made:
