@@ -109,7 +109,7 @@ class Decide:
             shown = beside(shown, signed_facts(draft.facts)) if tool.definition.template else shown
         draft.signature = tool.sign(shown)
         decision = self._in_force.terms.policy.decide(
-            Subject(tool, call.arguments, draft.signature, call.caller.name)
+            Subject(tool, call.arguments, draft.signature, call.caller.name, draft.facts)
         )
         draft.decision = decision
         self._count(decision.effect, decision.rule)
@@ -127,7 +127,7 @@ class Decide:
     def why_denied(self, case: Case) -> Forbidden | None:
         """What the rules of now say against a call that was decided before."""
         call = case.call
-        subject = Subject(case.tool, call.arguments, case.signature, call.caller.name)
+        subject = Subject(case.tool, call.arguments, case.signature, call.caller.name, case.facts)
         decision = self._in_force.terms.policy.decide(subject)
         return refused_by(decision) if decision.effect == "deny" else None
 

@@ -27,7 +27,8 @@ class Definition:
     `declared` are the arguments that a YAML file lists; None means what the schema names (`declared_by`). `effect` is a
     digest of what a call of a YAML tool sends, so that a yes to one request is none to another. `method` names what
     a read asks of its MCP server (`resources/read`, `prompts/get`); tools have none. `wire` is the name on the wire
-    where it is not made of the source's key and the tool's name.
+    where it is not made of the source's key and the tool's name. `consequences` are facts that an allow rule covers
+    only where its `extra` names them, such as that a click submits a form.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Definition:
     declared: frozenset[str] | None = None
     text: frozenset[str] = frozenset()
     secret: frozenset[str] = frozenset()
+    consequences: frozenset[str] = frozenset()
     patterns: Mapping[str, str] = field(default_factory=dict)
     timeout: float | None = None
     ask: str = ""

@@ -7,7 +7,7 @@ address carries another one.
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from agent_gate.errors import Forbidden
@@ -81,3 +81,27 @@ async def resolve_public(host: str, port: int) -> list[str]:
     """Every address of a host, all of them public; connect to these and to nothing resolved later."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return check_all(str(item[4][0]) for item in found)
+
+
+class PrivateHosts:
+    """The hosts and networks that the operator named as an exception: `nas.local`, `10.0.0.0/8`, `127.0.0.1:8125`."""
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self._hosts, self._networks = set[str](), []
+        for entry in entries:
+            try:
+                self._networks.append(ip_network(entry, strict=False))
+            except ValueError:
+                self._hosts.add(entry.lower())
+
+    def allows(self, host: str, address: str, port: int) -> bool:
+        """Whether this address may be reached under this name; an entry with a port allows that port alone."""
+        named = {host.lower(), f"{host.lower()}:{port}"}
+        return bool(named & self._hosts) or any(ip_address(address) in each for each in self._networks)
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """Every address of a host; one that is neither public nor named refuses all of them."""
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
+        check_all(address for address in addresses if not self.allows(host, address, port))
+        return addresses

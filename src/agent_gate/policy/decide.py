@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_gate.core.call import Decision
+from agent_gate.core.facts import PREFIX
 from agent_gate.core.tool import Json, Tool
 from agent_gate.policy.accents import composed_signature
 from agent_gate.policy.conditions import Condition
@@ -117,6 +118,14 @@ def uncovered(rule: Rule, spells: Sequence[str], tool: Tool, arguments: Mapping[
     return sorted(others)
 
 
+def unnamed(rule: Rule, tool: Tool, facts: Mapping[str, str]) -> tuple[str, str] | None:
+    """A consequence of the call that an allow rule does not name, with what its source said of it."""
+    found = tool.definition.consequences & facts.keys()
+    return next(
+        ((name, facts[name][:80]) for name in sorted(found) if f"{PREFIX}{name}" not in rule.extra), None
+    )
+
+
 def mismatch(compiled: Compiled, subject: Subject) -> str | None:
     """Why this rule, which may apply to the tool, does not apply to the call; None when it does."""
     if not signature_matches(compiled, subject):
@@ -124,6 +133,10 @@ def mismatch(compiled: Compiled, subject: Subject) -> str | None:
     arguments = subject.arguments
     if compiled.allows and (extra := uncovered(compiled.rule, compiled.spells, subject.tool, arguments)):
         return f"argument {extra[0][:64]} is not declared"
+    if compiled.allows and subject.facts and (heavy := unnamed(compiled.rule, subject.tool, subject.facts)):
+        return (
+            f"it also {heavy[0]} ({heavy[1]}), which an allow covers only with `extra: [{PREFIX}{heavy[0]}]`"
+        )
     if compiled.confines and any(map(leads_out, arguments.values())):
         return "a value leads out with .."
     for condition in compiled.conditions:

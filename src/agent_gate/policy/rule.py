@@ -20,7 +20,10 @@ class Rule:
     pattern: Annotated[str, "Glob over the whole signature, case-sensitive."] = "*"
     action: Annotated[Effect, "What follows."]
     description: Annotated[str, "Why; shown with the decision."] = ""
-    extra: Annotated[tuple[str, ...], "Undeclared arguments that an `allow` covers."] = ()
+    extra: Annotated[
+        tuple[str, ...],
+        "Undeclared arguments that an `allow` covers, and consequences such as `facts.submits`.",
+    ] = ()
     lifetime: Annotated[float | None, "Seconds until a question asked by this rule expires.", AtLeast(1)] = (
         None
     )

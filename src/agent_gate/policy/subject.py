@@ -27,12 +27,14 @@ NOTHING_MORE = Seen()
 
 
 class Subject(msgspec.Struct):
-    """Everything that a rule may look at: the tool, what it is called with, how that is signed, and who calls."""
+    """Everything that a rule may look at: the tool, what it is called with, how that is signed, who calls, and what its
+    source knows of it."""
 
     tool: Tool
     arguments: Mapping[str, Json]
     signature: str
     caller: str
+    facts: Mapping[str, str] | None = None
     _seen: Seen | None = None
 
     def seen(self) -> Seen:

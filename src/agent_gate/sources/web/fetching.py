@@ -1,17 +1,14 @@
 """Requests to addresses that an agent named: only to public hosts, at every hop, connected to as checked."""
 
-import asyncio
 import re
-import socket
 from collections.abc import Sequence
-from ipaddress import ip_address, ip_network
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 import msgspec
 
 from agent_gate.core.ports import Clock
 from agent_gate.errors import CallTimeout, ConfigError, Forbidden, InvalidArgs, UpstreamError
-from agent_gate.net.addresses import check_all
+from agent_gate.net.addresses import PrivateHosts
 from agent_gate.net.http import Header
 from agent_gate.net.pool import BadReply, Lost, NotSent, Pool, Target, TooLarge, WholeReply
 
@@ -30,28 +27,6 @@ class Fetched(msgspec.Struct, frozen=True):
     status: int
     content_type: str
     body: bytes
-
-
-class PrivateHosts:
-    """The hosts and networks that the operator named as an exception."""
-
-    def __init__(self, entries: Sequence[str]) -> None:
-        self._hosts, self._networks = set[str](), []
-        for entry in entries:
-            try:
-                self._networks.append(ip_network(entry, strict=False))
-            except ValueError:
-                self._hosts.add(entry.lower())
-
-    def allows(self, host: str, address: str) -> bool:
-        return host.lower() in self._hosts or any(ip_address(address) in each for each in self._networks)
-
-    async def resolve(self, host: str, port: int) -> list[str]:
-        """Every address of a host; one that is neither public nor named refuses all of them."""
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
-        check_all(address for address in addresses if not self.allows(host, address))
-        return addresses
 
 
 def complete_url(text: str) -> str:

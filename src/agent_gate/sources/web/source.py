@@ -13,9 +13,10 @@ from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
 from agent_gate.errors import ConfigError, UpstreamError
+from agent_gate.net.addresses import PrivateHosts
 from agent_gate.sources.toolbox import Toolbox
 from agent_gate.sources.web.extract import Readable, outline
-from agent_gate.sources.web.fetching import Fetched, PrivateHosts, WebClient
+from agent_gate.sources.web.fetching import Fetched, WebClient
 from agent_gate.sources.web.reading import make_readable
 from agent_gate.sources.web.search import MOST_RESULTS, PROVIDERS, render_hits
 from agent_gate.sources.web.settings import KEY, WEB, WebSettings

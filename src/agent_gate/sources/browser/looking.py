@@ -1,0 +1,148 @@
+"""Takes a snapshot: Playwright's tree, what else is known of its elements, and what reacts to clicks without a role."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent_gate.sources.browser.tree import (
+    CLICKABLE,
+    Details,
+    Loose,
+    PageNode,
+    actionable,
+    add_loose,
+    build,
+    frame_of,
+)
+from agent_gate.sources.browser.worlds import World, Worlds, script
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+SNAPSHOT_MS = 10_000
+MOST_LISTENERS = 1_500
+HEARD = frozenset({"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "contextmenu"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a page showed at one moment. `known` finds its nodes by reference."""
+
+    url: str
+    title: str
+    root: PageNode
+    known: Mapping[str, PageNode] = field(repr=False)
+
+    @property
+    def actionable(self) -> list[PageNode]:
+        return actionable(self.root)
+
+
+async def look(page: "Page", worlds: Worlds) -> Sight:
+    """A fresh snapshot of the whole page, its frames included."""
+    await worlds.follow_frames()
+    channel = page.main_frame._impl_obj._channel
+    answer = await channel.ariaSnapshotJSON(
+        mode="ai", selector=None, depth=None, boxes=None, timeout=SNAPSHOT_MS
+    )
+    details: dict[str, Details] = {}
+    origins: dict[str, Details] = {}
+    loose: list[Loose] = []
+    for world in worlds.references():
+        with contextlib.suppress(Exception):  # a frame that goes away meanwhile has nothing to say any more
+            await describe(world, details, origins, loose)
+    root = build(answer["snapshot"], details, origins, page.url)
+    add_loose(root, loose)
+    known = {node.ref: node for node in root.walk() if node.ref}
+    return Sight(url=page.url, title=await page.title(), root=root, known=known)
+
+
+async def describe(
+    world: World, details: dict[str, Details], origins: dict[str, Details], loose: list[Loose]
+) -> None:
+    """What one frame knows of its elements."""
+    said = await world.run(f"({script('describe.js')})()")
+    origin = str(said["origin"])
+    for ref, found in said["refs"].items():
+        details[ref] = Details(origin=origin, **found)
+    for ref in said["some"]:
+        origins[frame_of(ref)] = Details(origin=origin)
+    heard = await listeners(world)
+    hidden = await closed_roots(world) if said["hosts"] else []
+    if heard or hidden:
+        loose.extend(await unspoken(world, origin, heard, hidden))
+
+
+async def listeners(world: World) -> list[int]:
+    """The elements with a listener for clicks, by Chromium's numbers; listeners on a whole document say nothing."""
+    document = await world.object("document")
+    sent = {"objectId": document, "depth": -1, "pierce": True}
+    answer = await world.session.send("DOMDebugger.getEventListeners", sent)
+    found = (one.get("backendNodeId") for one in answer["listeners"] if one["type"] in HEARD)
+    return list(dict.fromkeys(int(number) for number in found if number))[:MOST_LISTENERS]
+
+
+async def closed_roots(world: World) -> list[int]:
+    """The closed shadow roots below elements that look as if they had one."""
+    objects = await world.object("agentGateHosts")
+    answer = await world.session.send("Runtime.getProperties", {"objectId": objects, "ownProperties": True})
+    hosts = [one["value"]["objectId"] for one in answer["result"] if one["name"].isdigit()]
+    found: list[int] = []
+    for host in hosts:
+        node = (await world.session.send("DOM.describeNode", {"objectId": host, "depth": 1, "pierce": True}))[
+            "node"
+        ]
+        roots = node.get("shadowRoots") or ()
+        found += [int(root["backendNodeId"]) for root in roots if root.get("shadowRootType") == "closed"]
+    return found
+
+
+async def unspoken(world: World, origin: str, heard: list[int], hidden: list[int]) -> list[Loose]:
+    """Elements that react to clicks, or stand in closed shadow roots, with what can be said of them."""
+    numbers = [*heard, *hidden]
+    objects = await asyncio.gather(*(resolve(world, number) for number in numbers))
+    given = [{"objectId": one} for one in objects if one]
+    kept = [number for number, one in zip(numbers, objects, strict=True) if one]
+    answer = await world.call(script("unspoken.js"), *given, by_value=False)
+    said = await world.session.send("Runtime.getProperties", {"objectId": answer, "ownProperties": True})
+    properties = {one["name"]: one["value"] for one in said["result"] if "value" in one}
+    records: list[dict[str, Any]] = await world.call("(all) => all.records", {"objectId": answer})
+    elements = await world.session.send(
+        "Runtime.getProperties", {"objectId": properties["elements"]["objectId"], "ownProperties": True}
+    )
+    by_index = {
+        int(one["name"]): one["value"]["objectId"] for one in elements["result"] if one["name"].isdigit()
+    }
+    found: list[Loose] = []
+    for index, record in enumerate(records):
+        source = record.pop("source")
+        number = kept[source] if source >= 0 else await number_of(world, by_index[index])
+        own, near, role, name = (record.pop(key) for key in ("own", "near", "role", "name"))
+        found.append(
+            Loose(
+                ref=f"x{number}",
+                near=near,
+                own=own,
+                role=role or CLICKABLE,
+                name=name,
+                details=Details(origin=origin, backend=number, **record),
+            )
+        )
+    return found
+
+
+async def resolve(world: World, number: int) -> str:
+    """One element as an object of this world; empty where it belongs to another frame, or is gone."""
+    try:
+        sent = {"backendNodeId": number, "executionContextId": world.number}
+        answer = await world.session.send("DOM.resolveNode", sent)
+    except Exception:  # noqa: BLE001 -- Playwright's own error class, for whatever Chromium says
+        return ""
+    return str(answer["object"].get("objectId") or "")
+
+
+async def number_of(world: World, element: str) -> int:
+    answer = await world.session.send("DOM.describeNode", {"objectId": element})
+    return int(answer["node"]["backendNodeId"])

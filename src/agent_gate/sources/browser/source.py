@@ -1,0 +1,176 @@
+"""The browser as a source of tools, and as the witness of what its calls act on."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from agent_gate.config.settings import Settings
+from agent_gate.core.call import Call, Result
+from agent_gate.core.ports import Job, Picture, Plan
+from agent_gate.core.tool import Definition, Tool
+from agent_gate.errors import CallTimeout, GatewayError, InvalidArgs, OutcomeUnknown, UpstreamError
+from agent_gate.sources.browser.act import Act, dialog_words
+from agent_gate.sources.browser.aiming import locate
+from agent_gate.sources.browser.browsing import Browsing
+from agent_gate.sources.browser.browsings import Browsings
+from agent_gate.sources.browser.engine import first_line, folder_for
+from agent_gate.sources.browser.pictures import take_outlined
+from agent_gate.sources.browser.settings import BROWSER, KEY, BrowserSettings
+from agent_gate.sources.browser.tools import TOOLS
+from agent_gate.sources.toolbox import Toolbox
+
+log = logging.getLogger("agent_gate.sources.browser")
+DEFINITIONS: tuple[Definition, ...] = tuple(tool.definition for tool in TOOLS.values())
+WITHOUT_PAGE = frozenset({"browser_navigate", "browser_tabs", "browser_close"})
+BESIDE_DIALOG = frozenset(
+    {"browser_dialog", "browser_close", "browser_console", "browser_network", "browser_navigate"}
+)
+
+
+class BrowserSource:
+    """Answers each call in the pages of its session."""
+
+    kind = "browser"
+    unwell: str | None = None
+    about, watched, context = "A browser for pages that need one", False, None
+
+    def __init__(self, settings: BrowserSettings, folder: Path, toolbox: Toolbox) -> None:
+        self.key = self.namespace = self.title = KEY
+        self._settings, self._clock = settings, toolbox.clock
+        self._browsings = Browsings(settings, folder)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._browsings.stop()
+
+    async def connect(self) -> Sequence[Definition]:
+        self._browsings.engine.check()
+        self._browsings.engine.sweep()
+        return DEFINITIONS
+
+    async def watch(self) -> None:
+        """Close what is not used any more, for as long as the source is there."""
+        await self._browsings.keep_tidy()
+
+    def facts(self, tool: Tool, call: Call) -> Mapping[str, str]:
+        return TOOLS[tool.upstream].facts(self._browsings.of(call), call.arguments)
+
+    async def picture(self, _tool: Tool, call: Call) -> Picture | None:
+        """The page with what the call acts on outlined."""
+        browsing = self._browsings.of(call)
+        if browsing is None or browsing.tab is None or browsing.tab.dialog is not None:
+            return None
+        async with browsing.lock:
+            tab = browsing.page()
+            node = tab.sight.known.get(str(call.arguments.get("ref"))) if tab.sight else None
+            place = await locate(tab, node) if node is not None else None
+            body = await take_outlined(tab, place)
+        return Picture("image/jpeg", body)
+
+    async def answer(self, job: Job) -> Result:
+        tool, call = TOOLS[job.case.tool.upstream], job.case.call
+        browsing = self._browsings.of(call)
+        if browsing is None and tool.name not in WITHOUT_PAGE:
+            raise InvalidArgs("No page is open. Open one with browser_navigate")
+        browsing = browsing or await self._browsings.open(call)
+        seconds = min(job.deadline - self._clock.monotonic(), self._settings.timeout)
+        act = Act(
+            browsing=browsing,
+            settings=self._settings,
+            arguments=call.arguments,
+            facts=job.case.facts,
+            tool=tool,
+            caller=call.caller.name,
+            seconds=seconds,
+        )
+        browsing.used = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(seconds), browsing.lock:
+                blocks = await self._perform(act)
+        except TimeoutError:
+            raise await self._hung(act) from None
+        finally:
+            browsing.used = asyncio.get_running_loop().time()
+        return result(browsing, blocks)
+
+    async def _perform(self, act: Act) -> Sequence[Mapping[str, Any]]:
+        from playwright.async_api import Error
+
+        tab, name = act.browsing.tab, act.tool.name
+        if tab is not None and tab.dialog is not None and name not in BESIDE_DIALOG:
+            raise InvalidArgs(dialog_words(tab))
+        if tab is not None and tab.crashed and name not in WITHOUT_PAGE:
+            raise UpstreamError("This page crashed. Open one with browser_navigate")
+        try:
+            return await act.tool.perform(act)
+        except Error as error:
+            raise self._broken(act, error) from None
+
+    def _broken(self, act: Act, error: Exception) -> GatewayError:
+        """What a failure of Playwright means for the call."""
+        if not act.browsing.alive:
+            self._browsings.drop(act.browsing)
+            return OutcomeUnknown(
+                "The browser crashed while the call ran, and was replaced; its pages are gone. Navigate again"
+            )
+        return UpstreamError(f"The page could not do that: {first_line(error)}")
+
+    async def _hung(self, act: Act) -> GatewayError:
+        """A page that does not answer: its script is stopped, or it is closed."""
+        tab = act.browsing.tab
+        said = f"The page did not answer within {act.seconds:.0f} s"
+        if tab is None:
+            return CallTimeout(said)
+        if await tab.stop_scripts():
+            return CallTimeout(f"{said}; its script was stopped. It may have done part of it: look again")
+        await act.browsing.close_tab(tab)
+        return CallTimeout(f"{said} and was closed. Navigate again")
+
+
+def result(browsing: Browsing, blocks: Sequence[Mapping[str, Any]]) -> Result:
+    """The blocks, with what else happened said first."""
+    failed = any(block.get("isError") for block in blocks)
+    said = [{key: value for key, value in block.items() if key != "isError"} for block in blocks]
+    notes = browsing.take_notes()
+    if notes and said and said[0]["type"] == "text":
+        said[0]["text"] = "\n".join([*(f"Note: {note}" for note in notes), said[0]["text"]])
+    body: dict[str, Any] = {"content": said}
+    if failed:
+        body["isError"] = True
+    return Result(msgspec.json.encode(body), kind="mcp", is_error=failed)
+
+
+class BrowserKind:
+    """The kind `browser`, which stands below the key `browser:`."""
+
+    name = "browser"
+    section = BROWSER
+
+    def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
+        folder = folder_for(settings.storage.path.absolute().parent)
+        plans = []
+        for browser in BROWSER.of(settings).values():
+            source = BrowserSource(browser, folder, toolbox)
+            plans.append(
+                Plan(
+                    source=source,
+                    settings=browser,
+                    witness=source,
+                    known=DEFINITIONS,
+                    enabled=browser.enabled,
+                    counts_for_ready=False,
+                )
+            )
+        return plans
+
+
+SOURCE = BrowserKind()

@@ -1,0 +1,61 @@
+"""`BrowserTool`: a tool of the browser in one place: what it takes, what it is about, and what it does."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import Traits
+
+if TYPE_CHECKING:
+    from agent_gate.sources.browser.act import Act, Block
+    from agent_gate.sources.browser.browsing import Browsing
+
+READS = Traits(read_only=True, open_world=True, trusted=True)
+ACTS = Traits(open_world=True, trusted=True)
+REF = {"type": "string", "maxLength": 32, "description": "Reference from the snapshot, such as e12"}
+ELEMENT = {"type": "string", "maxLength": 200, "description": "What you take it for; only a note"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserTool:
+    """`facts` is given what is open, which is nothing before the first page."""
+
+    definition: Definition
+    facts: "Callable[[Browsing | None, Mapping[str, Any]], dict[str, str]]"
+    perform: "Callable[[Act], Awaitable[Sequence[Block]]]"
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+def define(
+    name: str,
+    description: str,
+    properties: Mapping[str, Any] | None = None,
+    *,
+    template: str,
+    required: Sequence[str] = (),
+    traits: Traits = ACTS,
+    ask: str = "",
+    consequences: Sequence[str] = (),
+    budget: int | None = None,
+) -> Definition:
+    schema = {
+        "type": "object",
+        "properties": dict(properties or {}),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return Definition(
+        name=f"browser_{name}",
+        description=description,
+        input_schema=schema,
+        traits=traits,
+        flat=True,
+        template=template,
+        ask=ask,
+        consequences=frozenset(consequences),
+        budget=budget,
+    )

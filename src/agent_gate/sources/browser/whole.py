@@ -1,0 +1,32 @@
+"""A page's whole tree as text, for `full`; also the measure of what trimming saves. Pure."""
+
+from agent_gate.sources.browser.tree import PageNode
+
+
+def whole(root: PageNode) -> str:
+    lines: list[str] = []
+    waiting = [(node, 0) for node in reversed(root.children)]
+    while waiting:
+        node, depth = waiting.pop()
+        lines.append(f"{'  ' * depth}- {line(node)}")
+        if node.url:
+            lines.append(f"{'  ' * (depth + 1)}- /url: {node.url}")
+        waiting.extend((child, depth + 1) for child in reversed(node.children))
+    return "\n".join(lines)
+
+
+def line(node: PageNode) -> str:
+    if node.role == "text":
+        return f"text: {node.text}"
+    parts = [node.role]
+    if node.name:
+        parts.append(f'"{node.name}"')
+    parts += [f"[{name}]" if value is True else f"[{name}={value}]" for name, value in node.states.items()]
+    if node.level:
+        parts.append(f"[level={node.level}]")
+    if node.ref:
+        parts.append(f"[ref={node.ref}]")
+    if node.pointer:
+        parts.append("[cursor=pointer]")
+    text = " ".join(parts)
+    return f"{text}: {node.text}" if node.text else text

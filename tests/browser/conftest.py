@@ -1,0 +1,24 @@
+from itertools import count
+
+import pytest
+from browser_house import Agent, browser_house
+
+SESSIONS = count(1)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """One browser for all tests of a file; every test is a session of its own."""
+    with browser_house(tmp_path_factory.mktemp("browser"), max_contexts=32, timeout=15) as made:
+        yield made
+
+
+@pytest.fixture
+def agent(house):
+    gateway, site = house
+    site.reset()
+    for approval in gateway.admin.get("/api/approvals"):
+        gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
+    made = Agent(gateway, site, f"s{next(SESSIONS)}")
+    yield made
+    made.reply("close")

@@ -1,0 +1,117 @@
+"""How long browsers live: opened on first use, bounded, replaced when they die, and gone with the gateway."""
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+from browser_house import Agent, browser_house, page
+
+from processes import eventually
+
+
+def browsers_below(gateway):
+    """Every process of the browser and its driver."""
+    try:
+        below = psutil.Process(gateway.process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    return [one for one in below if command(one) and command(one)[0].endswith(("chromium", "node", "chrome"))]
+
+
+def command(process):
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def alive(processes):
+    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture
+def small(tmp_path):
+    with browser_house(tmp_path, max_contexts=2, max_tabs=3, idle=3, timeout=8) as (gateway, site):
+        site.replies["/here"] = page("<h1>Here</h1><button onclick='for(;;);'>Hang</button>")
+        site.replies["/many"] = page(
+            "<button onclick='for(let i=0;i<50;i++)window.open(\"/here\")'>Many</button>"
+        )
+        yield gateway, site
+
+
+def test_nothing_is_left_after_a_stop(small):
+    gateway, site = small
+    Agent(gateway, site, "a").open("/here")
+    started = browsers_below(gateway)
+    assert len(started) > 2
+    gateway.stop()
+    eventually(lambda: alive(started) == [])
+
+
+def test_nothing_is_left_after_the_gateway_is_killed(small):
+    gateway, site = small
+    agent = Agent(gateway, site, "a")
+    agent.open("/here")
+    started = browsers_below(gateway)
+    gateway.kill()
+    eventually(lambda: alive(started) == [])
+
+
+def test_a_browser_that_is_killed_is_replaced_and_the_agent_told(small):
+    gateway, site = small
+    agent = Agent(gateway, site, "a")
+    agent.open("/here")
+    for process in browsers_below(gateway):
+        if "--type=" not in " ".join(process.cmdline()) and "chrom" in process.name():
+            process.send_signal(signal.SIGKILL)
+    eventually(lambda: "No page is open" in agent.refused("snapshot"))
+    assert "crashed and was replaced" in agent.open("/here")
+    assert "# Here" in agent.last
+
+
+def test_a_page_that_hangs_is_stopped_and_goes_on(small):
+    gateway, site = small
+    agent = Agent(gateway, site, "a")
+    agent.open("/here")
+    said = agent.refused("click", ref=agent.ref("Hang"))
+    assert "did not answer within" in said
+    assert "# Here" in agent.call("snapshot") if "stopped" in said else agent.open("/here")
+
+
+def test_a_page_that_opens_fifty_windows_gets_no_more_than_the_tabs_it_may_have(small):
+    gateway, site = small
+    agent = Agent(gateway, site, "a")
+    agent.open("/many")
+    agent.call("click", ref=agent.ref("Many"))
+    assert len(agent.call("tabs", action="list").split("\n")) <= 5
+    lines = [line for line in agent.last.splitlines() if ": http" in line]
+    assert 1 <= len(lines) <= 3
+
+
+def test_sessions_beyond_the_most_are_refused_and_idle_ones_are_closed(small):
+    gateway, site = small
+    for name in "ab":
+        Agent(gateway, site, name).open("/here")
+    assert "browser.max_contexts" in Agent(gateway, site, "c").refused("navigate", url=site.url)
+    eventually(lambda: browsers_below(gateway) == [], seconds=15)
+    assert "# Here" in Agent(gateway, site, "c").open("/here")
+
+
+def test_what_a_killed_gateway_left_is_swept_at_the_next_start(small):
+    gateway, site = small
+    Agent(gateway, site, "a").open("/here")
+    folders = [Path(one) for one in os.listdir("/tmp") if one.startswith("agent-gate-")]
+    gateway.kill()
+    assert folders
+    gateway.start()
+    eventually(lambda: gateway.call("browser_console", {}).status != 503)
+
+
+def test_without_a_browser_the_source_says_what_to_install(tmp_path):
+    nowhere = tmp_path / "nowhere"
+    with browser_house(tmp_path, executable=str(nowhere)) as (gateway, _):
+        [source] = [one for one in gateway.admin.get("/api/sources") if one["key"] == "browser"]
+        eventually(lambda: "is not a program" in str(gateway.admin.get("/api/sources")))
+        assert source["kind"] == "browser"

@@ -1,0 +1,125 @@
+"""What pages can reach: every way out meets the checking proxy."""
+
+import re
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from browser_house import page
+
+from processes import eventually
+
+
+class Secret:
+    """Something on loopback that no page may reach; it counts who came."""
+
+    def __init__(self):
+        reached = self.reached = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                reached.append(self.path)
+                self.send_response(200)
+                self.send_header("Access-Control-Allow-Origin", "*")
+                self.end_headers()
+                self.wfile.write(b"<h1>secret</h1>")
+
+            do_POST = do_GET
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_port
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
+        self.thread.start()
+        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind(("127.0.0.1", 0))
+        self.udp.setblocking(False)
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.udp.close()
+
+    def datagrams(self):
+        try:
+            return self.udp.recv(2048)
+        except BlockingIOError:
+            return b""
+
+
+@pytest.fixture
+def secret():
+    made = Secret()
+    yield made
+    made.close()
+
+
+WAYS = """<!doctype html><title>Ways</title><h1>Ways</h1><p id=done></p>
+<img src=//127.0.0.1:PORT/img><img src=http://localhost:PORT/name><img src=http://0x7f.1:PORT/hex>
+<img src=http://[::ffff:127.0.0.1]:PORT/mapped><img src=/hop><iframe src=http://127.0.0.1:PORT/frame></iframe>
+<link rel=stylesheet href=http://127.0.0.1:PORT/css><link rel=prefetch href=http://127.0.0.1:PORT/prefetch>
+<script src=http://127.0.0.1:PORT/script></script><video src=http://127.0.0.1:PORT/video></video>
+<script>
+const at = "127.0.0.1:PORT";
+const tried = [fetch(`http://${at}/fetch`, {mode: "no-cors"}).catch(() => 0), fetch("/hop").catch(() => 0)];
+navigator.sendBeacon(`http://${at}/beacon`, "x");
+for (const url of [`ws://${at}/socket`]) tried.push(new Promise((go) => { const s = new WebSocket(url); s.onclose = go; s.onopen = go; }));
+const code = `fetch("http://${at}/worker",{mode:"no-cors"}).catch(()=>0).then(()=>{const s=new WebSocket("ws://${at}/wsocket");s.onclose=s.onopen=()=>postMessage(1)})`;
+tried.push(new Promise((go) => { const w = new Worker(URL.createObjectURL(new Blob([code]))); w.onmessage = go; w.onerror = go; }));
+const peer = new RTCPeerConnection({iceServers: [{urls: "stun:127.0.0.1:STUN"}]});
+peer.createDataChannel("x"); peer.createOffer().then((o) => peer.setLocalDescription(o));
+Promise.all(tried).then(() => setTimeout(() => { done.textContent = "all tried"; }, 300));
+</script>"""
+
+
+def test_no_way_out_of_a_page_leads_to_a_private_address(agent, secret):
+    stun = secret.udp.getsockname()[1]
+    agent.site.replies["/ways"] = page(WAYS.replace("PORT", str(secret.port)).replace("STUN", str(stun)))
+    agent.site.replies["/hop"] = (302, {"Location": f"http://127.0.0.1:{secret.port}/redirected"}, b"")
+    said = agent.open("/ways")
+    eventually(lambda: "all tried" in agent.call("snapshot"), seconds=15)
+    assert secret.reached == []
+    assert secret.datagrams() == b""
+    assert "kept from 127.0.0.1" in said + agent.last
+
+
+def test_a_redirect_to_a_private_address_is_refused(agent, secret):
+    agent.site.replies["/away"] = (302, {"Location": f"http://127.0.0.1:{secret.port}/"}, b"")
+    assert "may not be opened" in agent.refused("navigate", url=f"{agent.site.url}/away")
+    assert secret.reached == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "0x7f000001", "2130706433", "0177.0.0.1"]
+)
+def test_a_private_address_is_refused_however_it_is_written(agent, secret, host):
+    said = agent.refused("navigate", url=f"http://{host}:{secret.port}/")
+    assert "public" in said or "may not be opened" in said
+    assert secret.reached == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "chrome://version",
+        "data:text/html,hi",
+        "javascript:alert(1)",
+        "view-source:http://a",
+        "FILE:///etc",
+    ],
+)
+def test_other_schemes_are_refused_before_a_browser_is_asked(agent, url):
+    assert re.search("Only http and https", agent.refused("navigate", url=url))
+
+
+def test_a_page_that_goes_to_a_blank_data_address_is_left(agent):
+    agent.site.replies["/here"] = page(
+        "<h1>Here</h1><a href='data:text/html,<h1>Bad</h1>' target=_self>Go</a>"
+    )
+    agent.open("/here")
+    agent.call("click", ref=agent.ref("Go"))
+    assert "Bad" not in agent.call("snapshot")
