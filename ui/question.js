@@ -91,6 +91,13 @@ function answers(approval, answer, wait) {
   return box;
 }
 
+// What the gateway itself asks a person to open; an agent's own arguments never become a link.
+function ownLink(approval) {
+  const link = approval.surface === "connections" && approval.state === "pending" ? approval.arguments.link : null;
+  if (!/^https?:\/\//.test(link ?? "")) return null;
+  return h("p", h("a", { href: link, target: "_blank", rel: "noopener noreferrer" }, "Open the sign-in page"));
+}
+
 export function question(approval, { answer, makeRule, wait }) {
   const details = approval.details.map(argumentRow);
   return [
@@ -105,6 +112,7 @@ export function question(approval, { answer, makeRule, wait }) {
       " · ",
       when(approval),
     ),
+    ownLink(approval),
     approval.picture
       ? h("img.picture", { src: `/api/approvals/${segment(approval.id)}/picture`, alt: "What the call would act on" })
       : null,

@@ -17,8 +17,8 @@ ARGUMENTS = {"domain": "light", "service": "turn_on", "entity_id": "light.bedroo
 class Client:
     """MCP by hand over one gateway, so that a test decides what the client's user says."""
 
-    def __init__(self, gate):
-        parts = urlsplit(gate.url)
+    def __init__(self, gate, token=TOKEN):
+        parts, self.token = urlsplit(gate.url), token
         self.address = (parts.hostname, parts.port)
         self.session, self.connections = None, []
 
@@ -29,7 +29,7 @@ class Client:
     def post(self, message, **headers):
         connection = http.client.HTTPConnection(*self.address, timeout=20)
         self.connections.append(connection)
-        given = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
+        given = {"Authorization": f"Bearer {self.token}", "Accept": "application/json, text/event-stream"}
         given |= {"Mcp-Session-Id": self.session} if self.session else {}
         connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", **message}), given | headers)
         return connection.getresponse()

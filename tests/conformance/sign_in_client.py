@@ -22,7 +22,7 @@ from agent_gate.errors import GatewayError
 
 CONFIG = """
 gateway: {{port: 0}}
-admin: {{port: 0}}
+admin: {{port: 0{document}}}
 agents: {{tester: {{token: {token}}}}}
 servers:
   it: {{url: "{url}", auth: {auth}}}
@@ -34,11 +34,26 @@ TOOL = "test-tool"
 
 def auth_of(context: dict[str, Any]) -> dict[str, Any]:
     """What the operator would write down: only what the scenario hands out beforehand."""
+    if "idp_id_token" in context or "valid_jwt" in context:
+        return {
+            "type": "token-exchange",
+            "client_id": context["client_id"],
+            "client_secret": context.get("client_secret", ""),
+            "identity_token": context.get("idp_id_token") or context["valid_jwt"],
+            "identity_url": context.get("idp_token_endpoint", ""),
+            "identity_client_id": context.get("idp_client_id", ""),
+        }
     if "private_key_pem" in context or "client_secret" in context:
         kind = "client-credentials" if "client-credentials" in scenario() else "oauth2"
         given = {"client_id": context["client_id"], "client_secret": context.get("client_secret", "")}
         return {"type": kind, **given, "private_key": context.get("private_key_pem", "")}
     return {"type": "none"}
+
+
+def document() -> str:
+    """The public address of the gateway's own description, as the suite wants it."""
+    url = "https://conformance-test.local/client-metadata.json"
+    return f", client_document_url: {url}" if scenario().endswith("cimd") else ""
 
 
 def scenario() -> str:
@@ -97,7 +112,7 @@ def main(url: str) -> None:
     calls = iter((False, True))
     with tempfile.TemporaryDirectory() as folder:
         files = {
-            "config.yaml": CONFIG.format(token=TOKEN, url=url, auth=auth),
+            "config.yaml": CONFIG.format(token=TOKEN, url=url, auth=auth, document=document()),
             "permissions.yaml": ALLOW,
         }
         with running(Path(folder), files, "--insecure") as gateway:

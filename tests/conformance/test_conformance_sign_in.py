@@ -27,6 +27,7 @@ BOTH = (
     "token-endpoint-auth-post",
     "token-endpoint-auth-none",
     "pre-registration",
+    "basic-cimd",
 )
 NEWEST = (
     "resource-mismatch",
@@ -41,7 +42,14 @@ NEWEST = (
     "iss-normalized",
     "metadata-issuer-mismatch",
 )
-EXTENSIONS = ("client-credentials-jwt", "client-credentials-basic")
+EXTENSIONS = (
+    "client-credentials-jwt",
+    "client-credentials-basic",
+    "enterprise-managed-authorization",
+    "wif-jwt-bearer",
+    "dpop",
+    "dpop-nonce",
+)
 RUNS = [
     *((name, "2025-11-25") for name in BOTH),
     *((name, "2026-07-28") for name in (*BOTH, *NEWEST)),

@@ -16,12 +16,15 @@ TOOLS = [
 
 
 class ProtectedServer:
-    """`tokens` are those it was shown, in order; `path` is where it speaks MCP."""
+    """`tokens` are those it was shown, in order; `path` is where it speaks MCP. Each session is one account's: in
+    `mixed` are the accounts that came with the session of another."""
 
     path = "/mcp"
 
     def __init__(self, issuer: str) -> None:
         self.issuer, self.tokens = issuer, []  # type: str, list[str]
+        self.sessions: dict[str, str] = {}
+        self.mixed: list[tuple[str, str]] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -36,9 +39,14 @@ class ProtectedServer:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
                 if not server.allows(self):
                     return self.send(401, {"error": "no token"}, server.challenge())
+                account = server.account(server.tokens[-1])
+                known = server.sessions.get(self.headers.get("Mcp-Session-Id", ""), account)
+                if known != account:
+                    server.mixed.append((known, account))
                 if "id" not in body:
                     return self.send(202, None)
-                return self.send(200, {"jsonrpc": "2.0", "id": body["id"], **server.answer(body)})
+                answer = {"jsonrpc": "2.0", "id": body["id"], **server.answer(body, account)}
+                return self.send(200, answer, server.session_for(body, account))
 
             def send(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
                 data = b"" if value is None else json.dumps(value).encode()
@@ -82,15 +90,29 @@ class ProtectedServer:
         self.tokens.append(token)
         return self.is_good(token)
 
+    def session_for(self, body: dict[str, Any], account: str) -> dict[str, str]:
+        """A session of its own for each `initialize`."""
+        if body["method"] != "initialize":
+            return {}
+        number = f"session-{len(self.sessions)}"
+        self.sessions[number] = account
+        return {"Mcp-Session-Id": number}
+
     def is_good(self, token: str) -> bool:
+        return bool(self.introspect(token)["active"])
+
+    def account(self, token: str) -> str:
+        return str(self.introspect(token).get("sub"))
+
+    def introspect(self, token: str) -> dict[str, Any]:
         parts = urlsplit(self.issuer)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
         connection.request("GET", f"/test/token?token={quote(token)}")
-        found = json.loads(connection.getresponse().read())
+        found: dict[str, Any] = json.loads(connection.getresponse().read())
         connection.close()
-        return bool(found["active"])
+        return found
 
-    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, body: dict[str, Any], account: str) -> dict[str, Any]:
         method = body["method"]
         if method == "initialize":
             about = {"name": "notes", "version": "1"}
@@ -101,7 +123,11 @@ class ProtectedServer:
         if method == "tools/list":
             return {"result": {"tools": TOOLS}}
         if method == "tools/call":
-            return {"result": {"content": [{"type": "text", "text": f"did {body['params']['name']}"}]}}
+            return {
+                "result": {
+                    "content": [{"type": "text", "text": f"did {body['params']['name']} for {account}"}]
+                }
+            }
         return {"error": {"code": -32601, "message": "unknown"}}
 
 

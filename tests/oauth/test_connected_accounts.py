@@ -1,10 +1,12 @@
 """Accounts: connected by a link, renewed once however many ask, ended for good, and nowhere in plain on disk."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import uvloop
@@ -20,7 +22,7 @@ from agent_gate.vault.accounts import Accounts, Connected
 from agent_gate.vault.flows import Flows, SignInSettings
 from agent_gate.vault.oauth.clients import ConfiguredClient
 from agent_gate.vault.oauth.reach import Web
-from agent_gate.vault.oauth.tokens import OAuthTokens
+from agent_gate.vault.oauth.tokens import OAuthRefusal, OAuthTokens
 from agent_gate.vault.vault import Vault
 from oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 from rows import opened
@@ -245,3 +247,25 @@ def test_a_token_is_renewed_early_but_a_short_one_not_at_every_call() -> None:
     assert not due(60, 47)
     assert due(60, 48)
     assert not Connected(kind="key", tokens=OAuthTokens(access_token="t")).is_due(1e12)
+
+
+def test_an_identity_of_another_issuer_is_exchanged_for_a_token_of_the_server(
+    tmp_path: Path, authority: AuthorizationProcess
+) -> None:
+    async def main() -> None:
+        async with a_house(at(tmp_path), tmp_path / "data") as house:
+            identity = (await signed_in(house, authority)).tokens.access_token
+            settings = replace(
+                settings_for(authority),
+                kind="token-exchange",
+                client=ConfiguredClient("exchanger", "a-secret-of-the-exchanging-client"),
+            )
+            finished = await house.flows.exchange(settings, OWNER, identity, "gateway")
+            got = finished.connected
+            assert (got.kind, got.can_renew, got.tokens.access_token != identity) == ("exchange", False, True)
+            about = f"{authority.issuer}/test/token?token={got.tokens.access_token}"
+            assert json.load(await asyncio.to_thread(urlopen, about))["sub"] == "alice"
+            with pytest.raises(OAuthRefusal, match="invalid_grant"):
+                await house.flows.exchange(settings, OWNER, "a-token-of-nobody", "gateway")
+
+    uvloop.run(main())

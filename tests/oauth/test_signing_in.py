@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
-from urllib.request import urlopen
 
 import pytest
 from tests import nursery
@@ -62,12 +61,17 @@ def start(gateway: Gateway) -> str:
 
 def sign_in(gateway: Gateway, authority: AuthorizationProcess, link: str) -> str:
     """Consent as a person does, and let the browser come back to the gateway; the page it ends at."""
-    ended = Person(authority.issuer).consent(link)
+    return came_back(gateway, Person(authority.issuer).consent(link))
+
+
+def came_back(gateway: Gateway, ended: str, status: int = 200) -> str:
+    """The page that a browser shows which was sent back to the gateway."""
     port = urlsplit(gateway.announced["admin"]).port
     parts = urlsplit(ended)
     assert (parts.hostname, parts.port, parts.path) == ("localhost", port, "/auth/callback")
-    with urlopen(urlunsplit(parts._replace(netloc=f"127.0.0.1:{port}")), timeout=20) as page:
-        return page.read().decode()
+    found, _, page = fetched(urlunsplit(parts._replace(netloc=f"127.0.0.1:{port}")))
+    assert found == status
+    return page.decode()
 
 
 def traces(folder: Path, *secrets: str) -> list[str]:

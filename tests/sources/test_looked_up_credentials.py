@@ -45,7 +45,11 @@ def credentials(made: Custody, folder: Path, more: str, env: dict[str, str]) -> 
     config = folder / "config.yaml"
     config.write_text(f'servers: {{lab: {{url: "http://127.0.0.1:9/mcp", {more}}}}}')
     server = load(config, env=env).settings.sources["servers"]["lab"]
-    return Roster(made, SystemClock()).credentials(identity(server))
+    return Roster(made, SystemClock(), nobody_begins).credentials(identity(server))
+
+
+async def nobody_begins(_source: str, _caller: str) -> str:
+    raise AssertionError("no caller has an account of its own here")
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ def account(number):
     return {
         "source": f"source-{number}",
         "title": f"Account {number}",
+        "agent": "",
         "how": ("link", "key", "code")[number % 3],
         "connected": number % 2 == 0,
         "needed": number % 2 == 1,

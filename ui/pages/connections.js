@@ -20,7 +20,7 @@ const standing = (one) => {
 const row = (one) =>
   h(
     "div.two",
-    h("span.lead", one.title),
+    h("span.lead", one.agent ? `${one.title} for ${one.agent}` : one.title),
     h("span.end", standing(one)),
     h("span.rest", one.account || one.reason.split("\n", 1)[0] || many(one.tools, "tool")),
     h("span.end", one.renewed_at ? `refreshed ${ago(one.renewed_at)}` : ""),
@@ -39,13 +39,16 @@ const facts = (one) =>
     one.reason ? field("reason", one.reason) : null,
   );
 
+// One row of a source, or of one agent's own account there.
+const name = (one) => (one.agent ? `${one.source} ${one.agent}` : one.source);
+
 class Connections {
   constructor(main, wanted) {
     Object.assign(this, { wanted, all: [], needle: "", round: 0, shown: "", drawn: "" });
     this.nothing = h("div");
     this.list = new List({
       row,
-      key: (one) => one.source,
+      key: name,
       onSelect: (one) => this.open(one),
       label: "Connections",
     });
@@ -81,14 +84,14 @@ class Connections {
   }
 
   draw() {
-    const found = this.all.filter((one) => `${one.title} ${one.account}`.toLowerCase().includes(this.needle));
+    const found = this.all.filter((one) => `${one.title} ${one.account} ${one.agent}`.toLowerCase().includes(this.needle));
     listOrEmpty(this.list, found, this.nothing);
     const none = empty(
       "Nothing needs an account",
       "Servers that want a sign-in appear here by themselves; docs/credentials.md says how others get a key.",
     );
     if (!found.length) show(this.nothing, this.all.length ? empty("No connection fits") : none);
-    if (this.wanted && this.all.some((one) => one.source === this.wanted)) {
+    if (this.wanted && this.all.some((one) => name(one) === this.wanted)) {
       this.list.select(this.wanted, true);
       this.wanted = null;
     } else this.redraw();
@@ -96,16 +99,16 @@ class Connections {
 
   // A link that was just made stays where it is until something happened with it.
   redraw() {
-    const one = this.all.find((other) => other.source === this.shown);
+    const one = this.all.find((other) => name(other) === this.shown);
     if (one && JSON.stringify(one) !== this.drawn) this.open(one);
   }
 
   open(one) {
     if (!one) return;
-    Object.assign(this, { shown: one.source, drawn: JSON.stringify(one) });
+    Object.assign(this, { shown: name(one), drawn: JSON.stringify(one) });
     const steps = h("div");
     this.view.open(
-      h("h2", one.title),
+      h("h2", one.agent ? `${one.title} for ${one.agent}` : one.title),
       facts(one),
       h(
         "div.buttons",
@@ -118,7 +121,7 @@ class Connections {
   }
 
   async signIn(one, steps) {
-    const said = await post(`/servers/${segment(one.source)}/auth/start`);
+    const said = await post(`/servers/${segment(one.source)}/auth/start`, { agent: one.agent });
     if (said.connected) return this.load();
     const link = h("a", { href: said.auth_url, target: "_blank", rel: "noopener noreferrer" }, "Open the sign-in page");
     const code = said.user_code ? h("p", "and enter the code ", h("code", said.user_code)) : null;
@@ -134,10 +137,10 @@ class Connections {
   }
 
   async act(one, what, body) {
-    const said = await post(`/servers/${segment(one.source)}/auth/${what}`, body);
+    const said = await post(`/servers/${segment(one.source)}/auth/${what}`, { agent: one.agent, ...body });
     say(said.message);
     await this.load();
-    this.open(this.all.find((other) => other.source === one.source));
+    this.open(this.all.find((other) => name(other) === name(one)));
   }
 }
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from agent_gate.calls.sweeper import HOUR, Sweeper
 from agent_gate.core.approval import Approval
-from agent_gate.core.call import Call
 from agent_gate.core.tasks import KeptTasks
-from agent_gate.sources.accounts.credentials import Roster
+from agent_gate.sources.accounts.credentials import Roster, parts_of
+from agent_gate.sources.accounts.questions import KEY as CONNECTIONS
+from agent_gate.sources.accounts.questions import AccountCalls
 from agent_gate.sources.accounts.signins import SignIns
 from agent_gate.sources.accounts.source import ConnectionsSource
 from agent_gate.sources.accounts.source import plan as connections_plan
@@ -36,10 +37,12 @@ class GatewayAccounts:
             files=config.absolute().parent if config is not None else Path.cwd(),
             env=lambda: self._env,
             redirect_uri=lambda: gateway.listeners.callback_url(),
+            document_url=lambda: gateway.listeners.client_document_url(),
         )
         self.roster = self.new_roster()
         self.sign_ins = SignIns(self.custody, lambda: self.roster, gateway.supervisor, gateway.clock)
-        self._connections = ConnectionsSource(self.sign_ins, self._approver, self._ask_person)
+        self._account_calls = AccountCalls(gateway.calls, self.sign_ins.unwanted)
+        self._connections = ConnectionsSource(self.sign_ins, self._account_calls, self._approver)
         self.peering = Peering(
             gateway.kept.store,
             gateway.clock,
@@ -47,13 +50,14 @@ class GatewayAccounts:
             lambda: gateway.toolbox(gateway.settings, self.roster),
             tenant=gateway.settings.gateway.tenant,
         )
-        self.tasks = KeptTasks(log, "The tools that connect accounts could not be offered")
+        self.tasks = KeptTasks(log, "A question about an account could not be put")
 
     async def open(self) -> None:
         await self.custody.open()
         await self.sign_ins.load()
         await self.peering.open(self._gateway.folder, self.custody.vault, self._gateway.settings.gateway.id)
-        self.custody.heard.append(self._offer_soon)
+        self.custody.accounts.lost = self._lost
+        self._gateway.kept.inbox.subscribe(self._heard)
 
     async def start(self, sweeper: Sweeper) -> None:
         """Bring the sources that no file configures."""
@@ -61,21 +65,31 @@ class GatewayAccounts:
         await self.peering.start()
         sweeper.every(HOUR, self.peering.renew_due)
         sweeper.every(FEW_MINUTES, self.peering.peers.revoke_unconfirmed)
+        sweeper.every(HOUR, self._forget_flows)
 
-    def _offer_soon(self) -> None:
-        self.tasks.start(self.offer())
+    async def _forget_flows(self) -> None:
+        if self.custody.vault.is_open:
+            await self.custody.flows.forget_old()
+
+    def _lost(self, owner: str, why: str) -> None:
+        """People are told once of a sign-in that has ended."""
+        self.tasks.start(self._account_calls.ended(parts_of(owner)[0], owner, why))
+
+    def _heard(self, approval: Approval) -> None:
+        if approval.call.surface == CONNECTIONS:
+            self.tasks.start(self._account_calls.heard(approval))
 
     def new_roster(self) -> Roster:
-        return Roster(self.custody, self._gateway.clock)
+        return Roster(self.custody, self._gateway.clock, lambda *whose: self.sign_ins.begin_for(*whose))
 
     def take_over(self, roster: Roster) -> None:
         """From now on sources use what the new files say."""
         self._env, self.roster = self._gateway.configuration.environment(), roster
 
     async def offer(self) -> None:
-        """The tools that connect accounts, as long as a source may need one."""
+        """The tools that connect accounts, where any source has no fixed credential: lists do not change by a refusal."""
         supervisor, key = self._gateway.supervisor, self._connections.key
-        if not self.sign_ins.wanted():
+        if not self.sign_ins.known():
             await supervisor.remove(key)
         elif supervisor.source(key) is None:
             await supervisor.add(connections_plan(self._connections))
@@ -90,6 +104,3 @@ class GatewayAccounts:
     async def _approver(self, call_id: str) -> str:
         approval = await self._gateway.kept.inbox.get(call_id)
         return approval.answered_by if approval is not None else ""
-
-    async def _ask_person(self, call: Call, reason: str, person: str) -> Approval:
-        return await self._gateway.calls.ask_about(call, reason, (person,) if person else ())

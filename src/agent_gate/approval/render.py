@@ -18,6 +18,8 @@ from agent_gate.core.facts import beside
 from agent_gate.observe.redact import mask_arguments
 
 FOLD = 400
+OWN_SURFACE = "connections"
+"""Where the questions of the gateway itself come from; no agent calls by it."""
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -128,6 +130,8 @@ class Card:
     answered_at: float | None = None
     answer_reason: str = ""
     lifetime: str = "once"
+    link: str = ""
+    """What the gateway itself asks the person to open."""
 
     @property
     def short(self) -> str:
@@ -240,6 +244,7 @@ def card_of(data: Mapping[str, Any], redact: Redact = keep) -> Card:
         expires_at=data["expires_at"],
         answered_at=data.get("answered_at"),
         lifetime=str(data.get("lifetime") or "once"),
+        link=visible(str(shown.get("link", ""))) if data.get("surface") == OWN_SURFACE else "",
         **texts,
     )
 
@@ -254,6 +259,8 @@ def lines(shown: Card, now: float, room: int = FOLD) -> list[str]:
     out = [shown.signature]
     if shown.sentence:
         out.append(f"  {shown.sentence}")
+    if shown.link and shown.open:
+        out.append(f"  open: {shown.link}")
     out += ["  arguments:", *(f"    {line}" for line in argument_lines(shown, room))]
     out.append(f"  asked by {shown.agent} over {shown.surface or 'a call'} at {clock(shown.asked_at)}")
     out.append(f"  because of {shown.because()}")

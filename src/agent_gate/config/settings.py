@@ -63,6 +63,11 @@ class AdminSettings:
         "Address under which a browser reaches `/auth/callback` after a sign-in; else `TOOL_GATEWAY_CALLBACK_URL`, "
         "else `http://localhost:PORT/auth/callback`. Its host name is accepted there alone.",
     ] = None
+    client_document_url: Annotated[
+        str | None,
+        "Public HTTPS address of the document that says who the gateway is to authorization servers, where one reads "
+        "such; else `/auth/client.json` beside an HTTPS `callback_url`.",
+    ] = None
     tls: Annotated[
         Literal["auto", "off"],
         "`auto`: plain on loopback, TLS elsewhere. `off`: plain everywhere, for a container whose port is published on "

@@ -1,7 +1,7 @@
 """How an account is connected, as files write it: the same keys for MCP servers and HTTP services."""
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from agent_gate.config.decode import require_address
 from agent_gate.config.files.nodes import Node, fail, join
@@ -9,7 +9,8 @@ from agent_gate.config.shape import SECRET
 from agent_gate.core.credentials import SignIn, SignInKind
 from agent_gate.core.references import read_reference
 
-ADDRESSES = ("authorize_url", "token_url", "device_url")
+Accounts = Literal["shared", "per-caller"]
+ADDRESSES = ("authorize_url", "token_url", "device_url", "identity_url")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,16 @@ class SignInKeys:
     token_url: Annotated[str, "OAuth: the token endpoint, where it is not discovered."] = ""
     device_url: Annotated[str, "OAuth: the endpoint for device codes, where it is not discovered."] = ""
     audience: Annotated[str, "OAuth: what tokens are for, where the server does not say."] = ""
+    identity_token: Annotated[
+        str, "token-exchange: who signs in, as a token of another issuer; usually a reference.", SECRET
+    ] = field(default="", repr=False)
+    identity_url: Annotated[
+        str, "token-exchange: token endpoint of the identity's issuer, for an ID-JAG."
+    ] = ""
+    identity_client_id: Annotated[str, "token-exchange: who the gateway is at `identity_url`."] = ""
+    identity_client_secret: Annotated[
+        str, "token-exchange: the secret that belongs to `identity_client_id`.", SECRET
+    ] = field(default="", repr=False)
 
     def sign_in(self, kind: SignInKind, url: str, *, env: str = "", on_refusal: bool = False) -> SignIn:
         return SignIn(
@@ -43,6 +54,10 @@ class SignInKeys:
             token_url=self.token_url,
             device_url=self.device_url,
             audience=self.audience,
+            identity_token=self.identity_token,
+            identity_url=self.identity_url,
+            identity_client_id=self.identity_client_id,
+            identity_client_secret=self.identity_client_secret,
         )
 
 
@@ -53,8 +68,21 @@ def check_sign_in(keys: SignInKeys, kind: str, node: Node, path: str) -> None:
             require_address(node.get(name) or node, join(path, name))
     if kind == "client-credentials" and not (keys.client_id and (keys.client_secret or keys.private_key)):
         fail(node.mark, path, 'client-credentials need "client_id", and "client_secret" or "private_key"')
+    if kind == "token-exchange" and not keys.client_id:
+        fail(node.mark, path, 'token-exchange needs "client_id"')
     if keys.authorize_url and not keys.token_url:
         fail(node.mark, path, '"authorize_url" needs "token_url" too')
+
+
+def check_accounts(accounts: Accounts, kind: str, token: str, node: Node, path: str) -> None:
+    """Refuse accounts of callers where there is nothing that each of them could sign in to."""
+    plain = ("client-credentials", "basic", "header", "query")
+    if accounts == "per-caller" and (token or kind in plain):
+        fail(
+            node.mark,
+            path,
+            '"credentials: per-caller" needs a sign-in or keys of callers, and no credential here',
+        )
 
 
 def is_written(token: str) -> bool:

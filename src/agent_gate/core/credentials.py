@@ -19,7 +19,9 @@ SECRET_NAME = re.compile(
 )
 NAMES_A_PLACE = re.compile(r"(?i)[_-](?:file|path|dir|folder|url|uri|host|port|user|name|id|type)$")
 SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey)\s+(\S.*)")
-SignInKind = Literal["api-key", "bearer", "oauth2", "oauth2-pkce", "device-code", "client-credentials"]
+SignInKind = Literal[
+    "api-key", "bearer", "oauth2", "oauth2-pkce", "device-code", "client-credentials", "token-exchange"
+]
 KEY_KINDS: frozenset[str] = frozenset({"api-key", "bearer"})
 
 
@@ -29,12 +31,24 @@ class SignInNeeded(DependencyUnavailable):
     retryable = False
 
 
+class CallerSignInNeeded(SignInNeeded):
+    """One caller has no account at a source where each has its own; the source and the others go on.
+
+    `details["auth_url"]` is the link at which the person behind that caller signs in, where there is one.
+    """
+
+    @property
+    def link(self) -> str:
+        return str((self.details or {}).get("auth_url", ""))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
     """How a source gets a credential that stands in no file; what is left out of it is discovered.
 
     `on_refusal`: the upstream may want none, which shows when it refuses a request without one. `env` is the variable
-    that may hold a key, and in which a child gets it.
+    that may hold a key, and in which a child gets it. `identity_token` says who signs in where one token is exchanged
+    for another; with `identity_url` its own issuer first gives a grant for it.
     """
 
     kind: SignInKind
@@ -49,6 +63,10 @@ class SignIn:
     token_url: str = ""
     device_url: str = ""
     audience: str = ""
+    identity_token: str = field(default="", repr=False)
+    identity_url: str = ""
+    identity_client_id: str = ""
+    identity_client_secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +75,7 @@ class Identity:
 
     `headers` go onto every request as they are, `env` into a child; the names say which of them authenticate. A secret
     may be a reference (`core/references.py`) to where it is. `sign_in` is there where no file has the credential; a
-    token that is got that way goes where `type` says.
+    token that is got that way goes where `type` says. `per_caller`: each caller signs in with an account of its own.
     """
 
     source: str
@@ -71,16 +89,29 @@ class Identity:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     sign_in: SignIn | None = None
+    per_caller: bool = False
+
+
+class Signs(Protocol):
+    """Makes the header that has to be another one with each request: a proof that the sender has a token's key."""
+
+    nonce: str
+
+    def header(self, method: str, url: str) -> Header: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proof:
-    """What proves a source for one request, or for the life of one child. `secrets` are the values in it that do."""
+    """What proves a source for one request, or for the life of one child. `secrets` are the values in it that do.
+
+    `signs` is there where each request needs a header of its own beside these.
+    """
 
     headers: tuple[Header, ...] = field(default=(), repr=False)
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    signs: Signs | None = None
 
 
 class Credentials(Protocol):

@@ -160,6 +160,18 @@ class ContextSource(Source, Protocol):
         ...
 
 
+class KeepsApart(Protocol):
+    """A source that keeps connections of single callers, each with an account of its own."""
+
+    async def forget(self, caller: str) -> None:
+        """Close what is open for this caller."""
+        ...
+
+    async def try_as(self, caller: str) -> None:
+        """Connect for this caller and list; raises what the upstream answers."""
+        ...
+
+
 class Picture(msgspec.Struct, frozen=True):
     """An image that a person sees beside a question."""
 
@@ -201,12 +213,14 @@ class Plan:
     """How the supervisor should keep one source. `settings` decides on reload whether it is still the same.
 
     `known` are tools that need no connection to be known; `pinned` ones are remembered from the last run. `reads`
-    are what it can be asked for beside its tools. `witness` is the source again where it knows what its calls act on.
+    are what it can be asked for beside its tools. `witness` is the source again where it knows what its calls act on,
+    `apart` where callers have accounts of their own there.
     """
 
     source: Source
     settings: object
     witness: Witness | None = None
+    apart: KeepsApart | None = None
     known: Sequence[Definition] | None = None
     reads: Sequence[Definition] = ()
     enabled: bool = True

@@ -13,6 +13,8 @@ from agent_gate.core.credentials import Identity, names_secret
 
 Where = Literal["vault", "env", "file", "keyring"]
 FORM = re.compile(r"((?:bearer|basic|token|apikey)\s+)?(vault|env|file|keyring):(\S(?:.*\S)?)", re.IGNORECASE)
+SIGN_IN_SECRETS = ("client_secret", "private_key", "identity_token", "identity_client_secret")
+"""The members of a `SignIn` that may be references."""
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
@@ -45,7 +47,7 @@ def references_among(named: Mapping[str, str]) -> Iterator[tuple[str, Reference]
 
 def references_of(who: Identity) -> Iterator[Reference]:
     """Every secret that an identity refers to."""
-    signing = (who.sign_in.client_secret, who.sign_in.private_key) if who.sign_in else ()
+    signing = [getattr(who.sign_in, name) for name in SIGN_IN_SECRETS] if who.sign_in else []
     for text in (who.token, who.password, *signing):
         if (found := read_reference(text)) is not None:
             yield found

@@ -18,18 +18,18 @@ DEFAULT_PORTS = frozenset({80, 443})
 
 
 class HostGuard:
-    """Exact allow-lists: loopback, `names`, and `allowed_hosts`, each with or without the port. `elsewhere` is one path
-    that is answered under one more host."""
+    """Exact allow-lists: loopback, `names`, and `allowed_hosts`, each with or without the port. `elsewhere` are paths
+    that are answered under one more host."""
 
     def __init__(
         self,
         names: Iterable[str],
         port: int,
         allowed_hosts: Iterable[str] = (),
-        elsewhere: tuple[str, str] | None = None,
+        elsewhere: tuple[frozenset[str], str] | None = None,
     ) -> None:
-        path, host = elsewhere or ("", "")
-        self._elsewhere = (path, _allowed(host, port) if host else set())
+        paths, host = elsewhere or (frozenset(), "")
+        self._elsewhere = (paths, _allowed(host, port) if host else set())
         hosts: set[bytes] = set()
         for name in (*LOOPBACK, *names):
             if name not in ANY:
@@ -43,8 +43,8 @@ class HostGuard:
         """None lets the request through."""
         host = request.header(b"host")
         if host not in self.hosts:
-            path, hosts = self._elsewhere
-            known = request.path == path and host is not None and host.lower() in hosts
+            paths, hosts = self._elsewhere
+            known = request.path in paths and host is not None and host.lower() in hosts
             refused = None if known else self._check_host(host)
             if refused is not None:
                 return refused

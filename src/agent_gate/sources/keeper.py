@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from agent_gate.core.call import Result
-from agent_gate.core.credentials import SignInNeeded
+from agent_gate.core.credentials import CallerSignInNeeded, SignInNeeded
 from agent_gate.core.facts import check_facts
 from agent_gate.core.ports import Clock, Job, Plan, Source
 from agent_gate.core.tool import Definition, Tool
@@ -249,7 +249,7 @@ class Keeper:
         self.restarts += 1
         self._coming_back = False
         self._last_failure = self._redact(reason)
-        self._move(Status.NEEDS_AUTH, self._last_failure, logging.ERROR)
+        self._move(Status.NEEDS_AUTH, self._last_failure, logging.WARNING)
         self._publish(self.plan, None, False)
         self.tried.set()
         self._hurry.clear()
@@ -318,6 +318,8 @@ class Keeper:
                 result = await self.plan.source.answer(job)
             except ConnectionGone:
                 result = await self._answer_again(job)
+        except CallerSignInNeeded:
+            raise
         except SignInNeeded as error:
             self._refused = error
             self._again.set()

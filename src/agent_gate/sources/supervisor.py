@@ -248,6 +248,16 @@ class Supervisor:
         if keeper is not None and key in self._tasks and not keeper.cannot_connect():
             keeper.restart()
 
+    async def forget_caller(self, key: str, caller: str) -> None:
+        """Close what a source keeps open for one caller alone, whose account is another one now."""
+        if (apart := self._known_keeper(key).plan.apart) is not None:
+            await apart.forget(caller)
+
+    async def try_as(self, key: str, caller: str) -> None:
+        """See whether a source lets one caller in with its own account; raises what it answers."""
+        if (apart := self._known_keeper(key).plan.apart) is not None:
+            await apart.try_as(caller)
+
     async def disconnect(self, key: str, person: str) -> None:
         """Close a source and leave it closed. Its tools stay listed, and calls of them are told why they fail."""
         keeper = self._known_keeper(key)

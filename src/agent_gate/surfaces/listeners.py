@@ -26,7 +26,7 @@ from agent_gate.net.tls import (
 from agent_gate.surfaces.requestlog import logged
 
 log = logging.getLogger("agent_gate.app")
-CALLBACK = "/auth/callback"
+CALLBACK, CLIENT_DOCUMENT = "/auth/callback", "/auth/client.json"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -53,6 +53,7 @@ class Listeners:
         self._up: list[Server] = []
         self._public_url = settings.admin.public_url
         self._callback_url = settings.admin.callback_url
+        self._client_document_url = settings.admin.client_document_url
         self.certificate: CertificateFiles | None = None
         self.peers_url: str | None = None
 
@@ -98,6 +99,7 @@ class Listeners:
         self.public.guard, self.page.guard = public, page
         self._public_url = settings.admin.public_url
         self._callback_url = settings.admin.callback_url
+        self._client_document_url = settings.admin.client_document_url
 
     def _certificate(self, settings: Settings) -> CertificateFiles | None:
         if self._insecure:
@@ -113,8 +115,12 @@ class Listeners:
     def _page_guard(self, settings: Settings, certificate: CertificateFiles | None) -> HostGuard:
         also = [outside_host(settings.admin.public_url)] if settings.admin.public_url else []
         callback = settings.admin.callback_url
-        elsewhere = (CALLBACK, outside_host(callback, "admin.callback_url")) if callback else None
-        return self._guard(self.page, self._at_start.admin.host, settings, certificate, also, elsewhere)
+        named = (
+            (frozenset({CALLBACK, CLIENT_DOCUMENT}), outside_host(callback, "admin.callback_url"))
+            if callback
+            else None
+        )
+        return self._guard(self.page, self._at_start.admin.host, settings, certificate, also, named)
 
     def _guard(
         self,
@@ -123,7 +129,7 @@ class Listeners:
         settings: Settings,
         certificate: CertificateFiles | None,
         also: Sequence[str] = (),
-        elsewhere: tuple[str, str] | None = None,
+        elsewhere: tuple[frozenset[str], str] | None = None,
     ) -> HostGuard:
         """A listener answers to loopback, its own address, the certificate's names, and those allowed."""
         gateway = settings.gateway
@@ -145,6 +151,13 @@ class Listeners:
         for it."""
         scheme = "https" if self.page.secure else "http"
         return self._callback_url or f"{scheme}://localhost:{self.page.port}{CALLBACK}"
+
+    def client_document_url(self) -> str | None:
+        """Where authorization servers read who the gateway is; None where it has no public address."""
+        callback = self._callback_url or ""
+        public = callback.startswith("https://") and callback.endswith(CALLBACK)
+        beside = f"{callback.removesuffix(CALLBACK)}{CLIENT_DOCUMENT}" if public else None
+        return self._client_document_url or beside
 
     @property
     def fingerprint(self) -> str | None:

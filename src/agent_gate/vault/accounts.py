@@ -28,7 +28,7 @@ FIELD = "connection"
 EARLY_SECONDS = 300.0
 LEASE_SECONDS, WAIT_SECONDS = 30.0, 25.0
 ENDED = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
-Kind = Literal["key", "oauth", "machine"]
+Kind = Literal["key", "oauth", "machine", "exchange"]
 
 
 class Connected(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +39,8 @@ class Connected(msgspec.Struct, frozen=True, kw_only=True):
     server: AuthorizationServer | None = None
     client: OAuthClient | None = None
     private_key: str | None = None
+    proof_key: str | None = None
+    """With which each request shows that it is the token's owner who sends it, where the server wants that."""
     resource: str | None = None
     scope: str | None = None
     account: str | None = None
@@ -76,7 +78,9 @@ class Accounts:
         self.known: dict[str, tuple[Connected, int]] = {}
         """Each with its version in the vault; another object whenever it was read anew."""
         self._renewing: dict[str, asyncio.Task[Connected]] = {}
+        self._refused: dict[str, Connected] = {}
         self.lost: Callable[[str, str], None] = lambda _owner, _why: None
+        """Told once of an account that its server takes no more, with why."""
 
     async def load(self) -> None:
         self.known = {
@@ -168,6 +172,12 @@ class Accounts:
         self.lost(owner, refusal.message)
         raise SignInNeeded(f"The sign-in for {owner} has ended: {refusal.message}") from None
 
+    def note_refused(self, owner: str, connected: Connected) -> None:
+        """A token that cannot be renewed is not taken any more; said once of each."""
+        if self._refused.get(owner) is not connected:
+            self._refused[owner] = connected
+            self.lost(owner, "its token is not taken any more, and cannot be renewed")
+
     async def look_again(self, owner: str) -> Connected | None:
         """What is kept now; another process may have changed it."""
         kept = await self._vault.get(owner, FIELD)
@@ -188,4 +198,5 @@ class Accounts:
             Reach(frozenset(connected.named)),
             private_key=connected.private_key,
             resource=connected.resource,
+            proof_key=connected.proof_key,
         )

@@ -15,18 +15,22 @@ from agent_gate.vault.secrets import Secrets
 from agent_gate.vault.vault import Vault
 
 
+def nobodys(_caller: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custody:
-    """What the gateway keeps for others. `challenges` are what sources were last refused with, by source; who listens
-    in `heard` is told of one that never was before."""
+    """What the gateway keeps for others. `challenges` are what sources were last refused with, by source;
+    `identity_of` gives the token with which a caller signed in to the gateway itself, where it did."""
 
     vault: Vault
     secrets: Secrets
     web: Web
     accounts: Accounts
     flows: Flows
+    identity_of: Callable[[str], str] = nobodys
     challenges: dict[str, BearerChallenge] = field(default_factory=dict)
-    heard: list[Callable[[], None]] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -38,6 +42,7 @@ class Custody:
         files: Path,
         env: Callable[[], Mapping[str, str]],
         redirect_uri: Callable[[], str],
+        document_url: Callable[[], str | None] = lambda: None,
     ) -> "Custody":
         """`files` is where the configuration lies."""
         web = Web(clock)
@@ -47,15 +52,12 @@ class Custody:
             secrets=Secrets(vault, files, env),
             web=web,
             accounts=accounts,
-            flows=Flows(vault, accounts, web, clock, redirect_uri),
+            flows=Flows(vault, accounts, web, clock, redirect_uri, document_url),
         )
 
     def challenged(self, source: str, challenge: str) -> None:
         """An upstream wants a sign-in, in these words."""
-        first = source not in self.challenges
         self.challenges[source] = parse_challenge(challenge) or BearerChallenge()
-        for tell in self.heard if first else ():
-            tell()
 
     async def open(self) -> None:
         """Read what is connected, where the vault is open."""

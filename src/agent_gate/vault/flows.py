@@ -8,13 +8,14 @@ import base64
 import hmac
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from agent_gate.core.credentials import SignInKind
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Conflict, Statement
@@ -42,15 +43,24 @@ from agent_gate.vault.oauth.discovery import (
     find_server,
     guessed_server,
 )
+from agent_gate.vault.oauth.dpop import new_proof_key
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web
-from agent_gate.vault.oauth.tokens import DEVICE, OAuthTokens, TokenEndpoint
+from agent_gate.vault.oauth.tokens import (
+    ACCESS_TOKEN,
+    DEVICE,
+    EXCHANGE,
+    ID_JAG,
+    ID_TOKEN,
+    JWT,
+    OAuthTokens,
+    TokenEndpoint,
+)
 from agent_gate.vault.vault import Vault
 
 log = logging.getLogger("agent_gate.vault")
 FLOW_SECONDS = 600.0
 FLOW, CLIENT = "flow", "client"
 NO_FLOW = "This sign-in is unknown, was finished, or began more than ten minutes ago. Begin anew"
-AuthKind = Literal["api-key", "bearer", "oauth2", "oauth2-pkce", "device-code", "client-credentials"]
 CODE_KINDS = frozenset({"oauth2", "oauth2-pkce"})
 
 
@@ -61,13 +71,15 @@ class SignInSettings:
     source: str
     title: str
     url: str
-    kind: AuthKind
+    kind: SignInKind
     client: ConfiguredClient = NOT_CONFIGURED
     scopes: tuple[str, ...] = ()
     authorize_url: str | None = None
     token_url: str | None = None
     device_url: str | None = None
     audience: str | None = None
+    identity_url: str | None = None
+    identity_client: ConfiguredClient = NOT_CONFIGURED
 
     def reach(self) -> Reach:
         return Reach.of(self.url, self.authorize_url, self.token_url, self.device_url)
@@ -87,6 +99,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     scope: str | None = None
     resource: str | None = None
     private_key: str | None = None
+    proof_key: str | None = None
     named: tuple[str, ...] = ()
     confirm: bool = False
     approver: str = ""
@@ -133,9 +146,10 @@ class Flows:
         web: Web,
         clock: Clock,
         redirect_uri: Callable[[], str],
+        document_url: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._vault, self._accounts, self._web, self._clock = vault, accounts, web, clock
-        self._redirect_uri = redirect_uri
+        self._redirect_uri, self._document_url = redirect_uri, document_url
 
     async def start(
         self,
@@ -170,6 +184,7 @@ class Flows:
             scope=scope,
             resource=named,
             private_key=settings.client.private_key,
+            proof_key=proof_key_for(server, resource, challenge),
             named=tuple(sorted(settings.reach().named)),
             confirm=confirm,
             approver=approver,
@@ -185,11 +200,14 @@ class Flows:
         if initiator is not None and not hmac.compare_digest(flow.initiator, initiator):
             raise InvalidArgs("This sign-in was begun by somebody else, who has to finish it")
         check_issuer(flow.server, issuer)
-        endpoint = self._endpoint(flow.server, flow.client, flow.named, flow.resource, flow.private_key)
+        endpoint = self._endpoint(
+            flow.server, flow.client, flow.named, flow.resource, flow.private_key, flow.proof_key
+        )
         tokens = await endpoint.redeem(code, flow.verifier, flow.redirect_uri)
         connected = self._connected(
             "oauth", tokens, flow.server, flow.client, flow.resource, flow.scope, flow.named, flow.initiator
         )
+        connected = msgspec.structs.replace(connected, proof_key=flow.proof_key, private_key=flow.private_key)
         return Finished(flow.owner, flow.source, flow.initiator, connected, flow.confirm, flow.approver)
 
     async def finish_pasted(self, state: str, pasted: str, initiator: str) -> Finished:
@@ -201,9 +219,16 @@ class Flows:
             raise InvalidArgs("There is no code in this address. Copy it whole from the browser")
         return await self.finish(came.get("state", state), came["code"], came.get("iss"), initiator)
 
-    async def drop(self, state: str) -> None:
+    async def look(self, state: str) -> Flow:
+        """The flow of this state, which goes on."""
+        kept = await self._vault.get(flow_owner(state), FLOW)
+        if kept is None:
+            raise InvalidArgs(NO_FLOW)
+        return msgspec.json.decode(kept.value, type=Flow)
+
+    async def drop(self, flow: str) -> None:
         """End a flow that brought nothing."""
-        await self._vault.remove(flow_owner(state), FLOW)
+        await self._vault.remove(flow, FLOW)
 
     async def _take(self, state: str) -> Flow:
         """The flow of this state, which from now on nobody else gets."""
@@ -235,13 +260,15 @@ class Flows:
         client = await self._client(settings, server, grants=(DEVICE, "refresh_token"))
         scope = chosen_scope(settings.scopes, None, resource.scopes if resource else (), server)
         reach, key = settings.reach(), settings.client.private_key
-        code = await start_device(self._web, server, client, scope, reach, key)
         named, audience = tuple(sorted(reach.named)), resource.resource if resource else settings.audience
-        endpoint = self._endpoint(server, client, named, audience, key)
+        code = await start_device(self._web, server, client, scope, reach, key, audience)
+        proof_key = proof_key_for(server, resource)
+        endpoint = self._endpoint(server, client, named, audience, key, proof_key)
 
         async def wait() -> Finished:
             tokens = await poll_device(endpoint, code, self._clock)
             connected = self._connected("oauth", tokens, server, client, audience, scope, named, initiator)
+            connected = msgspec.structs.replace(connected, proof_key=proof_key, private_key=key)
             return Finished(owner, settings.source, initiator, connected, confirm, approver)
 
         return self._started(code), wait
@@ -267,12 +294,49 @@ class Flows:
             tuple(sorted(settings.reach().named)),
             resource.resource if resource else settings.audience,
         )
-        key = settings.client.private_key
-        tokens = await self._endpoint(server, client, named, audience, key).with_credentials(scope)
+        key, proof_key = settings.client.private_key, proof_key_for(server, resource)
+        endpoint = self._endpoint(server, client, named, audience, key, proof_key)
+        tokens = await endpoint.with_credentials(scope)
         connected = self._connected("machine", tokens, server, client, audience, scope, named, initiator)
-        return Finished(
-            owner, settings.source, initiator, msgspec.structs.replace(connected, private_key=key), False
+        connected = msgspec.structs.replace(connected, private_key=key, proof_key=proof_key)
+        return Finished(owner, settings.source, initiator, connected, False)
+
+    async def exchange(self, settings: SignInSettings, owner: str, identity: str, initiator: str) -> Finished:
+        """By an identity of another issuer, without a person: its token for one of this server's."""
+        server, resource = await self._find(settings, None)
+        client = configured_client(server, settings.client)
+        if client is None:
+            raise InvalidArgs(f"{settings.title} needs client_id under its auth")
+        scope = chosen_scope(settings.scopes, None, resource.scopes if resource else (), server)
+        named, audience = (
+            tuple(sorted(settings.reach().named)),
+            resource.resource if resource else settings.audience,
         )
+        key, proof_key = settings.client.private_key, proof_key_for(server, resource)
+        endpoint = self._endpoint(server, client, named, audience, key, proof_key)
+        if settings.identity_url:
+            grant = await self._granted(settings, identity, server.issuer, audience, scope)
+            tokens = await endpoint.with_assertion(grant, scope)
+        elif EXCHANGE in server.grants:
+            tokens = await endpoint.exchange(identity, audience or server.issuer, scope, ACCESS_TOKEN, JWT)
+        else:
+            tokens = await endpoint.with_assertion(identity, scope)
+        tokens = msgspec.structs.replace(tokens, refresh_token=None)
+        connected = self._connected("exchange", tokens, server, client, audience, scope, named, initiator)
+        connected = msgspec.structs.replace(connected, private_key=key, proof_key=proof_key)
+        return Finished(owner, settings.source, initiator, connected, False)
+
+    async def _granted(
+        self, settings: SignInSettings, identity: str, issuer: str, resource: str | None, scope: str | None
+    ) -> str:
+        """What the identity's own issuer says to the other one for it (ID-JAG)."""
+        own = AuthorizationServer(issuer=settings.identity_url or "", token_url=settings.identity_url)
+        client = configured_client(own, settings.identity_client) or OAuthClient(
+            issuer=own.issuer, client_id=""
+        )
+        reach = Reach.of(settings.identity_url)
+        endpoint = TokenEndpoint(self._web, own, client, reach, resource=resource)
+        return (await endpoint.exchange(identity, issuer, scope, ID_JAG, ID_TOKEN)).access_token
 
     async def _find(
         self, settings: SignInSettings, challenge: BearerChallenge | None
@@ -298,7 +362,8 @@ class Flows:
         grants: tuple[str, ...] = ("authorization_code", "refresh_token"),
     ) -> OAuthClient:
         """Who we are there: as configured, as registered before at this very issuer, or registered now."""
-        configured = configured_client(server, settings.client)
+        ours = replace(settings.client, document_url=self._document_url())
+        configured = configured_client(server, ours)
         if configured is not None:
             return configured
         place, redirect = f"issuer:{server.issuer}", self._redirect_uri()
@@ -318,13 +383,21 @@ class Flows:
         named: tuple[str, ...],
         resource: str | None,
         private_key: str | None,
+        proof_key: str | None = None,
     ) -> TokenEndpoint:
-        reach = Reach(frozenset(named))
-        return TokenEndpoint(self._web, server, client, reach, private_key=private_key, resource=resource)
+        return TokenEndpoint(
+            self._web,
+            server,
+            client,
+            Reach(frozenset(named)),
+            private_key=private_key,
+            resource=resource,
+            proof_key=proof_key,
+        )
 
     def _connected(
         self,
-        kind: Literal["oauth", "machine"],
+        kind: Literal["oauth", "machine", "exchange"],
         tokens: OAuthTokens,
         server: AuthorizationServer,
         client: OAuthClient,
@@ -354,6 +427,15 @@ class Flows:
                 (FLOW, self._clock.now() - FLOW_SECONDS),
             )
         )
+
+
+def proof_key_for(
+    server: AuthorizationServer, resource: ProtectedResource | None, challenge: BearerChallenge | None = None
+) -> str | None:
+    """A key of the account's own, where both the one that gives tokens and the one that takes them bind them to one."""
+    asked = challenge is not None and challenge.scheme.lower() == "dpop"
+    taken = asked or (resource is not None and resource.takes_possession)
+    return new_proof_key() if server.takes_possession and taken else None
 
 
 def configured_server(settings: SignInSettings) -> AuthorizationServer:

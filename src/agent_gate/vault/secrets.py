@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_gate.core.credentials import Identity, SignInNeeded
-from agent_gate.core.references import NAME, Reference, read_reference, references_among
+from agent_gate.core.references import NAME, SIGN_IN_SECRETS, Reference, read_reference, references_among
 from agent_gate.errors import InvalidArgs
 from agent_gate.vault.keyring import read_keyring
 from agent_gate.vault.vault import Vault
@@ -57,10 +57,13 @@ class Secrets:
         """The identity with every reference replaced by what it refers to. Raises `SignInNeeded` for a missing one."""
         title, signing = who.title or who.source, who.sign_in
         if signing is not None:
+            found = {name: await self._text(getattr(signing, name), title) for name in SIGN_IN_SECRETS}
             signing = replace(
                 signing,
-                client_secret=await self._text(signing.client_secret, title),
-                private_key=await self._text(signing.private_key, title),
+                client_secret=found["client_secret"],
+                private_key=found["private_key"],
+                identity_token=found["identity_token"],
+                identity_client_secret=found["identity_client_secret"],
             )
         return replace(
             who,

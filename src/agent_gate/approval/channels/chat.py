@@ -64,6 +64,8 @@ def parts(shown: Card, now: float, became: str = "") -> tuple[list[ChatPart], bo
         ),
         ChatPart("code", fold(shown.signature, SIGNATURE_ROOM)),
     ]
+    if shown.link and shown.open:
+        head.append(ChatPart("plain", shown.link))
     tail = [ChatPart("plain", f"Rule: {fold(shown.because(), 300)}")]
     if shown.approvers:
         tail.append(ChatPart("plain", f"Only {', '.join(shown.approvers)} may answer"))

@@ -1,5 +1,6 @@
 """`agent-gate auth`: the accounts of servers and services: sign in, paste a code, store a key, end."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,12 @@ import click
 
 from agent_gate.approval.render import visible
 from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment, tell
-from agent_gate.cli.output import ago, table
+from agent_gate.cli.output import ago, span, table
 from agent_gate.cli.secret_input import read_secret
+
+agent_option = click.option(
+    "--agent", default="", help="The agent whose own account is meant, where each has one."
+)
 
 
 def standing(one: dict[str, Any]) -> str:
@@ -20,16 +25,17 @@ def standing(one: dict[str, Any]) -> str:
 def listing(found: list[dict[str, Any]]) -> str:
     rows = [
         (
-            one["source"],
+            f"{one['source']} for {one['agent']}" if one["agent"] else one["source"],
             standing(one),
             one["account"] or "",
             " ".join(one["scopes"]),
+            span(one["expires_at"] - time.time()) if one["expires_at"] else "",
             ago(one["renewed_at"]) if one["renewed_at"] else "",
             one["reason"],
         )
         for one in found
     ]
-    headers = ("source", "account", "as", "scopes", "refreshed", "reason")
+    headers = ("source", "account", "as", "scopes", "ends", "refreshed", "reason")
     return table(headers, rows, "Every source has its credential in the configuration.")
 
 
@@ -78,39 +84,43 @@ def list_command(ctx: click.Context) -> None:
 
 @command.command("start")
 @click.argument("source")
+@agent_option
 @click.pass_context
-def start_command(ctx: click.Context, source: str) -> None:
+def start_command(ctx: click.Context, source: str, agent: str) -> None:
     """Begin a sign-in: a link to click, or a code to type in."""
     with reporting():
-        said = act(ctx, source, "start")
+        said = act(ctx, source, "start", {"agent": agent})
         tell(ctx, said, begun(source, said))
 
 
 @command.command("code")
 @click.argument("source")
+@agent_option
 @click.pass_context
-def code_command(ctx: click.Context, source: str) -> None:
+def code_command(ctx: click.Context, source: str, agent: str) -> None:
     """Finish a sign-in with the code, or the address, that the browser ended with; from a prompt or standard input."""
     with reporting():
-        said = act(ctx, source, "code", {"code": read_secret("Code or address")})
+        said = act(ctx, source, "code", {"code": read_secret("Code or address"), "agent": agent})
         tell(ctx, said, visible(said["message"]))
 
 
 @command.command("key")
 @click.argument("source")
+@agent_option
 @click.pass_context
-def key_command(ctx: click.Context, source: str) -> None:
+def key_command(ctx: click.Context, source: str, agent: str) -> None:
     """Store a key, read from a prompt or from standard input, and check it at once."""
     with reporting():
-        said = act(ctx, source, "key", {"key": read_secret(f"Key of {source}")})
+        said = act(ctx, source, "key", {"key": read_secret(f"Key of {source}"), "agent": agent})
         tell(ctx, said, visible(said["message"]))
 
 
 @command.command("end")
 @click.argument("source")
+@agent_option
 @click.pass_context
-def end_command(ctx: click.Context, source: str) -> None:
+def end_command(ctx: click.Context, source: str, agent: str) -> None:
     """Forget an account, and revoke its tokens where that is offered."""
     with reporting():
-        said = act(ctx, source, "end")
+        said = act(ctx, source, "end", {"agent": agent})
         tell(ctx, said, visible(f"Ended. {said['message']}"))

@@ -8,14 +8,17 @@ import click
 import uvloop
 
 from agent_gate.cli.commands.serve import run
+from agent_gate.cli.demo.authority import TOKEN_SECONDS
 from agent_gate.cli.demo.home import Home
+from agent_gate.cli.demo.notes import PATH as NOTES_PATH
+from agent_gate.cli.demo.notes import Notes
 from agent_gate.cli.demo.starter import ensure_secrets, write_starter
 from agent_gate.cli.output import say
 from agent_gate.config.options import Options
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.server import Server
 
-HOME_PORT = 8124
+HOME_PORT, NOTES_PORT = 8124, 8125
 
 
 def introduction(folder: Path, url: str) -> str:
@@ -34,6 +37,11 @@ The last one waits for you. Answer it on the page (the link is below), or in a t
   PATH=$PWD/.venv/bin:$PATH
   agent-gate approvals approve --config {folder}/config.yaml
 
+Connect an account: notes is an MCP server that wants a sign-in. Open the link that this prints:
+  agent-gate auth start notes --config {folder}/config.yaml
+  agent-gate request notes__list_notes                  # its tokens last 30 seconds and renew themselves
+  agent-gate auth --config {folder}/config.yaml         # whose account, until when, when it was renewed
+
 Connect a client, here Claude Code; without a name, connect shows the line for every other:
   agent-gate connect claude-code --config {folder}/config.yaml
 Any other MCP client: {url}/mcp with the header Authorization: Bearer $AGENT_TOKEN
@@ -42,20 +50,29 @@ Ctrl-C stops everything.
 """
 
 
-async def start_home(token: str) -> Server:
-    """The home on its usual port, or on any other one when that is taken."""
-    home = Server(Home(token).handle)
+async def started(server: Server, port: int) -> Server:
+    """The server on its usual port, or on any other one when that is taken."""
     try:
-        await home.start("127.0.0.1", HOME_PORT)
+        await server.start("127.0.0.1", port)
     except ConfigError:
-        await home.start("127.0.0.1", 0)
-    return home
+        await server.start("127.0.0.1", 0)
+    return server
 
 
-async def play(folder: Path, port: int | None) -> None:
-    """Start the home, then the gateway in front of it; both end together."""
+async def start_notes(folder: Path, token_seconds: float) -> Server:
+    notes = Notes(folder / "data", token_seconds)
+    server = await started(Server(notes.handle), NOTES_PORT)
+    notes.authority.issuer = f"http://127.0.0.1:{server.port}"
+    os.environ.setdefault("NOTES_URL", f"{notes.origin}{NOTES_PATH}")
+    return server
+
+
+async def play(folder: Path, port: int | None, token_seconds: float) -> None:
+    """Start the home and the notes, then the gateway in front of them; all end together."""
     # As the gateway reads it: the environment wins, which may still hold another folder's token.
-    home = await start_home({**ensure_secrets(folder / ".env"), **os.environ}["HOME_TOKEN"])
+    token = {**ensure_secrets(folder / ".env"), **os.environ}["HOME_TOKEN"]
+    home = await started(Server(Home(token).handle), HOME_PORT)
+    notes = await start_notes(folder, token_seconds)
     os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
     options = Options(config=folder / "config.yaml", port=port, insecure=True)
     try:
@@ -66,6 +83,7 @@ async def play(folder: Path, port: int | None) -> None:
         )
     finally:
         await home.drain(1.0)
+        await notes.drain(1.0)
 
 
 @click.command()
@@ -77,12 +95,19 @@ async def play(folder: Path, port: int | None) -> None:
     help="Where configuration and data live.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes any free one.")
-def command(folder: Path, port: int | None) -> None:
-    """Run the gateway with a small home behind it, ready to try."""
+@click.option(
+    "--token-seconds",
+    type=click.FloatRange(min=1),
+    default=TOKEN_SECONDS,
+    show_default=True,
+    help="How long the tokens of the notes last, to watch them renew.",
+)
+def command(folder: Path, port: int | None, token_seconds: float) -> None:
+    """Run the gateway with a small home and a server of notes behind it, ready to try."""
     if write_starter(folder):
         say(f"Wrote a starter configuration to {folder}/", err=True)
     try:
-        uvloop.run(play(folder, port))
+        uvloop.run(play(folder, port, token_seconds))
     except GatewayError as error:
         say(f"Error: {error.message}", err=True)
         sys.exit(error.exit)

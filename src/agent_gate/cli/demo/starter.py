@@ -27,7 +27,11 @@ services:
       - {status: 401, message: "Service authentication failed (is the token still valid?)"}
       - {status: 404, message: "Entity not found"}
 
-# MCP servers, as they stand in your client's file:
+# MCP servers. This one runs beside the gateway too, and wants you to sign in: agent-gate auth start notes
+servers:
+  notes: {url: "${NOTES_URL:-http://127.0.0.1:8125/mcp}", ready: tried}
+
+# Others, as they stand in your client's file:
 # mcpServers:
 #   time: {command: uvx, args: [mcp-server-time]}
 
@@ -42,6 +46,7 @@ defaults:
   - {pattern: "*", action: ask}
 rules:
   - {pattern: "ha_get_*", action: allow, description: "reading is harmless"}
+  - {pattern: "notes__list_notes", action: allow, description: "reading is harmless"}
   - {pattern: "ha_call_service(lock.*)", action: deny, description: "never the locks"}
   - {pattern: "ha_call_service(*, lock.*)", action: deny, description: "never the locks, by no service"}
   - {pattern: "ha_fire_event*", action: deny, description: "events can trigger anything"}

@@ -12,7 +12,7 @@ from agent_gate.config.files.nodes import Mark, Node, entries, fail, join
 from agent_gate.config.files.variables import is_off
 from agent_gate.config.servers.settings import ServerAuth, ServerSettings, Transport
 from agent_gate.config.shape import keys
-from agent_gate.config.signin import check_sign_in
+from agent_gate.config.signin import check_accounts, check_sign_in
 
 TRANSPORTS: dict[str, Transport] = {
     "stdio-mcp": "stdio",
@@ -148,6 +148,8 @@ def read_auth(node: Node, path: str, reading: Reading) -> ServerAuth:
 
 
 def check_server(server: ServerSettings, node: Node, path: str) -> None:
+    placed = node.get("credentials") or node
+    check_accounts(server.credentials, server.auth.type, server.auth.token, placed, join(path, "credentials"))
     if server.command and server.url:
         fail(node.mark, path, "has a command and a url; it is one or the other")
     if not server.command and not server.url:

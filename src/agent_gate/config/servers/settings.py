@@ -7,14 +7,21 @@ from typing import Annotated, ClassVar, Literal
 
 from agent_gate.config.services.settings import TEMPLATES
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
-from agent_gate.config.signin import SignInKeys
+from agent_gate.config.signin import Accounts, SignInKeys
 from agent_gate.core.traits import TRAITS, trait_fields
 from agent_gate.errors import ConfigError
 
 Transport = Literal["stdio", "http", "sse", "auto"]
 NAMES = {"type": "array", "items": {"type": "string"}}
 AUTH_TYPES = Literal[
-    "none", "api-key", "bearer", "oauth2", "oauth2-pkce", "device-code", "client-credentials"
+    "none",
+    "api-key",
+    "bearer",
+    "oauth2",
+    "oauth2-pkce",
+    "device-code",
+    "client-credentials",
+    "token-exchange",
 ]
 
 
@@ -98,6 +105,7 @@ class ServerSettings:
     isolation: Annotated[Literal["shared", "caller"], "One child for all callers, or one for each."] = (
         "shared"
     )
+    credentials: Annotated[Accounts, "One account for all callers, or one of each caller's own."] = "shared"
     pin: Annotated[
         Literal["serve", "hold"], "Serve a changed definition at once, or hold it until a person agrees."
     ] = "serve"

@@ -18,7 +18,7 @@ from agent_gate.config.services.requests import (
 )
 from agent_gate.config.services.settings import AuthConfig, HealthCheckConfig, ServiceConfig, ToolDefinition
 from agent_gate.config.services.tools import check_braces, read_tools
-from agent_gate.config.signin import check_sign_in
+from agent_gate.config.signin import check_accounts, check_sign_in
 from agent_gate.core.signature import placeholders
 from agent_gate.errors import ConfigError
 from agent_gate.net.auth import AUTH_TYPES
@@ -101,6 +101,10 @@ def check_auth(service: ServiceConfig, node: Node, path: str) -> None:
     written = node.get("auth")
     if written is not None:
         check_sign_in(service.auth, service.auth.type, written, join(path, "auth"))
+    placed = node.get("credentials") or node
+    check_accounts(
+        service.credentials, service.auth.type, service.auth.token, placed, join(path, "credentials")
+    )
     check_credential(service, written, join(path, "auth"))
 
 

@@ -2,27 +2,47 @@
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from agent_gate.core.credentials import KEY_KINDS, Credentials, Identity, Proof, SignIn, SignInNeeded
+from agent_gate.core.credentials import (
+    KEY_KINDS,
+    CallerSignInNeeded,
+    Credentials,
+    Identity,
+    Proof,
+    SignIn,
+    SignInNeeded,
+)
 from agent_gate.core.ports import Clock
 from agent_gate.core.references import references_of
 from agent_gate.net.auth import prove
 from agent_gate.sources.access import FixedCredentials
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
-from agent_gate.vault.flows import SignInSettings
+from agent_gate.vault.flows import Finished, SignInSettings
 from agent_gate.vault.oauth.clients import ConfiguredClient
+from agent_gate.vault.oauth.dpop import Possession
 from agent_gate.vault.oauth.reach import AuthorizationFault
+from agent_gate.vault.oauth.tokens import OAuthRefusal
 
 KEPT_SECONDS = 5.0
 """How long what a reference led to is used before it is looked up again."""
 GATEWAY = "gateway"
+OF_SOURCE, OF_CALLER = "source:", "\nagent:"  # no key and no agent has a newline in its name
+Begin = Callable[[str, str], Awaitable[str]]
+"""Begins a sign-in of a caller at a source; the link."""
 
 
-def owner_of(source: str) -> str:
-    """Whose name an account of a source is kept under."""
-    return f"source:{source}"
+def owner_of(source: str, caller: str = "") -> str:
+    """Whose name an account of a source is kept under: the source's own, or that of one of its callers."""
+    return f"{OF_SOURCE}{source}{OF_CALLER}{caller}" if caller else f"{OF_SOURCE}{source}"
+
+
+def parts_of(owner: str) -> tuple[str, str]:
+    """The source and the caller that an account belongs to."""
+    source, _, caller = owner.removeprefix(OF_SOURCE).partition(OF_CALLER)
+    return source, caller
 
 
 def what_to_do(who: Identity) -> str:
@@ -34,21 +54,24 @@ def what_to_do(who: Identity) -> str:
             f"{title} needs a key. {variable}tore one with `agent-gate auth key {who.source}`, on the page, "
             "or by connections_key"
         )
+    if who.sign_in is not None and who.sign_in.kind == "token-exchange":
+        return f"{title} takes an identity of another issuer: see identity_token under its auth, then reconnect it"
     return f"{title} needs a sign-in: `agent-gate auth start {who.source}`, Sign in on the page, or connections_start"
 
 
 class SourceCredentials:
     """The credentials of one source. What counts is kept as a `Proof` until the account or the secret changes."""
 
-    def __init__(self, who: Identity, custody: Custody, clock: Clock) -> None:
+    def __init__(self, who: Identity, custody: Custody, clock: Clock, caller: str = "") -> None:
         self._who, self._custody, self._clock = who, custody, clock
-        self._accounts, self._owner = custody.accounts, owner_of(who.source)
+        self._accounts, self._owner = custody.accounts, owner_of(who.source, caller)
         self._refers = any(references_of(who))
         self._made_of: tuple[Identity, str] | None = None
         self._seen: tuple[Connected, int] | None = None
         self._proof: Proof | None = None
         self._until = 0.0
         self._machine = asyncio.Lock()
+        self._caller, self._spent = caller, None  # type: str, Connected | None
 
     def at_hand(self, _caller: str, /) -> Proof | None:
         if self._accounts.known.get(self._owner) is self._seen and self._clock.monotonic() < self._until:
@@ -67,6 +90,8 @@ class SourceCredentials:
 
     async def _account(self, filled: Identity, signing: SignIn) -> Connected | None:
         """The account with a token that is good for now; None where it has to be refused first."""
+        if signing.kind == "token-exchange":
+            return await self._exchange(filled, signing)
         known = self._accounts.at_hand(self._owner) or await self._accounts.look_again(self._owner)
         if known is None:
             if signing.on_refusal:
@@ -89,15 +114,41 @@ class SourceCredentials:
             known = self._accounts.at_hand(self._owner)
             if known is None:
                 settings = sign_in_settings(filled)
-                finished = await self._custody.flows.connect_machine(settings, self._owner, GATEWAY)
-                await self._accounts.keep(self._owner, finished.connected)
-                known = self._accounts.at_hand(self._owner) or finished.connected
+                known = await self._signed_in(
+                    self._custody.flows.connect_machine(settings, self._owner, GATEWAY)
+                )
             return known
+
+    async def _signed_in(self, work: Awaitable[Finished]) -> Connected:
+        """The account of a sign-in that needs no person. One that the server refuses is not tried again by itself."""
+        try:
+            finished = await work
+        except OAuthRefusal as refusal:
+            raise SignInNeeded(f"{refusal.message}. {what_to_do(self._who)}") from None
+        await self._accounts.keep(self._owner, finished.connected)
+        return self._accounts.at_hand(self._owner) or finished.connected
+
+    async def _exchange(self, filled: Identity, signing: SignIn) -> Connected:
+        """An account by the identity of another issuer: the caller's, or the one that the file refers to."""
+        async with self._machine:
+            known = self._accounts.at_hand(self._owner)
+            if known is not None and not known.is_due(self._clock.now()) and known is not self._spent:
+                return known
+            identity = self._custody.identity_of(self._caller) if self._caller else signing.identity_token
+            if not identity:
+                whose = f"{self._caller} is" if self._caller else "the gateway is"
+                raise SignInNeeded(
+                    f"{self._who.title or self._who.source} takes an identity, and {whose} without one"
+                )
+            settings = sign_in_settings(filled)
+            return await self._signed_in(
+                self._custody.flows.exchange(settings, self._owner, identity, GATEWAY)
+            )
 
     def _taken(self, filled: Identity, key: str, account: Connected | None) -> Proof:
         token = key or (account.tokens.access_token if account is not None else "")
         if self._proof is None or self._made_of != (filled, token):
-            self._made_of, self._proof = (filled, token), prove(presented(filled, token))
+            self._made_of, self._proof = (filled, token), bound(prove(presented(filled, token)), account)
         self._seen, self._until = self._accounts.known.get(self._owner), self._good_until(account)
         return self._proof
 
@@ -122,13 +173,81 @@ class SourceCredentials:
             raise SignInNeeded(what_to_do(self._who))
         if self._custody.challenges[self._who.source].error == "insufficient_scope":
             raise SignInNeeded(f"The account may not do this. {what_to_do(self._who)}")
+        if account.kind == "exchange" and account is not self._spent:
+            self._spent = account
+            return await self.fetch(caller)
         if not account.can_renew:
+            self._accounts.note_refused(self._owner, account)
             raise SignInNeeded(f"The account is not taken any more. {what_to_do(self._who)}")
         try:
             await self._accounts.renew(self._owner, account.tokens.access_token)
         except SignInNeeded as error:
             raise SignInNeeded(f"{error.message}. {what_to_do(self._who)}") from None
         return await self.fetch(caller)
+
+
+class CallerCredentials:
+    """The credentials of a source at which each caller has an account of its own.
+
+    Nobody's account serves another's call. Only what no call is for, the list of tools, is asked for with the source's
+    own account, or where it has none with the one that was connected first.
+    """
+
+    def __init__(self, who: Identity, custody: Custody, clock: Clock, begin: Begin) -> None:
+        self._who, self._custody, self._clock, self._begin = who, custody, clock, begin
+        self._by_caller: dict[str, SourceCredentials] = {}
+
+    def at_hand(self, caller: str, /) -> Proof | None:
+        return self._of(caller).at_hand(caller)
+
+    def _of(self, caller: str) -> SourceCredentials:
+        name = caller or self._lister()
+        found = self._by_caller.get(name)
+        if found is None:
+            found = self._by_caller[name] = SourceCredentials(self._who, self._custody, self._clock, name)
+        return found
+
+    def _lister(self) -> str:
+        """The caller with whose account tools are listed; nobody where the source has an account itself."""
+        accounts = self._custody.accounts
+        mine = owner_of(self._who.source)
+        if accounts.at_hand(mine) is not None:
+            return ""
+        found = [owner for owner in accounts.owners() if owner.startswith(f"{mine}{OF_CALLER}")]
+        first = min(
+            found, key=lambda owner: known.since if (known := accounts.at_hand(owner)) else 0.0, default=""
+        )
+        return parts_of(first)[1]
+
+    async def fetch(self, caller: str, /) -> Proof:
+        try:
+            return await self._of(caller).fetch(caller)
+        except SignInNeeded as error:
+            raise await self._answered(caller, error) from None
+
+    async def refused(self, caller: str, proof: Proof, challenge: str, /) -> Proof | None:
+        try:
+            return await self._of(caller).refused(caller, proof, challenge)
+        except SignInNeeded as error:
+            raise await self._answered(caller, error) from None
+
+    async def _answered(self, caller: str, error: SignInNeeded) -> SignInNeeded:
+        """What a call without an account is told: the link for its own person, where there can be one."""
+        if not caller or self._who.sign_in is None:
+            return error
+        if self._who.sign_in.kind == "token-exchange":
+            return CallerSignInNeeded(error.message)
+        title = self._who.title or self._who.source
+        if self._who.sign_in.kind in KEY_KINDS:
+            return CallerSignInNeeded(
+                f"{caller} has no key of its own for {title}. Store one with connections_key, or "
+                f"`agent-gate auth key {self._who.source} --agent {caller}`"
+            )
+        link = await self._begin(self._who.source, caller)
+        return CallerSignInNeeded(
+            f"{caller} has no account of its own at {title}. Its person signs in at {link} and makes the call again",
+            details={"auth_url": link, "source": self._who.source},
+        )
 
 
 def presented(who: Identity, token: str) -> Identity:
@@ -139,6 +258,18 @@ def presented(who: Identity, token: str) -> Identity:
         return replace(who, type="none")
     env = {who.sign_in.env: token, **who.env} if who.sign_in.env else who.env
     return replace(who, token=token, env=env)
+
+
+def bound(proof: Proof, account: Connected | None) -> Proof:
+    """The proof with a signature for each request, where the token is bound to the account's key."""
+    if account is None or account.proof_key is None or account.tokens.token_type.lower() != "dpop":
+        return proof
+    token = account.tokens.access_token
+    headers = [
+        (name, b"DPoP " + token.encode() if name == b"authorization" else value)
+        for name, value in proof.headers
+    ]
+    return replace(proof, headers=tuple(headers), signs=Possession(account.proof_key, token))
 
 
 def sign_in_settings(who: Identity) -> SignInSettings:
@@ -159,20 +290,26 @@ def sign_in_settings(who: Identity) -> SignInSettings:
         token_url=signing.token_url or None,
         device_url=signing.device_url or None,
         audience=signing.audience or None,
+        identity_url=signing.identity_url or None,
+        identity_client=ConfiguredClient(
+            client_id=signing.identity_client_id or None, client_secret=signing.identity_client_secret or None
+        ),
     )
 
 
 class Roster:
     """Who the sources of one configuration are, each with its credentials."""
 
-    def __init__(self, custody: Custody, clock: Clock) -> None:
-        self._custody, self._clock = custody, clock
+    def __init__(self, custody: Custody, clock: Clock, begin: Begin) -> None:
+        self._custody, self._clock, self._begin = custody, clock, begin
         self.known: dict[str, Identity] = {}
 
     def credentials(self, who: Identity) -> Credentials:
         self.known[who.source] = who
         if who.sign_in is None and not any(references_of(who)):
             return FixedCredentials(who)
+        if who.per_caller and who.sign_in is not None:
+            return CallerCredentials(who, self._custody, self._clock, self._begin)
         return SourceCredentials(who, self._custody, self._clock)
 
     def referring_to(self, name: str) -> list[str]:

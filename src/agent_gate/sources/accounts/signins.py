@@ -2,26 +2,37 @@
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
-from agent_gate.core.credentials import KEY_KINDS, Identity, SignIn
+from agent_gate.core.call import Outcome
+from agent_gate.core.credentials import KEY_KINDS, Identity, SignIn, SignInNeeded
 from agent_gate.core.ports import Clock
-from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
-from agent_gate.sources.accounts.credentials import GATEWAY, Roster, owner_of, sign_in_settings, what_to_do
+from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, ViewFailed
+from agent_gate.sources.accounts.credentials import (
+    GATEWAY,
+    OF_CALLER,
+    Roster,
+    owner_of,
+    parts_of,
+    sign_in_settings,
+    what_to_do,
+)
 from agent_gate.sources.state import SourceState, Status
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
-from agent_gate.vault.flows import NO_FLOW, Finished, Started
+from agent_gate.vault.flows import NO_FLOW, Finished, Started, flow_owner
 from agent_gate.vault.oauth.tokens import OAuthTokens, is_token
 
 log = logging.getLogger("agent_gate.vault")
 HELD = "unconfirmed"
 OUTCOME_SECONDS, LOOK_AGAIN = 20.0, 0.05
 SETTLED = frozenset({Status.READY, Status.DEGRADED, Status.FAILED, Status.NEEDS_AUTH, Status.DISABLED})
+WELL = frozenset({Status.READY, Status.DEGRADED})
 
 
 class Handled(Protocol):
@@ -29,17 +40,32 @@ class Handled(Protocol):
 
     def states(self) -> Sequence[SourceState]: ...
     def connect_anew(self, key: str) -> None: ...
+    async def forget_caller(self, key: str, caller: str) -> None: ...
+    async def try_as(self, key: str, caller: str) -> None: ...
+
+
+class AccountCaller(Protocol):
+    """What of a sign-in has to be on record, or before a person's eyes."""
+
+    async def confirm(self, finished: Finished) -> None: ...
+    async def invite(self, source: str, flow: str, started: Started, requester: str, person: str) -> None: ...
+    async def finish(self, source: str, person: str, answer: str, surface: str) -> Outcome: ...
+    async def over(self, flow: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountState:
-    """How one source stands with its account. `how` says what a person does: paste a key, click a link, type a code."""
+    """How one source stands with its account, or with that of one of its callers, `agent`.
+
+    `how` says what a person does: paste a key, click a link, type a code.
+    """
 
     source: str
     title: str
     how: str
     connected: bool
     needed: bool
+    agent: str = ""
     unconfirmed: bool = False
     account: str | None = None
     scopes: tuple[str, ...] = ()
@@ -52,28 +78,32 @@ class AccountState:
     tools: int = 0
 
 
-HOW = {"api-key": "key", "bearer": "key", "device-code": "code", "client-credentials": "machine"}
-Ask = Callable[[Identity, Finished], Awaitable[None]]
-
-
-async def nobody_asks(_who: Identity, _finished: Finished) -> None:
-    return None
+HOW = {
+    "api-key": "key",
+    "bearer": "key",
+    "device-code": "code",
+    "client-credentials": "machine",
+    "token-exchange": "machine",
+}
 
 
 class SignIns:
     """Begins, finishes and ends; whatever it connects, its source uses at once.
 
-    `ask` puts the account of a flow that an agent began to the person who has to confirm it.
+    `caller` is the agent whose account it is, at sources where each has its own; else empty.
     """
+
+    calls: AccountCaller
 
     def __init__(
         self, custody: Custody, roster: Callable[[], Roster], sources: Handled, clock: Clock
     ) -> None:
         self._custody, self._roster, self._sources, self._clock = custody, roster, sources, clock
         self._begun: dict[tuple[str, str], str] = {}
+        self._open: dict[str, Started] = {}
         self._polling: dict[str, asyncio.Task[None]] = {}
+        self._arrived: dict[str, Finished] = {}
         self._held: set[str] = set()
-        self.ask: Ask = nobody_asks
 
     async def load(self) -> None:
         if self._custody.vault.is_open:
@@ -95,13 +125,36 @@ class SignIns:
     def _is_wanted(self, who: Identity) -> bool:
         says_so = who.sign_in is not None and not who.sign_in.on_refusal
         refused = who.source in self._custody.challenges
-        return says_so or refused or self._custody.accounts.at_hand(owner_of(who.source)) is not None
+        return says_so or refused or bool(self._callers(who) or self._account(who))
+
+    def _account(self, who: Identity, caller: str = "") -> Connected | None:
+        return self._custody.accounts.at_hand(owner_of(who.source, caller))
+
+    def _callers(self, who: Identity) -> list[str]:
+        """The callers that have an account of their own there, or one that waits to be confirmed."""
+        start = f"{owner_of(who.source)}{OF_CALLER}"
+        owners = {*self._custody.accounts.owners(), *self._held}
+        return sorted(parts_of(owner)[1] for owner in owners if owner.startswith(start))
 
     def all(self) -> list[AccountState]:
-        return [self._state(who) for who in sorted(self.wanted(), key=lambda who: who.source)]
+        return [
+            self._state(who, caller)
+            for who in sorted(self.wanted(), key=lambda who: who.source)
+            for caller in self._shown(who)
+        ]
 
-    def status(self, source: str) -> AccountState:
-        return self._state(self._identity(source)[0])
+    def _shown(self, who: Identity) -> list[str]:
+        """Whose accounts are told of: the source's own, unless only its callers have some."""
+        callers = self._callers(who) if who.per_caller else []
+        return callers if callers and self._account(who) is None else ["", *callers]
+
+    def status(self, source: str, caller: str = "") -> AccountState:
+        return self._state(self._identity(source)[0], caller)
+
+    def has_own_accounts(self, source: str) -> bool:
+        """Whether each caller signs in there for itself."""
+        who = self._roster().known.get(source)
+        return who is not None and who.per_caller
 
     def _identity(self, source: str) -> tuple[Identity, SignIn]:
         who = self._roster().known.get(source)
@@ -111,9 +164,17 @@ class SignIns:
             raise InvalidArgs(f"{who.title or source} has its credential in the configuration")
         return who, who.sign_in
 
-    def _state(self, who: Identity) -> AccountState:
-        source = next((one for one in self._sources.states() if one.key == who.source), None)
-        account = self._custody.accounts.at_hand(owner_of(who.source))
+    def _owner(self, source: str, caller: str) -> str:
+        who, _ = self._identity(source)
+        if caller and not who.per_caller:
+            raise InvalidArgs(f"{who.title or source} has one account for all; write credentials: per-caller")
+        return owner_of(source, caller)
+
+    def _source(self, key: str) -> SourceState | None:
+        return next((one for one in self._sources.states() if one.key == key), None)
+
+    def _state(self, who: Identity, caller: str = "") -> AccountState:
+        source, account = self._source(who.source), self._account(who, caller)
         waits = source is not None and source.status is Status.NEEDS_AUTH
         shown: dict[str, Any] = {}
         if account is not None:
@@ -130,8 +191,9 @@ class SignIns:
             title=who.title or who.source,
             how=HOW.get(who.sign_in.kind, "link") if who.sign_in else "",
             connected=account is not None and not waits,
-            needed=waits,
-            unconfirmed=owner_of(who.source) in self._held,
+            needed=waits or (bool(caller) and account is None),
+            agent=caller,
+            unconfirmed=owner_of(who.source, caller) in self._held,
             status=source.status if source else "",
             reason=source.reason if source else "",
             tools=source.tools if source else 0,
@@ -139,24 +201,27 @@ class SignIns:
         )
 
     async def start(
-        self, source: str, initiator: str, *, confirm: bool = False, approver: str = ""
-    ) -> dict[str, Any]:
-        """A link to click, a code to type in, or, for the gateway's own account, its end."""
+        self, source: str, initiator: str, *, caller: str = "", confirm: bool = False, approver: str = ""
+    ) -> Started | None:
+        """A link to click, or a code to type in; None for the gateway's own account, which is connected then."""
         who, signing = self._identity(source)
+        owner = self._owner(source, caller)
         if signing.kind in KEY_KINDS:
             raise InvalidArgs(what_to_do(who))
-        filled = await self._custody.secrets.filled(who)
-        settings, owner = sign_in_settings(filled), owner_of(source)
+        settings = sign_in_settings(await self._custody.secrets.filled(who))
+        if signing.kind == "token-exchange":
+            self._sources.connect_anew(source)
+            return None
         if signing.kind == "client-credentials":
             await self._take_over(await self._custody.flows.connect_machine(settings, owner, GATEWAY))
-            return {"connected": True}
+            return None
         if signing.kind == "device-code":
             started, wait = await self._custody.flows.start_device(
                 settings, owner, initiator, confirm=confirm, approver=approver
             )
-            self._poll(source, wait)
-            return told(started)
-        known = self._custody.accounts.at_hand(owner)
+            self._poll(owner, approver or initiator, wait)
+            return started
+        known = self._account(who, caller)
         started = await self._custody.flows.start(
             settings,
             owner,
@@ -166,111 +231,193 @@ class SignIns:
             challenge=self._custody.challenges.get(source),
             earlier_scope=known.scope if known is not None else None,
         )
-        self._begun[source, initiator] = started.state
-        return told(started)
+        self._begun[owner, initiator] = started.state
+        return started
 
-    def _poll(self, source: str, wait: Callable[[], Awaitable[Finished]]) -> None:
+    async def begin_for(self, source: str, caller: str) -> str:
+        """The link for a caller whose call found no account of its own; the same one while it is good."""
+        owner = owner_of(source, caller)
+        known = self._open.get(owner)
+        if known is not None and known.expires_at - self._clock.now() > 60:
+            return known.url
+        requester = f"agent {caller}"
+        started = await self.start(source, requester, caller=caller, confirm=True)
+        if started is None:
+            raise SignInNeeded(f"{source} has no accounts of people")
+        self._open[owner] = started
+        await self.calls.invite(source, flow_of(started, owner), started, requester, "")
+        return started.url
+
+    def _poll(self, owner: str, person: str, wait: Callable[[], Awaitable[Finished]]) -> None:
+        source = parts_of(owner)[0]
+
         async def until_entered() -> None:
+            ticket = secrets.token_urlsafe(16)
             try:
-                await self._finished(await wait())
+                self._arrived[ticket] = await wait()
+                await self.calls.finish(source, person, f"ticket={ticket}", "device")
             except GatewayError as error:
                 log.warning("The sign-in for %s ended: %s", source, error.message)
+            finally:
+                self._arrived.pop(ticket, None)
+                await self.calls.over(device_flow(owner))
 
-        before = self._polling.pop(source, None)
+        before = self._polling.pop(owner, None)
         if before is not None:
             before.cancel()
-        self._polling[source] = asyncio.ensure_future(until_entered())
+        self._polling[owner] = asyncio.ensure_future(until_entered())
 
-    async def code(self, source: str, pasted: str, initiator: str) -> AccountState:
+    async def code(self, source: str, pasted: str, initiator: str, caller: str = "") -> AccountState:
         """What a person copied: the code, or the whole address at which the browser ended."""
-        self._identity(source)
-        state = self._begun.get((source, initiator))
+        owner = self._owner(source, caller)
+        state = self._begun.get((owner, initiator))
         if state is None and "://" not in pasted:
             raise InvalidArgs(NO_FLOW)
         await self._finished(await self._custody.flows.finish_pasted(state or "", pasted, initiator))
-        self._begun.pop((source, initiator), None)
-        return await self.outcome(source)
+        self._begun.pop((owner, initiator), None)
+        return await self.outcome(source, caller)
 
-    async def came_back(self, state: str, code: str, issuer: str | None) -> str:
-        """A browser brought a code; the name of what is connected by it."""
+    async def whose(self, state: str) -> tuple[str, str]:
+        """The source of a sign-in under way, and the person whose it is."""
+        flow = await self._custody.flows.look(state)
+        return flow.source, flow.approver or flow.initiator
+
+    async def came_back(self, state: str, code: str, issuer: str | None) -> AccountState:
+        """A browser brought a code."""
         finished = await self._custody.flows.finish(state, code, issuer)
         await self._finished(finished)
-        return finished.source
+        await self.calls.over(flow_owner(state))
+        return self.status(*parts_of(finished.owner))
+
+    async def arrived(self, ticket: str) -> AccountState:
+        """Somebody typed a code in on a device."""
+        finished = self._arrived.pop(ticket, None)
+        if finished is None:
+            raise InvalidArgs(NO_FLOW)
+        await self._finished(finished)
+        return self.status(*parts_of(finished.owner))
 
     async def turned_away(self, state: str) -> None:
         """The person said no there: the flow is over."""
-        await self._custody.flows.drop(state)
+        await self.unwanted(flow_owner(state))
+        raise Forbidden("The other side said no. Nothing was connected")
 
-    async def key(self, source: str, value: str, by: str) -> AccountState:
+    async def unwanted(self, flow: str) -> None:
+        """End a flow that a person does not want."""
+        polling = next((task for owner, task in self._polling.items() if device_flow(owner) == flow), None)
+        if polling is not None:
+            polling.cancel()
+        else:
+            await self._custody.flows.drop(flow)
+        self._open = {owner: one for owner, one in self._open.items() if flow_of(one, owner) != flow}
+        await self.calls.over(flow)
+
+    async def key(self, source: str, value: str, by: str, caller: str = "") -> AccountState:
         """Keep a key, and see at once whether the source takes it."""
-        self._identity(source)
+        owner = self._owner(source, caller)
         if not is_token(value):
             raise InvalidArgs("A key is one line of plain characters")
         connected = Connected(
             kind="key", tokens=OAuthTokens(access_token=value), by=by, since=self._clock.now()
         )
         before = self._clock.now()
-        await self._keep(owner_of(source), source, connected)
-        state = await self.outcome(source, before)
-        if state.status == Status.NEEDS_AUTH:
-            await self._custody.accounts.end(owner_of(source))
-            raise InvalidArgs(f"{state.title} does not take this key; it was not kept. {state.reason}")
+        await self._keep(owner, connected)
+        state = await self.outcome(source, caller, before)
+        why = state.reason if state.status == Status.NEEDS_AUTH else await self._refusal(source, caller)
+        if why:
+            await self._custody.accounts.end(owner)
+            raise InvalidArgs(f"{state.title} does not take this key; it was not kept. {why}")
         return state
 
-    async def end(self, source: str) -> AccountState:
+    async def _refusal(self, source: str, caller: str) -> str:
+        """Why a caller's own account does not let it in; empty where it does."""
+        try:
+            if caller:
+                await self._sources.try_as(source, caller)
+        except SignInNeeded as error:
+            return error.message
+        return ""
+
+    async def end(self, source: str, caller: str = "") -> AccountState:
         """Forget the account, take its tokens back where that is offered, and let the source notice."""
-        self._identity(source)
-        owner = owner_of(source)
+        owner = self._owner(source, caller)
         await self._custody.vault.remove(owner, HELD)
         self._held.discard(owner)
+        self._open.pop(owner, None)
         before = self._clock.now()
         await self._custody.accounts.end(owner)
-        self._sources.connect_anew(source)
-        return await self.outcome(source, before)
+        await self._notice(owner)
+        return await self.outcome(source, caller, before)
 
-    async def confirm(self, source: str) -> AccountState:
+    async def confirm(self, owner: str) -> AccountState:
         """The person says that the account which came back is theirs: it counts from now on."""
-        owner = owner_of(source)
         kept = await self._custody.vault.get(owner, HELD)
         if kept is None:
             raise InvalidArgs("There is no account to confirm any more. Begin anew")
+        source, caller = parts_of(owner)
         before = self._clock.now()
         await self._custody.vault.remove(owner, HELD)
         self._held.discard(owner)
-        await self._keep(owner, source, msgspec.json.decode(kept.value, type=Connected))
-        return await self.outcome(source, before)
+        await self._keep(owner, msgspec.json.decode(kept.value, type=Connected))
+        return await self.outcome(source, caller, before)
 
     async def _finished(self, finished: Finished) -> None:
+        self._open.pop(finished.owner, None)
         if not finished.confirm:
             await self._take_over(finished)
             return
-        who, _ = self._identity(finished.source)
+        self._identity(finished.source)
         await self._custody.vault.put(finished.owner, HELD, msgspec.json.encode(finished.connected))
         self._held.add(finished.owner)
-        await self.ask(who, finished)
+        await self.calls.confirm(finished)
 
     async def _take_over(self, finished: Finished) -> None:
-        await self._keep(finished.owner, finished.source, finished.connected)
+        await self._keep(finished.owner, finished.connected)
 
-    async def _keep(self, owner: str, source: str, connected: Connected) -> None:
+    async def _keep(self, owner: str, connected: Connected) -> None:
         await self._custody.accounts.keep(owner, connected)
-        log.info("An account was connected", extra={"source": source, "by": connected.by})
-        self._sources.connect_anew(source)
+        log.info("An account was connected", extra={"source": parts_of(owner)[0], "by": connected.by})
+        await self._notice(owner)
 
-    async def outcome(self, source: str, since: float | None = None) -> AccountState:
+    async def _notice(self, owner: str) -> None:
+        """Let the source use what it has now. A caller's own account changes nothing for the others."""
+        source, caller = parts_of(owner)
+        now = self._source(source)
+        if caller:
+            await self._sources.forget_caller(source, caller)
+        if not caller or now is None or now.status not in WELL or self._lists_with(source, caller):
+            self._sources.connect_anew(source)
+
+    def _lists_with(self, source: str, caller: str) -> bool:
+        """Whether tools are listed with this caller's account: no other is there."""
+        who = self._identity(source)[0]
+        return self._account(who) is None and set(self._callers(who)) <= {caller}
+
+    async def outcome(self, source: str, caller: str = "", since: float | None = None) -> AccountState:
         """The state once the source has been tried with what it has now; as it is, where that takes too long."""
         began = self._clock.now() if since is None else since
         deadline = self._clock.monotonic() + OUTCOME_SECONDS
         while self._clock.monotonic() < deadline:
-            now = next((one for one in self._sources.states() if one.key == source), None)
-            if now is None or (now.status in SETTLED and now.since >= began):
+            now = self._source(source)
+            if now is None or (now.status in SETTLED and (now.since >= began or caller)):
                 break
             await asyncio.sleep(LOOK_AGAIN)
-        return self.status(source)
+        return self.status(source, caller)
 
 
-def told(started: Started) -> dict[str, Any]:
+def device_flow(owner: str) -> str:
+    return f"device:{owner}"
+
+
+def flow_of(started: Started, owner: str) -> str:
+    """What finds a flow again: its state's digest, or whose it is, for a device that is polled for."""
+    return flow_owner(started.state) if started.state else device_flow(owner)
+
+
+def told(started: Started | None) -> dict[str, Any]:
     """What a person needs, in the words of the admin API."""
+    if started is None:
+        return {"connected": True}
     out: dict[str, Any] = {
         "auth_url": started.url,
         "state": started.state,
@@ -281,8 +428,11 @@ def told(started: Started) -> dict[str, Any]:
 
 def sentence_of(state: AccountState) -> str:
     """How it stands, for people."""
+    title = f"{state.title} for {state.agent}" if state.agent else state.title
     if state.unconfirmed:
-        return f"{state.title}: the account has to be confirmed by the person who let this begin"
-    if state.status in (Status.READY, Status.DEGRADED):
-        return f"{state.title}: connected, I see {state.tools} tool{'' if state.tools == 1 else 's'}"
-    return f"{state.title} is {state.status}" + (f": {state.reason}" if state.reason else "")
+        return f"{title}: the account has to be confirmed by the person who let this begin"
+    if state.agent and not state.connected:
+        return f"{title}: no account"
+    if state.status in WELL:
+        return f"{title}: connected, I see {state.tools} tool{'' if state.tools == 1 else 's'}"
+    return f"{title} is {state.status}" + (f": {state.reason}" if state.reason else "")

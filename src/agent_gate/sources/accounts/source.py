@@ -7,41 +7,40 @@ it begin says that the account is theirs (`confirm`, which no agent can call).
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import parse_qs
 
 import msgspec
 
 from agent_gate.core.call import Call, Caller, Result
-from agent_gate.core.credentials import Identity
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
 from agent_gate.errors import ToolNotFound
-from agent_gate.sources.accounts.signins import AccountState, SignIns, sentence_of
-from agent_gate.vault.flows import Finished
+from agent_gate.sources.accounts.credentials import owner_of, parts_of
+from agent_gate.sources.accounts.links import has_shown, shown_link
+from agent_gate.sources.accounts.questions import KEY, QUESTIONS, AccountCalls
+from agent_gate.sources.accounts.signins import AccountState, SignIns, flow_of, sentence_of, told
+from agent_gate.vault.flows import Started
 
-KEY = "connections"
 SOURCE = {"type": "string", "description": "Key of the server or service, as connections_status lists them."}
-UNKNOWN = "an account whose name is not known"
+AGENT = {"type": "string", "description": "For people only: the agent whose own account is meant."}
 Approver = Callable[[str], Awaitable[str]]
-Put = Callable[[Call, str, str], Awaitable[object]]
 
 
 def tool(
     name: str, description: str, ask: str, more: Mapping[str, Any] | None = None, **traits: bool
 ) -> Definition:
-    properties = {"source": SOURCE, **(more or {})}
-    required = [] if name == "status" else list(properties)
+    required = [] if name == "status" else ["source", *(more or {})]
     return Definition(
         name=name,
         wire=f"{KEY}_{name}",
         description=description,
         input_schema={
             "type": "object",
-            "properties": properties,
+            "properties": {"source": SOURCE, **(more or {}), "agent": AGENT},
             "required": required,
             "additionalProperties": False,
         },
@@ -87,37 +86,29 @@ TOOLS = (
         idempotent=True,
     ),
 )
-CONFIRM = Definition(
-    name="confirm",
-    method="confirm",
-    effect="confirm",
-    description="Use the account that came back from a sign-in which an agent began.",
-    input_schema={
-        "type": "object",
-        "properties": {"source": TEXT, "account": TEXT, "at": TEXT},
-        "required": ["source", "account", "at"],
-    },
-    ask="Somebody signed in to {source} as {account} at {at}, by a link that an agent had asked for. Is it yours, and shall it be used?",
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: a person at the page or the terminal, or an agent, whose flows a person confirms."""
+    """Who acts: a person at the page or the terminal, or an agent, whose flows a person confirms.
+
+    `agent` is the agent's own name; a person may act for one.
+    """
 
     name: str
     is_agent: bool
+    agent: str
     sees: Callable[[str], bool]
 
 
-def actor_of(caller: Caller) -> Actor:
+def actor_of(caller: Caller, agent: str) -> Actor:
     if caller.kind == "operator":
-        return Actor(caller.name, False, lambda _namespace: True)
-    return Actor(f"agent {caller.name}", True, caller.sees)
+        return Actor(caller.name, False, agent, lambda _namespace: True)
+    return Actor(f"agent {caller.name}", True, caller.name, caller.sees)
 
 
 class ConnectionsSource:
-    """Answers the tools through `SignIns`. `approver` says who approved a call, `put` puts a question to people."""
+    """Answers the tools through `SignIns`. `approver` says who approved a call."""
 
     kind = "builtin"
     key = namespace = KEY
@@ -125,9 +116,9 @@ class ConnectionsSource:
     unwell: str | None = None
     about, watched, context = "", False, None
 
-    def __init__(self, sign_ins: SignIns, approver: Approver, put: Put) -> None:
-        self._sign_ins, self._approver, self._put = sign_ins, approver, put
-        sign_ins.ask = self._ask
+    def __init__(self, sign_ins: SignIns, calls: AccountCalls, approver: Approver) -> None:
+        self._sign_ins, self._calls, self._approver = sign_ins, calls, approver
+        sign_ins.calls = calls
 
     async def __aenter__(self) -> Self:
         return self
@@ -145,42 +136,88 @@ class ConnectionsSource:
 
     async def answer(self, job: Job) -> Result:
         call, name = job.case.call, job.case.tool.upstream
-        actor = actor_of(call.caller)
+        actor = actor_of(call.caller, str(call.arguments.get("agent", "")))
         source = str(call.arguments.get("source", ""))
         if source and not actor.sees(fold_namespace(source)):
             raise ToolNotFound(f"There is no source named {source[:64]}")
-        return Result(msgspec.json.encode(await self._do(name, source, call.arguments, actor, call.id)))
-
-    async def _do(
-        self, name: str, source: str, arguments: Mapping[str, Any], actor: Actor, call_id: str
-    ) -> object:
         if name == "start":
-            approver = await self._approver(call_id) if actor.is_agent else ""
-            return await self._sign_ins.start(source, actor.name, confirm=actor.is_agent, approver=approver)
-        if name == "code":
-            return shown(await self._sign_ins.code(source, str(arguments["code"]), actor.name))
-        if name == "key":
-            return shown(await self._sign_ins.key(source, str(arguments["key"]), actor.name))
-        if name == "end":
-            return shown(await self._sign_ins.end(source))
-        if name == "confirm":
-            return shown(await self._sign_ins.confirm(source))
-        if source:
-            return shown(self._sign_ins.status(source))
-        return [shown(state) for state in self._sign_ins.all() if actor.sees(fold_namespace(state.source))]
+            return await self._start(source, actor, call)
+        if job.case.tool.definition.method:
+            return result(await self._own(name, source, call))
+        return result(await self._do(name, source, call.arguments, actor))
 
-    async def _ask(self, who: Identity, finished: Finished) -> None:
-        """Ask the person who let the flow begin, or whoever may answer where no person did."""
-        at = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
-        account = finished.connected.account or UNKNOWN
-        call = Call(
-            tool=f"{KEY}__confirm",
-            arguments={"source": who.source, "account": account, "at": at},
-            caller=Caller(name="gateway", kind="operator", max_pending=100),
-            surface="connections",
-            reads=True,
+    async def _start(self, source: str, actor: Actor, call: Call) -> Result:
+        """Begin, and bring the link to the client's user where the client opens links."""
+        caller = self._of_whom(source, actor)
+        if has_shown(call.meta):
+            return result(shown(self._sign_ins.status(source, caller)))
+        approver = await self._approver(call.id) if actor.is_agent else ""
+        started = await self._sign_ins.start(
+            source, actor.name, caller=caller, confirm=actor.is_agent, approver=approver
         )
-        await self._put(call, "an account that came back by a link", finished.approver)
+        said = told(started)
+        if started is None or not actor.is_agent:
+            return result(said)
+        if started.user_code:
+            await self._invite(started, owner_of(source, caller), actor.name, approver)
+            return result(said)
+        return await shown_link(call.conversation, source, said) or result(said)
+
+    def _of_whom(self, source: str, actor: Actor) -> str:
+        """The agent whose account is meant: its own, where each has one."""
+        if actor.is_agent:
+            return actor.agent if self._sign_ins.has_own_accounts(source) else ""
+        return actor.agent
+
+    async def _do(self, name: str, source: str, arguments: Mapping[str, Any], actor: Actor) -> object:
+        caller = self._of_whom(source, actor)
+        if name == "code":
+            return shown(await self._sign_ins.code(source, str(arguments["code"]), actor.name, caller))
+        if name == "key":
+            return shown(await self._sign_ins.key(source, str(arguments["key"]), actor.name, caller))
+        if name == "end":
+            return shown(await self._sign_ins.end(source, caller))
+        if source:
+            return shown(self._sign_ins.status(source, caller))
+        return [shown(state) for state in self._sign_ins.all() if self._may_see(state, actor)]
+
+    def _may_see(self, state: AccountState, actor: Actor) -> bool:
+        """No agent sees another's accounts."""
+        theirs = not actor.is_agent or state.agent in ("", actor.agent)
+        return theirs and actor.sees(fold_namespace(state.source))
+
+    async def _own(self, name: str, source: str, call: Call) -> object:
+        """What the gateway asked people, answered with yes; and what a sign-in brought back."""
+        if name == "finish":
+            return shown(await self._finish(str(call.arguments["answer"])))
+        if name == "confirm":
+            return shown(await self._sign_ins.confirm(str(call.arguments["owner"])))
+        if name == "again":
+            return await self._again(source, str(call.arguments["owner"]), await self._approver(call.id))
+        return shown(self._sign_ins.status(source))
+
+    async def _finish(self, answer: str) -> AccountState:
+        came = {name: values[0] for name, values in parse_qs(answer, keep_blank_values=True).items()}
+        if "ticket" in came:
+            return await self._sign_ins.arrived(came["ticket"])
+        if "error" in came:
+            await self._sign_ins.turned_away(came["state"])
+        return await self._sign_ins.came_back(came["state"], came["code"], came.get("iss"))
+
+    async def _again(self, source: str, owner: str, person: str) -> object:
+        """A person wants a new sign-in in the place of the one that ended; the link comes to them."""
+        caller = parts_of(owner)[1]
+        started = await self._sign_ins.start(source, person, caller=caller, confirm=True, approver=person)
+        if started is not None:
+            await self._invite(started, owner, person, person)
+        return {"source": source, "begun": True}
+
+    async def _invite(self, started: Started, owner: str, requester: str, person: str) -> None:
+        await self._calls.invite(parts_of(owner)[0], flow_of(started, owner), started, requester, person)
+
+
+def result(value: object) -> Result:
+    return Result(msgspec.json.encode(value))
 
 
 def shown(state: AccountState) -> dict[str, Any]:
@@ -188,4 +225,4 @@ def shown(state: AccountState) -> dict[str, Any]:
 
 
 def plan(source: ConnectionsSource) -> Plan:
-    return Plan(source=source, settings=KEY, known=TOOLS, reads=(CONFIRM,), counts_for_ready=False)
+    return Plan(source=source, settings=KEY, known=TOOLS, reads=QUESTIONS, counts_for_ready=False)

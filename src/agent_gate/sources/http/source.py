@@ -12,7 +12,7 @@ from agent_gate.config.services.section import SERVICES
 from agent_gate.config.services.settings import ServiceConfig, ToolDefinition
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
-from agent_gate.core.credentials import Proof
+from agent_gate.core.credentials import Proof, SignInNeeded
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
@@ -45,9 +45,9 @@ class HttpSource:
         self._max_bytes = toolbox.max_bytes
         self.key, self.namespace, self.title = config.name, fold_namespace(config.name), config.name
         self._target = Target.parse(config.url)
-        self._access = toolbox.access(
-            config.auth.identity(config.name, config.url), masks=config.mask_results
-        )
+        who = config.auth.identity(config.name, config.url, config.credentials)
+        self._per_caller = who.per_caller
+        self._access = toolbox.access(who, masks=config.mask_results)
         self._tools: dict[str, ToolDefinition] = {tool.name: tool for tool in config.tools}
         self._pins = {definition.name: definition.pin() for definition in self.definitions()}
 
@@ -61,8 +61,8 @@ class HttpSource:
 
     async def connect(self) -> Sequence[Definition]:
         """The tools are known from the file; a service that is not well is only warned about, one that nobody signed
-        in to waits for that."""
-        if self._access.at_hand("") is None:
+        in to waits for that, unless each caller signs in for itself."""
+        if not self._per_caller and self._access.at_hand("") is None:
             await self._access.fetch("")
         return self.definitions()
 
@@ -89,7 +89,7 @@ class HttpSource:
             call = HttpCall(check.method, joined(check.path, query_of(proof.query)), proof.headers, None)
             reply = await self._send(call, self._clock.monotonic() + HEALTH_TIMEOUT, safe=True)
         except GatewayError as error:
-            return error.message
+            return None if self._per_caller and isinstance(error, SignInNeeded) else error.message
         if reply.status != check.expect_status:
             return f"{check.method} {check.path} answered {reply.status}, expected {check.expect_status}"
         return None
@@ -103,6 +103,8 @@ class HttpSource:
         tool, caller = self._tools[case.tool.upstream], case.call.caller.name
         proof = self._access.at_hand(caller) or await self._access.fetch(caller)
         reply = await self._asked(tool, job, proof)
+        if reply.status == UNAUTHENTICATED and wants_nonce(proof, reply):
+            reply = await self._asked(tool, job, proof)
         if reply.status == UNAUTHENTICATED:
             challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
             if (fresh := await self._access.refused(caller, proof, challenge)) is not None:
@@ -115,6 +117,10 @@ class HttpSource:
         """The service's reply to the request with this proof."""
         call = job.case.call
         request = build(tool, job.arguments, proof, call.idempotency_key)
+        if proof.signs is not None:
+            path = (self._target.base + request.target).decode("ascii")
+            signed = proof.signs.header(request.method, f"{self._target.origin}{path}")
+            request = replace(request, headers=(*request.headers, signed))
         trace = outgoing(call)
         if trace is not None:
             request = replace(request, headers=(*request.headers, (b"traceparent", trace.encode())))
@@ -165,6 +171,15 @@ class HttpSource:
         elif self.unwell is not None and not self.config.health.configured:
             self.unwell = None
         return reply
+
+
+def wants_nonce(proof: Proof, reply: WholeReply) -> bool:
+    """Whether the service wants a value of its own in the signature of a request, and had not said which before."""
+    nonce = (reply.header(b"dpop-nonce") or b"").decode("latin-1")
+    if proof.signs is None or not nonce or nonce == proof.signs.nonce:
+        return False
+    proof.signs.nonce = nonce
+    return True
 
 
 class HttpKind:

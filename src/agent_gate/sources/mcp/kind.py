@@ -22,10 +22,12 @@ class McpKind:
 
 
 def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
+    source, shared = McpSource(server, toolbox), server.credentials == "shared"
     return Plan(
-        source=McpSource(server, toolbox),
+        source=source,
+        apart=None if shared else source,
         settings=server,
-        reads=reads(trusted=server.trust_annotations, timeout=server.timeout),
+        reads=reads(trusted=server.trust_annotations, timeout=server.timeout) if shared else (),
         enabled=server.enabled,
         on_demand=server.connect == "on-demand",
         ready_when_tried=server.ready == "tried",

@@ -18,7 +18,7 @@ from agent_gate.core.ports import Conversation, Job
 from agent_gate.core.tool import Definition, Json
 from agent_gate.errors import CatalogError, GatewayError, ToolNotFound, UpstreamError
 from agent_gate.mcp.errors import RpcError
-from agent_gate.mcp.names import CALL_TOOL, INPUT_REQUIRED, PROMPTS_CHANGED, RESOURCES_CHANGED
+from agent_gate.mcp.names import CALL_TOOL, INPUT_REQUIRED, LIST_TOOLS, PROMPTS_CHANGED, RESOURCES_CHANGED
 from agent_gate.mcp.results import NoResult, read_envelope, read_tool_result, without_reserved
 from agent_gate.mcp.revisions import Revision
 from agent_gate.observe.trace import outgoing
@@ -82,8 +82,21 @@ class McpSource:
         self.listeners: list[Listener] = []
 
     @property
-    def context(self) -> "McpSource":
-        return self
+    def context(self) -> "McpSource | None":
+        """Itself, unless each caller has an account of its own: lists of resources are nobody else's business."""
+        return None if self.connections.per_caller else self
+
+    async def forget(self, caller: str) -> None:
+        await self.connections.forget(caller)
+
+    async def try_as(self, caller: str) -> None:
+        """See whether the server lets this caller in, in a session of its own."""
+        deadline = self.clock.monotonic() + LIST_SECONDS
+        order = Order(method=LIST_TOOLS, params={}, deadline=deadline, caller=caller)
+        try:
+            await (await self.connections.serving(order)).send(order)
+        except FAILURES as error:
+            raise connect_error(error, self.title) from None
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:
@@ -137,7 +150,9 @@ class McpSource:
         self.unwell = None
         for left_out in set(tools.excluded) - set(self.tools.excluded):
             log.warning("%s: tool %s is left out: %s", self.key, left_out.name, left_out.reason)
-        self.tools, self.lists = tools, await list_context(session, deadline, self.pages)
+        self.tools = tools
+        if self.context is not None:
+            self.lists = await list_context(session, deadline, self.pages)
         self.links.listed(tools.definitions)
 
     @property

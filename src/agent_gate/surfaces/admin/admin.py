@@ -14,7 +14,7 @@ from agent_gate.audit import Heads
 from agent_gate.calls import Calls
 from agent_gate.calls.events import EventFeed
 from agent_gate.config.configuration import Configuration
-from agent_gate.core.call import Caller
+from agent_gate.core.call import Caller, Outcome
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
@@ -40,13 +40,20 @@ class Operated(Protocol):
     def accept(self, source: str, tool: str, seen: str = "") -> bool: ...
 
 
+class SignInRecord(Protocol):
+    """Where the end of a sign-in is put on record."""
+
+    async def finish(self, source: str, person: str, answer: str, surface: str) -> Outcome: ...
+
+
 class SignInDesk(Protocol):
     """The accounts of sources, as people connect them."""
 
     def all(self) -> Sequence[Any]: ...
-    def status(self, source: str) -> Any: ...
-    async def came_back(self, state: str, code: str, issuer: str | None) -> str: ...
-    async def turned_away(self, state: str) -> None: ...
+    def status(self, source: str, caller: str = "") -> Any: ...
+    async def whose(self, state: str) -> tuple[str, str]: ...
+    @property
+    def calls(self) -> SignInRecord: ...
 
 
 class Peered(Protocol):

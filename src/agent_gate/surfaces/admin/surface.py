@@ -40,6 +40,11 @@ class AdminSurface:
             check_passphrase=admin.who.passphrases.check,
         )
         self.listener = AdminListener(
-            api, admin.who.logins, PageFiles(folder()), answers, slack, Callback(admin.sign_ins)
+            api,
+            admin.who.logins,
+            PageFiles(folder()),
+            answers,
+            slack,
+            Callback(admin.sign_ins, admin.setup.listeners),
         )
         self.socket = AdminSocket(api, admin.who.people, Pairings(admin.peering))

@@ -69,6 +69,18 @@ def configured_client(server: AuthorizationServer, client: ConfiguredClient) -> 
     return None
 
 
+def client_document(url: str, redirect_uri: str) -> dict[str, object]:
+    """What authorization servers read of the gateway at `url`, which is its id there."""
+    return {
+        "client_id": url,
+        "client_name": NAME,
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    }
+
+
 async def register_client(
     web: Web, server: AuthorizationServer, redirect_uri: str, grants: tuple[str, ...], reach: Reach
 ) -> OAuthClient:

@@ -37,11 +37,17 @@ async def start_device(
     scope: str | None,
     reach: Reach,
     private_key: str | None = None,
+    resource: str | None = None,
 ) -> DeviceCode:
     if server.device_url is None:
         raise AuthorizationFault(f"{server.issuer} offers no codes for devices")
     fields, headers = prove(client, server, private_key)
-    form = {"client_id": client.client_id, **({"scope": scope} if scope else {}), **fields}
+    asked = {"scope": scope, "resource": resource}
+    form = {
+        "client_id": client.client_id,
+        **{name: value for name, value in asked.items() if value},
+        **fields,
+    }
     answer = await web.post_form(server.device_url, form, reach, "device endpoint", headers)
     body = answer.json("device endpoint")
     if answer.status != 200:

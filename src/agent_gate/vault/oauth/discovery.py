@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agent_gate.vault.oauth.challenge import BearerChallenge
+from agent_gate.vault.oauth.dpop import ALGORITHM
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, check_url, origin_of
 
 RESOURCE = "/.well-known/oauth-protected-resource"
@@ -22,6 +23,7 @@ class ProtectedResource:
     resource: str
     issuer: str
     scopes: tuple[str, ...] = ()
+    takes_possession: bool = False
 
 
 class AuthorizationServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +41,7 @@ class AuthorizationServer(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     says_issuer: bool = False
     takes_client_documents: bool = False
+    takes_possession: bool = False
 
     def check_pkce(self) -> None:
         if self.challenge_methods is None or "S256" not in self.challenge_methods:
@@ -82,7 +85,9 @@ def read_resource(document: dict[str, Any], url: str) -> ProtectedResource:
     if not issuers:
         raise AuthorizationFault("The server names no authorization server")
     issuer = check_url(issuers[0], "authorization server")
-    return ProtectedResource(resource, issuer, words(document.get("scopes_supported")))
+    binds = ALGORITHM in words(document.get("dpop_signing_alg_values_supported"))
+    binds = binds or document.get("dpop_bound_access_tokens_required") is True
+    return ProtectedResource(resource, issuer, words(document.get("scopes_supported")), binds)
 
 
 def covers(resource: str, url: str) -> bool:
@@ -136,6 +141,7 @@ def read_server(document: dict[str, Any], issuer: str) -> AuthorizationServer:
         scopes=words(document.get("scopes_supported")),
         says_issuer=document.get("authorization_response_iss_parameter_supported") is True,
         takes_client_documents=document.get("client_id_metadata_document_supported") is True,
+        takes_possession=ALGORITHM in words(document.get("dpop_signing_alg_values_supported")),
     )
 
 

@@ -12,6 +12,7 @@ from agent_gate.core.call import new_id
 from agent_gate.net.http import Header
 from agent_gate.vault.oauth.clients import OAuthClient
 from agent_gate.vault.oauth.discovery import BASIC, AuthorizationServer
+from agent_gate.vault.oauth.dpop import NONCE_WANTED, possession
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, WebAnswer
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -19,6 +20,8 @@ JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105 - a name
+JWT = "urn:ietf:params:oauth:token-type:jwt"
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a name
 ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 ASSERTION_SECONDS = 300
 LONGEST_TOKEN = 16 << 10
@@ -103,9 +106,10 @@ class TokenEndpoint:
         *,
         private_key: str | None = None,
         resource: str | None = None,
+        proof_key: str | None = None,
     ) -> None:
         self._web, self._server, self._client, self._reach = web, server, client, reach
-        self._private_key, self._resource = private_key, resource
+        self._private_key, self._resource, self._proof_key = private_key, resource, proof_key
 
     async def redeem(self, code: str, verifier: str, redirect_uri: str) -> OAuthTokens:
         form = {
@@ -136,7 +140,9 @@ class TokenEndpoint:
         form = {"grant_type": JWT_BEARER, "assertion": assertion, **({"scope": scope} if scope else {})}
         return await self.ask(form)
 
-    async def exchange(self, subject: str, audience: str, scope: str | None, wanted: str, kind: str) -> str:
+    async def exchange(
+        self, subject: str, audience: str, scope: str | None, wanted: str, kind: str
+    ) -> OAuthTokens:
         """One token for another (RFC 8693): who the caller is here, for what another server takes."""
         form = {
             "grant_type": EXCHANGE,
@@ -146,18 +152,25 @@ class TokenEndpoint:
             "subject_token_type": kind,
             **({"scope": scope} if scope else {}),
         }
-        return (await self.ask(form)).access_token
+        return await self.ask(form)
 
     async def ask(self, form: Mapping[str, str]) -> OAuthTokens:
-        if self._server.token_url is None:
+        answer = await self._post(form)
+        if self._proof_key is not None and (nonce := nonce_wanted(answer)):
+            answer = await self._post(form, nonce)
+        return read_tokens(answer, self._server.issuer)
+
+    async def _post(self, form: Mapping[str, str], nonce: str = "") -> WebAnswer:
+        url = self._server.token_url
+        if url is None:
             raise AuthorizationFault(f"{self._server.issuer} has no token endpoint")
         fields, headers = prove(self._client, self._server, self._private_key)
+        if self._proof_key is not None:
+            headers.append((b"dpop", possession(self._proof_key, "POST", url, nonce=nonce).encode()))
         resource = {"resource": self._resource} if self._resource else {}
-        sent = {**form, **resource, **fields}
-        answer = await self._web.post_form(
-            self._server.token_url, sent, self._reach, "token endpoint", headers
+        return await self._web.post_form(
+            url, {**form, **resource, **fields}, self._reach, "token endpoint", headers
         )
-        return read_tokens(answer, self._server.issuer)
 
     async def revoke(self, tokens: OAuthTokens) -> None:
         """Take the tokens back (RFC 7009); the refresh token's end is the access token's too."""
@@ -171,6 +184,16 @@ class TokenEndpoint:
         )
         sent = {"token": token, "token_type_hint": hint, **fields}
         await self._web.post_form(self._server.revoke_url, sent, self._reach, "revocation endpoint", headers)
+
+
+def nonce_wanted(answer: WebAnswer) -> str:
+    """The value that the server wants to see in a proof of possession before it answers; empty where it wants none."""
+    nonce = next((value for name, value in answer.headers if name.lower() == b"dpop-nonce"), b"")
+    return (
+        nonce.decode("latin-1")
+        if answer.status in (400, 401) and NONCE_WANTED.encode() in answer.body
+        else ""
+    )
 
 
 def read_tokens(answer: WebAnswer, issuer: str) -> OAuthTokens:

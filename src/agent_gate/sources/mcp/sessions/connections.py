@@ -45,6 +45,8 @@ class ServerSessions:
     ) -> None:
         self.settings = settings
         self.dialer = Dialer(settings, pool, access, limit)
+        self.per_caller = settings.credentials == "per-caller"
+        self.alone = self.per_caller or settings.isolation == "caller"
         self.memory = memory
         self.notice = notice
         self.main: ServerSession | None = None
@@ -95,14 +97,14 @@ class ServerSessions:
         """The key of the session this caller needs for itself; None where the shared one will do."""
         if order.shared:
             return None
-        alone = self.settings.isolation == "caller"
+        alone = self.alone
         by_result = main.revision.asks_by_result and not order.comes_back
         if by_result and order.can_be_asked and not self.handshake_refused:
             if self.dialer.exclusive:
                 return (order.caller if alone else "", TWIN)
             return (order.caller, TWIN + encode(order.capabilities))
         if not main.revision.has_sessions:
-            return (order.caller, b"") if alone and self.dialer.exclusive else None
+            return (order.caller, b"") if self.per_caller or (alone and self.dialer.exclusive) else None
         if self.dialer.exclusive:
             return (order.caller, b"") if alone else None
         return (order.caller, self.encoded(order.capabilities))
@@ -140,7 +142,7 @@ class ServerSessions:
                 raise
             log.info("%s has no handshake: %s", self.settings.key, error)
             self.handshake_refused = isinstance(error, RpcError)
-            return main
+            return await self.other((order.caller, b""), order, main) if self.per_caller else main
 
     async def other(self, key: Key, order: Order, main: ServerSession) -> ServerSession:
         """The session under `key`, opened once however many calls wait for it."""
@@ -186,6 +188,13 @@ class ServerSessions:
     def drop(self, key: Key) -> None:
         self.opened.pop(key, None)
         self.close_later(self.others.pop(key))
+
+    async def forget(self, caller: str) -> None:
+        """Close the sessions of one caller, and wait until they are."""
+        for key in [key for key in self.others if key[0] == caller]:
+            self.drop(key)
+        if self.closing:
+            await asyncio.wait(self.closing)
 
     def close_later(self, task: "asyncio.Task[ServerSession]") -> None:
         closing = asyncio.create_task(close_opened(task))

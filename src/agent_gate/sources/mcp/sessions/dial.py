@@ -38,6 +38,7 @@ def identity(settings: ServerSettings) -> Identity:
         headers=settings.headers,
         env={**key, **settings.env},
         sign_in=signing,
+        per_caller=settings.credentials == "per-caller",
     )
 
 

@@ -22,6 +22,7 @@ from agent_gate.mcp.events import EventParser, read_events
 from agent_gate.mcp.messages import Message, notification, request
 from agent_gate.mcp.names import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, LOG, PROGRESS
 from agent_gate.mcp.revisions import Revision
+from agent_gate.net.http import Header
 from agent_gate.net.pool import (
     BadReply,
     Lost,
@@ -216,13 +217,30 @@ class HttpLink:
     def send(self, body: bytes, order: Order) -> Awaitable[WholeReply | StreamReply]:
         idempotent = order.idempotent or order.talk is None
         head = self.heads.of(order)
+        if self.proof.signs is not None:
+            head += b"%b: %b\r\n" % self.signed("POST")
         until = order.deadline + order.patience
         return self.pool.send(self.target, head, body, until, SMALL_REPLY, idempotent=idempotent)
+
+    def signed(self, method: str) -> Header:
+        """The header that proves that this request comes from the token's owner."""
+        assert self.proof.signs is not None
+        path = (self.target.base + self.heads.path).decode("ascii")
+        return self.proof.signs.header(method, f"{self.target.origin}{path}")
+
+    def signed_head(self, method: str) -> tuple[Header, ...]:
+        return self.heads.head if self.proof.signs is None else (*self.heads.head, self.signed(method))
 
     async def post_again(
         self, reply: WholeReply | StreamReply, body: bytes, order: Order
     ) -> WholeReply | StreamReply | None:
         """The reply to the same request with another proof, once, where there is one after a refusal."""
+        signs, nonce = self.proof.signs, (reply.header(b"dpop-nonce") or b"").decode("latin-1")
+        if signs is not None and nonce and nonce != signs.nonce:
+            signs.nonce = nonce
+            if isinstance(reply, StreamReply):
+                await reply.aclose()
+            return await self.taken(await self.send(body, order))
         challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
         fresh = await self.access.refused(self.caller, self.proof, challenge)
         if fresh is None:
@@ -339,7 +357,7 @@ class HttpLink:
             "GET",
             self.target,
             self.heads.path,
-            (*self.heads.head, *resumed),
+            (*self.signed_head("GET"), *resumed),
             deadline=deadline,
             max_bytes=sys.maxsize,
             idempotent=True,
@@ -380,7 +398,7 @@ class HttpLink:
                 "POST",
                 self.target,
                 self.heads.path,
-                self.heads.head,
+                self.signed_head("POST"),
                 body,
                 deadline=monotonic() + SMALL_SECONDS,
                 max_bytes=MAX_ERROR,
@@ -463,7 +481,7 @@ class HttpLink:
                 "DELETE",
                 self.target,
                 self.heads.path,
-                self.heads.head,
+                self.signed_head("DELETE"),
                 deadline=deadline,
                 max_bytes=MAX_ERROR,
             )

@@ -19,6 +19,7 @@ from agent_gate.surfaces.admin.doors.page import SECURE, PageFiles
 from agent_gate.surfaces.admin.doors.slack import PREFIX as SLACK
 from agent_gate.surfaces.admin.doors.slack import SlackButtons
 from agent_gate.surfaces.admin.routing import Reply
+from agent_gate.surfaces.listeners import CLIENT_DOCUMENT
 
 log = logging.getLogger("agent_gate.admin")
 API = ("/api/", "/servers")
@@ -48,7 +49,7 @@ class AdminListener:
             return await self._answers.handle(request)
         if path.startswith(SLACK):
             return await self._slack.handle(request)
-        if path == CALLBACK:
+        if path in (CALLBACK, CLIENT_DOCUMENT):
             return await self._callback.handle(request)
         try:
             if path == "/api/session" and request.method == "POST":

@@ -22,14 +22,20 @@ class ConnectionRoutes:
             Route(
                 "GET", "/api/connections", self._list, "Every account: connected, or waiting for a sign-in"
             ),
-            Route("POST", "/servers/{key}/auth/start", self._start, "Begin a sign-in"),
-            Route("GET", "/servers/{key}/auth/status", self._status, "How a source stands with its account"),
+            Route("POST", "/servers/{key}/auth/start", self._start, "Begin a sign-in", body={"agent": TEXT}),
+            Route(
+                "GET",
+                "/servers/{key}/auth/status",
+                self._status,
+                "How a source stands with its account",
+                query={"agent": TEXT},
+            ),
             Route(
                 "POST",
                 "/servers/{key}/auth/code",
                 self._code,
                 "Finish a sign-in with a pasted code or address",
-                body={"code": TEXT},
+                body={"code": TEXT, "agent": TEXT},
                 required=("code",),
             ),
             Route(
@@ -37,17 +43,23 @@ class ConnectionRoutes:
                 "/servers/{key}/auth/key",
                 self._key,
                 "Store a key and check it",
-                body={"key": TEXT},
+                body={"key": TEXT, "agent": TEXT},
                 required=("key",),
             ),
-            Route("POST", "/servers/{key}/auth/end", self._end, "Forget an account and revoke its tokens"),
+            Route(
+                "POST",
+                "/servers/{key}/auth/end",
+                self._end,
+                "Forget an account and revoke its tokens",
+                body={"agent": TEXT},
+            ),
         ]
 
     async def _list(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [asdict(state) for state in self._sign_ins.all()])
 
     async def _status(self, ask: OperatorRequest) -> Reply:
-        return json_response(200, asdict(self._sign_ins.status(ask.values["key"])))
+        return json_response(200, asdict(self._sign_ins.status(ask.values["key"], ask.param("agent") or "")))
 
     async def _start(self, ask: OperatorRequest) -> Reply:
         return json_response(200, await self._act(ask, "start"))
@@ -65,12 +77,12 @@ class ConnectionRoutes:
         """Call a tool of the source `connections` for the person who asks."""
         source = ask.values["key"]
         self._sign_ins.status(source)
-        arguments = {"source": source}
-        if given:
-            value = ask.body().get(given)
-            if not isinstance(value, str) or not value:
-                raise InvalidArgs(f"Send {{{given!r}: TEXT}}")
-            arguments[given] = value
+        arguments, body = {"source": source}, ask.body()
+        if given and not body.get(given):
+            raise InvalidArgs(f"Send {{{given!r}: TEXT}}")
+        for name in (given, "agent"):
+            if name and body.get(name):
+                arguments[name] = str(body[name])
         call = Call(
             tool=f"connections:{tool}",
             arguments=arguments,

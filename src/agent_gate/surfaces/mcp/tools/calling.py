@@ -13,11 +13,13 @@ from agent_gate.approval.channels.client import answer_in, form
 from agent_gate.calls import Calls
 from agent_gate.core.call import GIVEN_CONTEXT, Call, Outcome, Pending, State
 from agent_gate.core.catalog import Shelf
+from agent_gate.core.credentials import CallerSignInNeeded
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.core.validate import unknown_arguments
 from agent_gate.errors import GatewayError, InvalidArgs, OutcomeUnknown
 from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
+from agent_gate.mcp.links import SIGN_IN, link_needed, opens_links, unfinished
 from agent_gate.mcp.messages import decode, encode
 from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, OURS, PROGRESS
 from agent_gate.mcp.results import question_in
@@ -66,7 +68,8 @@ def passed_meta(wanted: CallParams, state: RoundState | None) -> Mapping[str, Js
             if name == GIVEN_CONTEXT or (not name.startswith(OURS) and name not in ROUND_MEMBERS)
         }
     if wanted.input_responses is not UNSET:
-        meta = {**meta, "inputResponses": wanted.input_responses}
+        said = {name: one for name, one in wanted.input_responses.items() if name != SIGN_IN}
+        meta = {**meta, "inputResponses": said} if said else meta
     if state is not None:
         meta = {**meta, "requestState": state.value}
     return meta
@@ -75,6 +78,11 @@ def passed_meta(wanted: CallParams, state: RoundState | None) -> Mapping[str, Js
 def round_key(wanted: CallParams) -> str:
     """A further round runs once, whatever key its client names: the same state finds what its first use ended in."""
     return "round:" + sha256(str(wanted.request_state).encode()).hexdigest()
+
+
+def link_in(error: GatewayError) -> str:
+    """The link at which a caller's own person signs in, where that is what the call lacked."""
+    return error.link if isinstance(error, CallerSignInNeeded) else ""
 
 
 class Calling:
@@ -218,6 +226,8 @@ class Calling:
         if isinstance(reply, Pending):
             return self.waiting(visit, wanted, reply)
         if isinstance(reply, Outcome):
+            if reply.error is not None and (link := link_in(reply.error)):
+                return self._link(visit, reply.error, link)
             tool = self._shelf.catalog.names.get(wanted.name)
             body = render.outcome_result(reply, tool.source if tool is not None else "", visit.revision)
             given = wanted.given
@@ -231,6 +241,16 @@ class Calling:
         if asking is not None and asking.request_state is not None:
             body = render.with_state(body, self.seal(visit, wanted, "source", asking.request_state))
         return render.completed(body)
+
+    def _link(self, visit: Visit, error: GatewayError, link: str) -> bytes:
+        """The link at which the caller's person signs in, as a question of the protocol where the client shows links."""
+        if not opens_links(visit.capabilities):
+            body = render.error_result(error)
+        elif self.comes_back(visit):
+            body = unfinished(link, error.message, visit.revision)
+        else:
+            raise link_needed(link, error.message, visit.revision)
+        return render.completed(body) if visit.revision.types_results else body
 
     def comes_back(self, visit: Visit) -> bool:
         """Whether the client can be sent back once more; the official ones give up after ten times, without a word."""

@@ -1,0 +1,58 @@
+"""The address to which browsers come back: its host is answered there alone, and servers read there who we are."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from gateway import TOKEN, Gateway, running
+from oauth.authority import answer_in, authorization_server
+from oauth.protected import protected_server
+from oauth.test_signing_in import ALLOW, needs_auth, start, until
+
+CALLBACK = "https://gate.example/auth/callback"
+CONFIG = """
+gateway: {{port: 0}}
+admin: {{port: 0}}
+agents: {{tester: {{token: {token}}}}}
+servers:
+  notes: {{url: "{url}"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory) -> Iterator[Gateway]:
+    with authorization_server() as authority, protected_server(authority.issuer) as server:
+        files = {"config.yaml": CONFIG.format(token=TOKEN, url=server.url), "permissions.yaml": ALLOW}
+        env = {"TOOL_GATEWAY_CALLBACK_URL": CALLBACK}
+        with running(tmp_path_factory.mktemp("host"), files, "--insecure", env=env) as made:
+            until(lambda: needs_auth(made))
+            yield made
+
+
+def asked(gateway: Gateway, path: str, host: str) -> tuple[int, bytes]:
+    parts = urlsplit(gateway.announced["admin"])
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection.request("GET", path, headers={"Host": host})
+    reply = connection.getresponse()
+    body = reply.read()
+    connection.close()
+    return reply.status, body
+
+
+def test_the_host_of_the_callback_is_answered_there_and_nowhere_else(gateway):
+    assert answer_in(start(gateway))["redirect_uri"] == CALLBACK
+    status, page = asked(gateway, "/auth/callback", "gate.example")
+    assert (status, b"end of a sign-in" in page) == (400, True)
+    for path in ("/", "/api/sources", "/servers", "/login", "/auth/other"):
+        assert asked(gateway, path, "gate.example")[0] in (403, 421), path
+    assert asked(gateway, "/auth/callback", "other.example")[0] in (403, 421)
+
+
+def test_authorization_servers_read_at_a_public_address_who_the_gateway_is(gateway):
+    status, body = asked(gateway, "/auth/client.json", "gate.example")
+    found = json.loads(body)
+    assert (status, found["client_id"]) == (200, "https://gate.example/auth/client.json")
+    assert (found["redirect_uris"], found["token_endpoint_auth_method"]) == ([CALLBACK], "none")
