@@ -99,9 +99,9 @@ class Decide:
         self, in_force: InForce, grants: Grants, metrics: Metrics, witnesses: Mapping[str, Witness]
     ) -> None:
         self._in_force, self._grants, self._witnesses = in_force, grants, witnesses
-        self._count = metrics.decisions.add
+        self._decisions = metrics.decisions
 
-    def __call__(self, draft: Draft) -> None:
+    def stage(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
         shown = call.arguments
         if self._witnesses and (witness := self._witnesses.get(tool.source)) is not None:
@@ -112,12 +112,16 @@ class Decide:
             Subject(tool, call.arguments, draft.signature, call.caller.name, draft.facts)
         )
         draft.decision = decision
-        self._count(decision.effect, decision.rule)
-        if decision.effect == "deny":
+        effect = decision.effect
+        counted = self._decisions.cells.get((effect, decision.rule))
+        if counted is None:
+            counted = self._decisions.cell(effect, decision.rule)
+        counted[0] += 1
+        if effect == "deny":
             raise refused_by(decision)
-        if decision.effect == "ask" or call.idempotency_key is not None:
+        if effect == "ask" or call.idempotency_key is not None:
             draft.arguments_hash = hash_arguments(call.arguments, draft.facts)
-        if decision.effect == "ask":
+        if effect == "ask":
             self._look_for_grant(draft)
         if draft.decision.effect == "ask" and call.continues:
             draft.decision = replace(

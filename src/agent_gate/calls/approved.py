@@ -87,7 +87,7 @@ class ApprovedCalls:
             if case is None or why_not is not None:
                 await self.void(approval, why_not or DependencyUnavailable(AWAY))
             else:
-                await self._performing(case, approval.asked_at, asked=True)
+                await self._performing.perform(case, approval.asked_at, asked=True)
         except DependencyUnavailable as error:
             await self.void(approval, error)
         finally:

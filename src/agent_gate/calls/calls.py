@@ -90,7 +90,7 @@ class Calls:
             if case.decision.effect == "allow":
                 if call.idempotency_key is not None and (first := await self._first(case, wait)) is not None:
                     return first
-                return await self._performing(case, received, asked=False)
+                return await self._performing.perform(case, received, asked=False)
             approval = await self._ask(case, received)
         except GatewayError as error:
             return self._refusals.refuse(draft, error)
@@ -112,7 +112,7 @@ class Calls:
     async def perform_for(self, call: Call, reason: str) -> Outcome:
         """Perform what a person does at the page or the terminal; it is on record like any other call."""
         case = self._own(call, Decision(effect="allow", reason=reason))
-        return await self._performing(case, self._clock.now(), asked=False)
+        return await self._performing.perform(case, self._clock.now(), asked=False)
 
     async def ask_about(self, call: Call, reason: str, approvers: tuple[str, ...] = ()) -> Approval:
         """Put a question of the gateway's own to people, whatever the rules say of its tool."""

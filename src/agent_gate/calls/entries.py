@@ -20,6 +20,7 @@ from agent_gate.observe.redact import Redactor, mask_arguments
 from agent_gate.store.statement import Statement, Store
 
 LONGEST_CAME = 2_000
+DISPATCHING = State.DISPATCHING
 TICK = 0.05
 
 
@@ -69,18 +70,16 @@ def shown_arguments(case: Case) -> Mapping[str, Any]:
     return mask_arguments(case.call.arguments, secret) if secret else case.call.arguments
 
 
-def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
+def decided(case: Case) -> Decided:
     call, tool, decision = case.call, case.tool, case.decision
     arguments = call.arguments
     known = arguments.keys() <= tool.declared.names
     return Decided(
-        approval=approval,
         arguments=shown_arguments(case) if tool.definition.secret else arguments,
         arguments_hash=case.arguments_hash,
         client_id=call.client_id,
         decision=decision.effect,
         definition_hash=case.definition_hash,
-        expires_at=expires_at,
         facts=case.facts or None,
         grant=decision.grant,
         idempotency_key=call.idempotency_key,
@@ -99,8 +98,8 @@ def decided(case: Case, approval: str = "", expires_at: float = 0.0) -> Decided:
 
 def pending(case: Case, approval: Approval, received: float) -> Statement:
     """The question, and when its call came in: whoever performs it later knows only when it was asked."""
-    body = decided(case, approval.id, approval.expires_at)
-    body.received = received
+    body = decided(case)
+    body.approval, body.expires_at, body.received = approval.id, approval.expires_at, received
     return row(case.call.id, State.PENDING, approval.asked_at, case.call.caller.name, case.tool.id, body)
 
 
@@ -112,21 +111,22 @@ def answered(approval: Approval, state: State, at: float, who: dict[str, Any]) -
 
 def dispatching(case: Case, at: float, *, asked: bool) -> Statement:
     body = {"approved": True} if asked else decided(case)
-    return row(case.call.id, State.DISPATCHING, at, case.call.caller.name, case.tool.id, body)
+    return row(case.call.id, DISPATCHING, at, case.call.caller.name, case.tool.id, body)
 
 
 def settled(
     case: Case, outcome: Outcome, at: float, marks: dict[str, float], redactor: Redactor, *, whole: bool
 ) -> Statement:
     """How the call ended; `whole` for the only row of a call, which says everything."""
-    body = Settled(marks=marks)
-    if outcome.result is not None:
-        body.size = len(outcome.result.body)
-        body.digest = sha256(outcome.result.body).hexdigest()
+    if outcome.result is None:
+        body = Settled(marks=marks)
+    else:
+        came = outcome.result.body
+        body = Settled(digest=sha256(came).hexdigest(), marks=marks, size=len(came))
     if outcome.error is not None:
         body.error = {"code": outcome.error.code, "message": redactor.text(outcome.error.message)[:1000]}
-    if isinstance(outcome.error, OutcomeUnknown) and outcome.error.came:
-        body.came = redactor.text(outcome.error.came[:LONGEST_CAME].decode("utf-8", "replace"))
+        if isinstance(outcome.error, OutcomeUnknown) and outcome.error.came:
+            body.came = redactor.text(outcome.error.came[:LONGEST_CAME].decode("utf-8", "replace"))
     told = joined(decided(case), body) if whole else body
     return row(case.call.id, outcome.state, at, case.call.caller.name, case.tool.id, told)
 

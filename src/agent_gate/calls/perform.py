@@ -12,7 +12,7 @@ import msgspec
 from agent_gate.calls import entries
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.sweeper import Sweeper
-from agent_gate.core.call import Call, Case, Outcome, Result, State, hash_arguments
+from agent_gate.core.call import Case, Outcome, Result, State, hash_arguments
 from agent_gate.core.ports import Clock, Job
 from agent_gate.errors import (
     ApprovalDenied,
@@ -31,6 +31,7 @@ from agent_gate.store.statement import Conflict, Statement, Store
 
 log = logging.getLogger("agent_gate.calls")
 requests = logging.getLogger(REQUESTS)
+COMPLETED = State.COMPLETED
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 REMEMBER_KEY = (
     "INSERT INTO idempotency (caller, tool, key, call, arguments_hash, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
@@ -78,12 +79,12 @@ class Claim:
     def __init__(self, store: Store, clock: Clock, ahead: entries.Ahead) -> None:
         self._store, self._clock, self._ahead = store, clock, ahead
 
-    def __call__(self, performance: Performance) -> Awaitable[object] | None:
+    def stage(self, performance: Performance) -> Awaitable[object] | None:
         case, asked = performance.case, performance.asked
         if failpoint.armed:
             failpoint.reach("before_dispatch_commit")
         performance.marks["dispatched"] = now = self._clock.now()
-        if not asked and goes_ahead(case) and not self._store.crowded:
+        if case.tool.definition.record == "behind" and not asked and self._goes_ahead(case):
             self._ahead.add(case, now)
             return None
         statement = entries.dispatching(case, now, asked=asked)
@@ -93,11 +94,9 @@ class Claim:
             written = self._store.write(statement)
         return reached(written, "after_dispatch_commit") if failpoint.armed else written
 
-
-def goes_ahead(case: Case) -> bool:
-    """Whether the call is trusted to run before its row is written; one with a key has to be found by the next."""
-    tool = case.tool
-    return tool.definition.record == "behind" and tool.traits.read_only and not case.call.idempotency_key
+    def _goes_ahead(self, case: Case) -> bool:
+        """Whether the call is trusted to run before its row is written; one with a key has to be found by the next."""
+        return case.tool.traits.read_only and not case.call.idempotency_key and not self._store.crowded
 
 
 async def reached(work: Awaitable[object], place: str) -> None:
@@ -141,7 +140,7 @@ class AskSource:
     def _loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
 
-    async def __call__(self, performance: Performance) -> None:
+    async def stage(self, performance: Performance) -> None:
         if performance.error is None and performance.cancelled:
             performance.error = taken_back()
         if performance.error is not None:
@@ -222,20 +221,21 @@ class Settle:
         self._metrics, self._redactor = metrics, redactor
         self._meters: dict[tuple[str, str, str, str, str], Meter] = {}
 
-    def __call__(self, performance: Performance) -> Awaitable[object] | None:
-        case = performance.case
+    def stage(self, performance: Performance) -> Awaitable[object] | None:
+        case, sender = performance.case, performance.case.call.sender
         outcome = performance.outcome = self._outcome(performance)
         now = self._clock.now()
         if failpoint.armed:
             failpoint.reach("before_complete_commit")
         whole = self._ahead.remove(case.call.id)
         row = entries.settled(case, outcome, now, performance.marks, self._redactor, whole=whole)
-        if performance.asked or case.call.idempotency_key or nobody_waits(case.call):
+        nobody_waits = sender is not None and not sender.connected
+        if nobody_waits or performance.asked or case.call.idempotency_key:
             self._store.post(row, keep_outcome(case, outcome, now))
         else:
             self._store.post(row)
         seconds = now - performance.marks.get("received", now)
-        if outcome.state is not State.COMPLETED or requests.isEnabledFor(logging.INFO):
+        if outcome.state is not COMPLETED or requests.isEnabledFor(logging.INFO):
             self._log(case, outcome, seconds)
         self._count(performance, outcome, seconds)
         if failpoint.armed and failpoint.chosen("after_complete_commit"):
@@ -255,11 +255,11 @@ class Settle:
                 result=result,
                 error=upstream_said(result, performance.case.tool.source),
             )
-        return Outcome(call_id=call_id, state=State.COMPLETED, result=result)
+        return Outcome(call_id=call_id, state=COMPLETED, result=result)
 
     def _log(self, case: Case, outcome: Outcome, seconds: float) -> None:
         """One event a call; those that went well only where somebody wants to hear of each."""
-        told = requests if outcome.state is State.COMPLETED else log
+        told = requests if outcome.state is COMPLETED else log
         level = logging.WARNING if outcome.state is State.UNKNOWN else logging.INFO
         fields = {
             "call": case.call.id,
@@ -294,11 +294,6 @@ def traced(tracer: Tracer, clock: Clock) -> Stage:
             tracer.performed(performance.case, performance.outcome, performance.marks, clock.now())
 
     return stage
-
-
-def nobody_waits(call: Call) -> bool:
-    """Whether the sender's connection was lost, so that the outcome reaches nobody now."""
-    return call.sender is not None and not call.sender.connected
 
 
 def keep_outcome(case: Case, outcome: Outcome, now: float) -> Statement:
@@ -347,7 +342,7 @@ class Performing:
         self._stages, self._waiting = stages, waiting
         self.running: dict[str, Performance] = {}
 
-    async def __call__(self, case: Case, received: float, *, asked: bool) -> Outcome:
+    async def perform(self, case: Case, received: float, *, asked: bool) -> Outcome:
         """Where the claim fails nothing was sent, and the outcome says so without a row of its own.
 
         `Conflict` passes through for a call that nobody was asked about: its idempotency key belongs to another.

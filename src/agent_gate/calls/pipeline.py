@@ -61,14 +61,14 @@ def make_calls(
     count, decide, ahead = quota(Quota(clock)), Decide(in_force, grants, metrics, witnesses), Ahead(store)
     refusals = Refusals(store, clock, metrics, redactor, tracer)
 
-    admit: list[AdmitStage] = [count, resolve(shelf), validate, decide]
+    admit: list[AdmitStage] = [count, resolve(shelf), validate, decide.stage]
 
     perform: list[PerformStage] = [
-        Claim(store, clock, ahead),
+        Claim(store, clock, ahead).stage,
         check_source(sources),
-        AskSource(sources, sweeper, clock, in_force),
+        AskSource(sources, sweeper, clock, in_force).stage,
         shape(shaper, metrics),
-        Settle(store, clock, ahead, metrics, redactor),
+        Settle(store, clock, ahead, metrics, redactor).stage,
     ]
     if tracer is not None:
         perform.append(traced(tracer, clock))

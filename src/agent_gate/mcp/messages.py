@@ -16,8 +16,8 @@ NOTHING = Raw(b"")
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a stranger's bytes may raise."""
 
-encode = msgspec.json.encode
-decode = msgspec.json.decode
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
 
 
 class Message(msgspec.Struct, gc=False):

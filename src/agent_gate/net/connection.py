@@ -24,7 +24,7 @@ from agent_gate.net.http import (
     refusal,
 )
 from agent_gate.net.mutual import shown_certificate
-from agent_gate.net.reading import Expecting, RequestReader
+from agent_gate.net.reading import BETWEEN, BODY, ENDED, HEAD, RequestReader
 from agent_gate.net.websocket import open_websocket
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Connection(RequestReader):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.transport = None
-        self.reading = Expecting.ENDED
+        self.reading = ENDED
         self.server.connections.discard(self)
         self.resume_writing()
         for waiting in self.queue:
@@ -118,7 +118,7 @@ class Connection(RequestReader):
             drained.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        if self.reading is Expecting.ENDED:
+        if self.reading is ENDED:
             return
         if len(data) > SLICE or self.backlog:
             self.backlog += data
@@ -128,7 +128,7 @@ class Connection(RequestReader):
 
     def _work_backlog(self) -> None:
         """Feed a long read in slices, so that one read cannot queue thousands of requests."""
-        while self.backlog and self.reading is not Expecting.ENDED and not self._full():
+        while self.backlog and self.reading is not ENDED and not self._full():
             piece, self.backlog = self.backlog[:SLICE], self.backlog[SLICE:]
             self._feed(piece)
 
@@ -138,7 +138,13 @@ class Connection(RequestReader):
 
     def _take(self, request: Request) -> None:
         if self.active is None:
-            self._start(request)
+            self.active = request
+            request.opener = self._begin
+            wanted, self.wanted = self.wanted, None
+            if wanted is None:
+                self.task = self.server.loop.create_task(self._serve(request))
+            else:
+                wanted.set_result(request)
             return
         self.queue.append(request)
         self.queued_bytes += len(request.body)
@@ -154,7 +160,7 @@ class Connection(RequestReader):
         if refused is not None:
             self._refuse(refused)
             return
-        self.reading = Expecting.ENDED
+        self.reading = ENDED
         self.server.connections.discard(self)
         self.transport = None
         self._stop_serving()
@@ -163,7 +169,7 @@ class Connection(RequestReader):
 
     def _refuse(self, response: Response) -> None:
         """Stop reading requests; after the answers that are still due, give this one and close."""
-        self.reading = Expecting.ENDED
+        self.reading = ENDED
         self.backlog = b""
         if self.active is None:
             self._write_last(response)
@@ -189,7 +195,7 @@ class Connection(RequestReader):
         With unread input an immediate close would reset the connection and destroy the answer.
         """
         transport = self.transport
-        self.reading = Expecting.ENDED
+        self.reading = ENDED
         if transport is None or transport.is_closing():
             return
         self.flush()
@@ -201,15 +207,6 @@ class Connection(RequestReader):
         transport.resume_reading()
         if transport.can_write_eof():
             transport.write_eof()
-
-    def _start(self, request: Request) -> None:
-        self.active = request
-        request.opener = self._begin
-        wanted, self.wanted = self.wanted, None
-        if wanted is None:
-            self.task = self.server.loop.create_task(self._serve(request))
-        else:
-            wanted.set_result(request)
 
     async def _serve(self, request: Request | None) -> None:
         """Answer one request after the other: a task for each would cost more than many an answer."""
@@ -236,7 +233,7 @@ class Connection(RequestReader):
             # Whoever asked to hear of a lost client mostly holds the request too; such cycles cost the collector much.
             request.callbacks = request.opener = None
             request = self.active
-            if request is None and self.transport is not None and self.reading is not Expecting.ENDED:
+            if request is None and self.transport is not None and self.reading is not ENDED:
                 self.wanted = self.server.loop.create_future()
                 request = await self.wanted
 
@@ -296,9 +293,9 @@ class Connection(RequestReader):
         self.active = None
         if not keep_alive:
             self.queue.clear()
-            self._linger(unread=self.reading is not Expecting.BETWEEN)
+            self._linger(unread=self.reading is not BETWEEN)
             return
-        if self.reading is Expecting.BETWEEN:
+        if self.reading is BETWEEN:
             self.since = self.server.now
         if self.queue:
             self._next()
@@ -368,17 +365,15 @@ class Connection(RequestReader):
         if transport is None:
             return
         waited = now - self.since
-        if self.drained is not None or (
-            self.reading is Expecting.ENDED and transport.get_write_buffer_size()
-        ):
+        if self.drained is not None or (self.reading is ENDED and transport.get_write_buffer_size()):
             self._sweep_stalled(transport, now)
-        elif self.reading is Expecting.ENDED:
+        elif self.reading is ENDED:
             if self.active is None and waited > limits.linger_seconds:
                 transport.abort()
-        elif self.reading is Expecting.HEAD:
+        elif self.reading is HEAD:
             if waited > limits.header_seconds:
                 self._late("the request's head took too long")
-        elif self.reading is Expecting.BODY:
+        elif self.reading is BODY:
             self._sweep_body(now)
         elif self.active is None and waited > limits.keep_alive_seconds:
             self.retire()
@@ -411,7 +406,7 @@ class Connection(RequestReader):
         transport = self.transport
         if transport is None or self.active is not None:
             return
-        if self.reading is Expecting.BODY or (self.reading is Expecting.HEAD and self.feeding):
+        if self.reading is BODY or (self.reading is HEAD and self.feeding):
             return
         self._linger(unread=False)
 

@@ -190,6 +190,7 @@ class Wire(asyncio.Protocol):
         "headers",
         "idle_since",
         "known",
+        "loop",
         "outgoing",
         "parser",
         "paused",
@@ -207,6 +208,7 @@ class Wire(asyncio.Protocol):
 
     def __init__(self, pool: "Pool", target: "Target") -> None:
         self.pool = pool
+        self.loop = pool.loop
         self.target = target
         self.transport: asyncio.Transport | None = None
         self.parser = httptools.HttpResponseParser(self)
@@ -235,7 +237,7 @@ class Wire(asyncio.Protocol):
     def send(self, sending: "Sending") -> "asyncio.Future[WholeReply | StreamReply]":
         """Have one request written with all others of this turn; the future gives its reply."""
         pool = self.pool
-        self.waiter = waiter = pool.loop.create_future()
+        self.waiter = waiter = self.loop.create_future()
         self.sending = sending
         self.received = 0
         self.deadline = deadline = sending.deadline

@@ -313,7 +313,7 @@ class Pool:
         if len(idle) >= self.max_idle:
             idle.pop(0).abort()
         wire.deadline = math.inf
-        wire.idle_since = now = self.loop.time()
+        wire.idle_since = now = wire.loop.time()
         idle.append(wire)
         if now + self.idle_seconds < self.sweep_at:
             self.sweep_by(now + self.idle_seconds)

@@ -35,6 +35,7 @@ Redact = Callable[[str], str]
 Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
 Serves = Callable[[Tool], bool]
 SOON_SECONDS = 5.0
+READY = Status.READY
 GONE_SECONDS = 1.0
 FATAL = (SystemExit, KeyboardInterrupt)
 """What would end the process, if the code of a source raised it."""
@@ -284,7 +285,7 @@ class Keeper:
 
     def check(self) -> None:
         """Raise where a call cannot be sent now. A first connection under way is worth waiting for."""
-        if self._status is not Status.READY and not self._worth_waiting():
+        if self._status is not READY and not self._worth_waiting():
             why = f": {sentence(self._reason)}" if self._reason else ""
             if self._status is Status.NEEDS_AUTH:
                 raise SignInNeeded(f"{self.key} is {self._status}{why}. Nothing was sent")

@@ -239,7 +239,7 @@ class McpSource:
             result = read_tool_result(body, order.takes)
         except NoResult as error:
             raise no_result(self.title, order.method, str(error), body) from None
-        if RESOURCE in body:
+        if body.find(RESOURCE) >= 0:
             self.links.note(body)
         asks = result.result_type == INPUT_REQUIRED
         return Result(without_reserved(body, result), "mcp", result.error is True, asks)

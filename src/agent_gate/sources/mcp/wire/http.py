@@ -152,7 +152,9 @@ class HttpLink:
             raise
         finally:
             if following is None:
-                self.ended(order, number)
+                del self.running[number]
+                if order.questions:
+                    order.end()
         return await (following if order.park is None else order.park(order, following))
 
     async def followed(self, reply: StreamReply, order: Order, number: int) -> bytes:
@@ -167,7 +169,9 @@ class HttpLink:
             await reply.aclose()
             raise
         finally:
-            self.ended(order, number)
+            del self.running[number]
+            if order.questions:
+                order.end()
 
     def meaning(self, error: NotSent | Lost | BadReply, order: Order, number: int) -> Exception:
         """What a failed exchange says of the request; the server is told where nobody waits any more."""
@@ -179,11 +183,6 @@ class HttpLink:
             self.give_up(order, number)
             return TimeoutError()
         return Broken(error.message, sent=True)
-
-    def ended(self, order: Order, number: int) -> None:
-        del self.running[number]
-        if order.questions:
-            order.end()
 
     def give_up(self, order: Order, number: int) -> None:
         """Tell the server that nobody waits any more."""

@@ -119,8 +119,11 @@ class Order(msgspec.Struct, kw_only=True):
         park: "Park | None" = None,
     ) -> "Order":
         """It is sent now, in this way; whatever an earlier attempt left is gone."""
-        self.talk, self.inputs, self.log_level, self.park = talk, inputs, log_level, park
-        self.own, self.patience = NOTHING, 0.0
+        if self.talk is not None:
+            self.own, self.patience, self.inputs, self.log_level, self.park = NOTHING, 0.0, NOTHING, "", None
+        self.talk = talk
+        if inputs or log_level or park is not None:
+            self.inputs, self.log_level, self.park = inputs, log_level, park
         return self
 
     def numbered(self, number: int) -> Mapping[str, Json]:

@@ -28,7 +28,7 @@ def check_media(request: Request) -> Response | None:
     kind, accept = fields.get(b"content-type"), fields.get(b"accept")
     if kind is not None and kind != PLAIN_JSON and media_type(kind) != PLAIN_JSON:
         return refusal(415, "INVALID_ARGS", f"The body must be {JSON}; say so in Content-Type")
-    if accept is not None and PLAIN_JSON not in accept and not accepts(accept, PLAIN_JSON):
+    if accept is not None and accept.find(PLAIN_JSON) < 0 and not accepts(accept, PLAIN_JSON):
         return refusal(406, "INVALID_ARGS", f"Answers are {JSON} or {EVENT_STREAM}; accept both")
     return None
 
