@@ -5,7 +5,6 @@ Pure functions over tools; the command line prints them. Counts are exact for th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import msgspec
@@ -70,6 +69,8 @@ def measure(tools: Sequence[Tool], deck: Deck | None = None) -> Economy:
         "proxy": sum(short.values()) + sum(map(cost, meta_tools("proxy"))),
         "gateway": sum(map(cost, meta_tools("gateway"))),
     }
+    from statistics import median  # and random numbers and fractions, for whoever opens this page
+
     schema = round(median(whole.values())) if whole else 0
     browse = TOP_K * round(median(count(render(card)) for card in cards.cards.values())) if cards.cards else 0
     usages = round(median(cost(usage(tool.input_schema)) for tool in tools)) if tools else 0

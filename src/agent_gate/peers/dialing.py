@@ -5,15 +5,18 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from agent_gate.errors import InvalidArgs, PairingFailed
 from agent_gate.net.mutual import KeyPair, shown_certificate, unverified_client
 from agent_gate.net.trust import fingerprint_der
 from agent_gate.peers.messages import MOST_BYTES
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
 
 PAIR = "/v1/pair"
 DIAL_SECONDS = 10.0
@@ -67,7 +70,7 @@ def is_this_machine(host: str) -> bool:
 class DialledLine:
     """An open WebSocket as the line of a handshake."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, socket: "ClientConnection") -> None:
         self._socket = socket
         shown = shown_certificate(socket.transport)
         self.certificate_fingerprint = fingerprint_der(shown) if shown else None
@@ -88,6 +91,8 @@ class DialledLine:
 @asynccontextmanager
 async def dial(endpoint: Endpoint, own: KeyPair) -> AsyncIterator[DialledLine]:
     """A line to the component. Its certificate is not verified here: it must be the one that the component signs."""
+    from websockets.asyncio.client import connect  # and half of the standard library, for the few who pair
+
     try:
         socket = await connect(
             endpoint.url,

@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any, Literal
 
 from agent_gate.core.approval import Approval
@@ -121,6 +120,8 @@ def suggestion(caller: str, pattern: str, group: Sequence[Asked], tool: Tool | N
     if total < LEAST_ASKS or max(approved, denied) < LEAST_SHARE * total:
         return None
     action, count = ("allow", approved) if approved >= denied else ("deny", denied)
+    from statistics import median  # and random numbers and fractions, for whoever asks for advice
+
     took = median(asked.seconds for asked in group if asked.state in ("approved", "denied"))
     word = "approved" if action == "allow" else "denied"
     text = f"{count} of {total} asks for {pattern} by {caller} were {word}, typically after {took:.0f} s"

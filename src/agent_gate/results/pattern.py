@@ -7,8 +7,6 @@ references and look-around do not exist, and `\\d`, `\\w`, `\\s` and `\\b` know 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import re2
-
 from agent_gate.errors import InvalidArgs
 
 LONGEST = 500
@@ -33,6 +31,8 @@ class Pattern:
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
         if len(pattern) > LONGEST:
             raise _refuse(f"it has more than {LONGEST} characters")
+        import re2  # two megabytes, for those who search in results
+
         options = re2.Options()
         options.never_nl, options.never_capture, options.log_errors = True, True, False
         options.case_sensitive = not ignore_case

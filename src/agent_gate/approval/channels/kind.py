@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import time
+from datetime import time, tzinfo
 from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
-from zoneinfo import ZoneInfo
 
 from agent_gate.core.notes import GIVEN, AtLeast, ReadBy
 from agent_gate.core.ports import Channel
@@ -12,8 +11,15 @@ from agent_gate.core.ports import Channel
 if TYPE_CHECKING:
     from agent_gate.approval.channels.desk import Desk
 
+
+def time_zone(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo  # it reads how Python was built, for the few who name a zone
+
+    return ZoneInfo(name)
+
+
 TIME_OF_DAY = ReadBy(time.fromisoformat, "a time of day such as 22:00")
-TIME_ZONE = ReadBy(ZoneInfo, "a time zone such as Europe/Berlin")
+TIME_ZONE = ReadBy(time_zone, "a time zone such as Europe/Berlin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """Quiet hours: a time of day in which a channel does not push."""
 
 from datetime import datetime, time, timedelta
-from zoneinfo import ZoneInfo
 
-from agent_gate.approval.channels.kind import QuietHours
+from agent_gate.approval.channels.kind import QuietHours, time_zone
 
 
 class Quiet:
@@ -11,7 +10,7 @@ class Quiet:
 
     def __init__(self, hours: QuietHours) -> None:
         self._start, self._end = time.fromisoformat(hours.start), time.fromisoformat(hours.end)
-        self._zone = ZoneInfo(hours.timezone) if hours.timezone is not None else None
+        self._zone = time_zone(hours.timezone) if hours.timezone is not None else None
 
     def until(self, now: float) -> float | None:
         """When the quiet ends that holds at `now`; None when it does not hold."""

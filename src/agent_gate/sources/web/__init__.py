@@ -1,5 +1,5 @@
 """The web without a browser: readable pages, search and weather, each request checked before it leaves."""
 
-from agent_gate.sources.web.source import SOURCE
+from agent_gate.sources.web.kind import SOURCE
 
 __all__ = ["SOURCE"]

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import msgspec
 
-from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
@@ -19,7 +18,7 @@ from agent_gate.sources.web.extract import Readable, outline
 from agent_gate.sources.web.fetching import Fetched, WebClient
 from agent_gate.sources.web.reading import make_readable
 from agent_gate.sources.web.search import MOST_RESULTS, PROVIDERS, render_hits
-from agent_gate.sources.web.settings import KEY, WEB, WebSettings
+from agent_gate.sources.web.settings import KEY, WebSettings
 from agent_gate.sources.web.weather import get_weather
 
 READS = Traits(read_only=True, open_world=True, trusted=True)
@@ -156,18 +155,9 @@ def render_page(fetched: Fetched, page: Readable, *, raw: bool) -> str:
     return "\n\n".join(parts)
 
 
-class WebKind:
-    """The kind `web`, which stands below the key `web:`."""
-
-    name = "web"
-    section = WEB
-
-    def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
-        plans = []
-        for web in WEB.of(settings).values():
-            check_search(web)
-            plans.append(Plan(source=WebSource(web, toolbox), settings=web, known=TOOLS, enabled=web.enabled))
-        return plans
+def make_plan(web: WebSettings, toolbox: Toolbox) -> Plan:
+    check_search(web)
+    return Plan(source=WebSource(web, toolbox), settings=web, known=TOOLS, enabled=web.enabled)
 
 
 def check_search(web: WebSettings) -> None:
@@ -177,6 +167,3 @@ def check_search(web: WebSettings) -> None:
             raise ConfigError(
                 f"web.search: the provider {web.search.provider} needs `{name}`", where=web.where
             )
-
-
-SOURCE = WebKind()
