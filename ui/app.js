@@ -12,6 +12,7 @@ import { connect } from "./pages/connect.js";
 import { connections } from "./pages/connections.js";
 import { health } from "./pages/health.js";
 import { now } from "./pages/now.js";
+import { peers } from "./pages/peers.js";
 import { policy } from "./pages/policy.js";
 import { sources } from "./pages/sources.js";
 import { tools } from "./pages/tools.js";
@@ -23,6 +24,7 @@ const PAGES = {
   tools: ["Tools", tools],
   sources: ["Sources", sources],
   connections: ["Connections", connections],
+  peers: ["Peers", peers],
   policy: ["Policy", policy],
   agents: ["Agents", agents],
   connect: ["Connect", connect],

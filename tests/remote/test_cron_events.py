@@ -1,0 +1,66 @@
+"""Jobs of the cron host fire events into the gateway: from a paired host over mTLS, from a local one over its socket."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway import Gateway
+from remote.paired import HostProcess, command, gating
+from remote.test_paired_host import until
+
+SPEC = "agent_gate.hosts.cron:host"
+
+
+def heard(gateway: Gateway) -> list[dict[str, Any]]:
+    events = gateway.admin.events("/api/events/published?once=1&after=0.0", endless=False)
+    return [event for _kind, event in events if event["event_type"] in ("cron.triggered", "heartbeat.tick")]
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("gate")
+    more = f"peers: {{port: 0}}\nhosts: {{near: {{socket: {folder}/run/near.sock, publish: ['heartbeat.tick']}}}}\n"
+    near = HostProcess(folder / "near", SPEC, "--socket", f"{folder}/run/near.sock")
+    try:
+        with gating(folder / "data", more=more) as running:
+            yield running
+    finally:
+        near.stop()
+
+
+def create(gateway: Gateway, namespace: str, **more: str) -> None:
+    args = {"name": "beat", "schedule": "@every 1s", **more}
+    until(lambda: gateway.call(f"{namespace}__cron_create", args).status == 200)
+
+
+def test_a_paired_cron_host_fires_into_the_gateway(gateway: Gateway, tmp_path: Path) -> None:
+    key = command(gateway, "identity").stdout.strip()
+    words = ("--name", "cron", "--listen", "127.0.0.1:0", "--gateway-key", key)
+    far = HostProcess(tmp_path, SPEC, *words, "--gateway", gateway.announced["peers"])
+    try:
+        pin = ("--remote-fingerprint", far.announced["fingerprint"], "--publish", "cron.*,heartbeat.tick")
+        done = command(gateway, "pair", "tool", far.announced["url"], "cron", *pin)
+        assert done.returncode == 0, done.stderr
+        create(gateway, "cron", event_type="cron.triggered", input={"note": "water the plants"})  # type: ignore[arg-type]
+        until(lambda: len([e for e in heard(gateway) if e["event_type"] == "cron.triggered"]) >= 2)
+        mine = [event for event in heard(gateway) if event["event_type"] == "cron.triggered"]
+        assert mine[0]["payload"]["input"] == {"note": "water the plants"}
+        assert mine[0]["source"]["component_id"] == "cron"
+        assert mine[0]["source"]["transport"] == "mtls_http"
+        assert len({event["payload"]["scheduled_at"] for event in mine}) == len(mine)
+    finally:
+        far.stop()
+
+
+def test_a_local_cron_host_is_heard_over_its_socket_as_far_as_it_may_publish(gateway: Gateway) -> None:
+    create(gateway, "near", event_type="heartbeat.tick")
+    until(lambda: any(e["source"]["transport"] == "unix_socket" for e in heard(gateway)), 15)
+    event = next(e for e in heard(gateway) if e["source"]["transport"] == "unix_socket")
+    assert (event["source"]["component_id"], event["event_type"]) == ("near", "heartbeat.tick")
+    create(gateway, "near", name="other", event_type="cron.triggered")
+    until(lambda: "hosts.near.publish" in gateway.stderr, 15)
+    assert not any(
+        e["source"]["component_id"] == "near" and e["event_type"] == "cron.triggered" for e in heard(gateway)
+    )
