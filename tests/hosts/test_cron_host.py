@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.hosts.cron import MOST_CAUGHT_UP, Crontab, Firing, CronJob, crontab, due_of, host
+from agent_gate.hosts.cron import MOST_CAUGHT_UP, CronJob, Crontab, Firing, crontab, due_of, host
 from agent_gate.hosts.schedules import Schedule
 from agent_gate.hosts.tools import Refused
 from hosts.hosting import Gate, serving_host

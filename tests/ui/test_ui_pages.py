@@ -21,6 +21,7 @@ PAGES = {
     "tools": ("There are no tools", "big__tool_3"),
     "sources": ("No source is configured", "source-3 (Source 3)"),
     "connections": ("Nothing needs an account", "Account 3"),
+    "peers": ("Nobody is paired", "peer-3"),
     "policy": ("There are no rules", "allow light_3(*)"),
     "agents": ("There is no agent", "agent-3"),
     "connect": ("No client is known", "Client 3"),

@@ -159,6 +159,28 @@ def agent(number):
     }
 
 
+def peer(number):
+    return {
+        "name": f"peer-{number}",
+        "component_type": "tool_host",
+        "role": "tool_host",
+        "endpoint": f"wss://10.0.0.1:{5000 + number}/v1/pair",
+        "status": "active" if number % 3 else "revoked",
+        "fingerprint": "sha256:" + "ab" * 32,
+        "certificate": "sha256:" + "cd" * 32,
+        "serial": "1f",
+        "not_after": NOW + 86_400,
+        "paired_at": NOW,
+        "last_seen": NOW if number % 2 else None,
+        "revoked_at": None if number % 3 else NOW,
+        "reason": None if number % 3 else "revoked by operator",
+        "trusted": False,
+        "namespace": f"peer-{number}",
+        "publishes": [],
+        "dials_in": False,
+    }
+
+
 def client(number):
     entry = {"url": FACTS["endpoint"], "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"}}
     command = ["client", "mcp", "add", "agent-gate", FACTS["endpoint"]] if number % 2 else None
@@ -213,6 +235,7 @@ def answers(n):
         "/api/tools": {"digest": "0", "tools": [tool(i) for i in every], "excluded": []},
         "/api/sources": [source(i) for i in every],
         "/api/connections": [account(i) for i in every],
+        "/api/peers": [peer(i) for i in every],
         "/api/changes": [change(i) for i in range(min(n, 3))],
         "/api/policy": {
             "file": "/etc/agent-gate/permissions.yaml" if n else None,
