@@ -44,7 +44,9 @@ def small(title: str, found: Mapping[str, Any]) -> str:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "only", nargs="*", help="calls, lists, start, many, large, endurance, parts; all by default"
+        "only",
+        nargs="*",
+        help="calls, credentials, lists, start, many, large, endurance, parts; all by default",
     )
     parser.add_argument("--connections", default="1,16,64", help="numbers of connections, with commas")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
@@ -62,6 +64,7 @@ def main() -> None:
     connections = [int(n) for n in wanted.connections.split(",")]
     parts: dict[str, Callable[[], Found]] = {
         "calls": lambda: scenarios.calls(connections, wanted.seconds, wanted.rounds),
+        "credentials": lambda: scenarios.credentials(wanted.seconds, wanted.rounds),
         "lists": lambda: scenarios.lists(wanted.seconds),
         "start": scenarios.start,
         "many": lambda: scenarios.many(wanted.seconds),

@@ -20,7 +20,18 @@ from bench.load import (
     post,
 )
 from bench.machine import HERE, LOADED, cpu_us, memory_mib
-from bench.subjects import OTHERS, RAW, SDK, Peer, Subject, call_servers, gateway, remote, upstream_server
+from bench.subjects import (
+    OTHERS,
+    RAW,
+    SDK,
+    Peer,
+    Subject,
+    call_servers,
+    gateway,
+    remote,
+    token_desk,
+    upstream_server,
+)
 
 Found = dict[str, Any]
 KINDS = {
@@ -84,6 +95,33 @@ def asks(subject: Subject) -> dict[str, Ask]:
         for kind, (tool, era) in KINDS.items()
     }
     return {**found, REST: rest}
+
+
+def credentials(seconds: float, rounds: int) -> Found:
+    """CPU per call with a header that stands in the file, and with a token that the gateway signed in for, in turns."""
+    taken: dict[str, list[float]] = {"header": [], "token": []}
+    with upstream_server(LOADED) as upstream, token_desk() as desk:
+        signing = {
+            "type": "client-credentials",
+            "client_id": "bench",
+            "client_secret": "b" * 32,
+            "token_url": desk,
+        }
+        servers = {
+            "header": remote(upstream, headers={"Authorization": "Bearer " + "h" * 40}),
+            "token": remote(upstream, auth=signing),
+        }
+        with gateway(servers) as subject:
+            for name in taken:
+                first_answer(subject.port, Ask("/mcp", f"{name}__echo", MODERN))
+            session = initialize(subject.port)
+            for _ in range(rounds):
+                for name, found in taken.items():
+                    ask = Ask("/mcp", f"{name}__echo", session=session)
+                    found.append(measure(subject.pid, subject.port, ask, 16, seconds)["cpu_us"])
+    dearer = [token - header for header, token in zip(taken["header"], taken["token"], strict=True)]
+    found = {f"{name}_us": statistics.median(each) for name, each in taken.items()}
+    return {**found, "token_dearer_by_us": round(statistics.median(dearer), 1)}
 
 
 def peers(connections: Sequence[int], seconds: float) -> Found:

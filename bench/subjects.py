@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from bench.load import TOKEN, Ask
@@ -91,6 +93,30 @@ def upstream_server(cores: set[int]) -> Iterator[int]:
     port = free_port()
     with running([built("upstream"), port], cores, CACHE / "upstream.log"):
         yield port
+
+
+class TokenDesk(BaseHTTPRequestHandler):
+    """Gives everybody the same token, good for an hour."""
+
+    def do_POST(self) -> None:
+        body = json.dumps({"access_token": "t" * 40, "token_type": "Bearer", "expires_in": 3600}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_said: object) -> None:
+        pass
+
+
+@contextmanager
+def token_desk() -> Iterator[str]:
+    """Where a gateway gets a token for itself; its address."""
+    with HTTPServer(("127.0.0.1", 0), TokenDesk) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/token"
+        server.shutdown()
 
 
 @dataclass(frozen=True, slots=True)

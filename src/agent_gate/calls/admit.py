@@ -69,11 +69,12 @@ def resolve(shelf: Shelf) -> Stage:
     """Find the one tool the caller means; unknown and out of sight answer the same."""
 
     def stage(draft: Draft) -> None:
-        catalog, name = shelf.catalog, draft.call.tool
-        tool = catalog.names.get(name) if not draft.call.reads else catalog.reads.get(name)
-        if tool is None or not draft.call.caller.sees(tool.namespace):
+        call, catalog = draft.call, shelf.catalog
+        name, caller = call.tool, call.caller
+        tool = catalog.names.get(name) if not call.reads else catalog.reads.get(name)
+        if tool is None or (caller.namespaces is not None and not caller.sees(tool.namespace)):
             renewed = catalog.renewed(name)
-            seen = renewed is not None and draft.call.caller.sees(renewed.namespace)
+            seen = renewed is not None and caller.sees(renewed.namespace)
             raise unknown_tool(name, renewed if seen else None)
         draft.tool = tool
 

@@ -1,4 +1,4 @@
-"""The stages that perform a case: claim, check_source, answer, shape, settle. Only these reach a source."""
+"""The stages that perform a case: claim, answer, shape, settle. Only these reach a source."""
 
 import asyncio
 import logging
@@ -116,18 +116,6 @@ def hash_for_key(case: Case) -> str:
     return hash_arguments(case.call.arguments) if case.facts else case.arguments_hash
 
 
-def check_source(sources: Mapping[str, Answering]) -> Stage:
-    """Do not reach for a source that is known to be down."""
-
-    def stage(performance: Performance) -> None:
-        try:
-            sources[performance.case.tool.source].check()
-        except GatewayError as error:
-            performance.error = error
-
-    return stage
-
-
 class AskSource:
     """Let the source execute once, under a deadline that starts now."""
 
@@ -140,30 +128,37 @@ class AskSource:
     def _loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
 
-    async def stage(self, performance: Performance) -> None:
-        if performance.error is None and performance.cancelled:
-            performance.error = taken_back()
-        if performance.error is not None:
-            return
+    def stage(self, performance: Performance) -> Awaitable[object] | None:
+        """Do not reach for a source that is known to be down, nor for a call that is not wanted any more."""
         case = performance.case
         began = self._clock.monotonic()
         limit = case.tool.definition.timeout or self._in_force.terms.settings.limits.timeout
         wait = min(limit, case.call.timeout) if case.call.timeout else limit
-        if self._clock.now() - performance.marks["dispatched"] > wait:
-            performance.error = CallTimeout(
-                f"The call could not be recorded within {wait:g} s. Nothing was sent"
-            )
-            return
+        try:
+            source = self._sources[case.tool.source]
+            source.check()
+            if performance.cancelled:
+                raise taken_back()
+            if self._clock.now() - performance.marks["dispatched"] > wait:
+                raise CallTimeout(f"The call could not be recorded within {wait:g} s. Nothing was sent")
+        except GatewayError as error:
+            performance.error = error
+            return None
         performance.deadline = began + wait
+        return self._answer(performance, source, limit, began)
+
+    async def _answer(self, performance: Performance, source: Answering, limit: float, began: float) -> None:
+        case = performance.case
         performance.task = asyncio.current_task(self._loop)
         self._watched.add(performance)
         try:
-            job = Job(case=case, deadline=performance.deadline, limit=limit)
-            performance.result = await self._sources[case.tool.source].answer(job)
+            performance.result = await source.answer(
+                Job(case=case, deadline=performance.deadline, limit=limit)
+            )
         except GatewayError as error:
             performance.error = without_secrets(error, case)
         except asyncio.CancelledError:
-            performance.error = self._interrupted(performance, wait)
+            performance.error = self._interrupted(performance, performance.deadline - began)
         except Exception:  # the boundary: a fault in a source must not leave its call without an end
             log.exception("The source %s broke on a call", case.tool.source, extra={"call": case.call.id})
             performance.error = OutcomeUnknown(

@@ -19,7 +19,6 @@ from agent_gate.calls.perform import (
     Performing,
     Settle,
     Waiting,
-    check_source,
     traced,
 )
 from agent_gate.calls.perform import Stage as PerformStage
@@ -65,7 +64,6 @@ def make_calls(
 
     perform: list[PerformStage] = [
         Claim(store, clock, ahead).stage,
-        check_source(sources),
         AskSource(sources, sweeper, clock, in_force).stage,
         shape(shaper, metrics),
         Settle(store, clock, ahead, metrics, redactor).stage,

@@ -130,8 +130,12 @@ def mismatch(compiled: Compiled, subject: Subject) -> str | None:
     """Why this rule, which may apply to the tool, does not apply to the call; None when it does."""
     if not signature_matches(compiled, subject):
         return OTHER_CALLS
-    arguments = subject.arguments
-    if compiled.allows and (extra := uncovered(compiled.rule, compiled.spells, subject.tool, arguments)):
+    arguments, tool = subject.arguments, subject.tool
+    if (
+        compiled.allows
+        and not arguments.keys() <= tool.declared.names
+        and (extra := uncovered(compiled.rule, compiled.spells, tool, arguments))
+    ):
         return f"argument {extra[0][:64]} is not declared"
     if compiled.allows and subject.facts and (heavy := unnamed(compiled.rule, subject.tool, subject.facts)):
         return (

@@ -107,13 +107,11 @@ class ServerSessions:
             return (order.caller, b"") if self.per_caller or (alone and self.dialer.exclusive) else None
         if self.dialer.exclusive:
             return (order.caller, b"") if alone else None
-        return (order.caller, self.encoded(order.capabilities))
-
-    def encoded(self, capabilities: Mapping[str, Json]) -> bytes:
-        """What a client declared, as part of a key; most say the same with each of their requests."""
+        # Most clients declare the same with each of their requests.
+        capabilities = order.capabilities
         if capabilities is not self.declared[0] and capabilities != self.declared[0]:
             self.declared = (capabilities, encode(capabilities) if capabilities else b"")
-        return self.declared[1]
+        return (order.caller, self.declared[1])
 
     def at_hand(self, order: Order) -> ServerSession | None:
         """The session for this request, where it is open already."""
