@@ -2,9 +2,8 @@ import json
 import time
 
 import pytest
-
-from approval.bot_api import CHAT, TOKEN, BotApi
-from gateway import Api, running
+from tests.approval.bot_api import CHAT, TOKEN, BotApi
+from tests.gateway import Api, running
 
 ANN, BOB, STRANGER = 11, 22, 99
 TOOLS = """

@@ -5,9 +5,8 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-
-from approval.conftest import outcome, reached, until
-from gateway import TOKEN
+from tests.approval.conftest import outcome, reached, until
+from tests.gateway import TOKEN
 
 MODERN, NEWEST = "2026-07-28", "2025-11-25"
 VIA_CLIENT = 'rules: [{pattern: "ha_*", action: ask, via: client}, {pattern: "mail_*", action: ask}]\n'

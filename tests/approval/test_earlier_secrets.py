@@ -11,8 +11,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests import postgres
+from tests.calls.small_calls import YES, Clock, SmallCalls, opened, told
+from tests.rows import opened as opened_by
 
-import postgres
 from agent_gate.approval.earlier import KEY_FILE, move_secrets
 from agent_gate.cli.commands.backup import copy_store
 from agent_gate.core.catalog import Listing, build
@@ -21,8 +23,6 @@ from agent_gate.core.tool import Definition
 from agent_gate.store import StoreSettings
 from agent_gate.store.statement import Statement
 from agent_gate.vault.vault import Vault
-from calls.small_calls import YES, Clock, SmallCalls, opened, told
-from rows import opened as opened_by
 
 HERE = Path(__file__).parent / "earlier"
 KEY = "6a801d1ede8e159572dac25d6ff799e2aa0d3cb7864de364fd7fb702713d19d1"

@@ -3,10 +3,11 @@
 import sqlite3
 from pathlib import Path
 
+from tests.calls.small_calls import YES, SmallCalls, opened, told
+
 from agent_gate.approval.rows import LIVE, SELECT_APPROVALS, approval_of, insert_approval
 from agent_gate.core.approval import Approval, Hashes
 from agent_gate.core.call import Call, Caller, Decision, State
-from calls.small_calls import YES, SmallCalls, opened, told
 
 EARLIER = Path(__file__).parent / "data" / "store-0.1.0.sql"
 CALL = Call(

@@ -7,8 +7,7 @@ import time
 from urllib.parse import urlencode
 
 import pytest
-
-from approval.conftest import light, until
+from tests.approval.conftest import light, until
 
 SECRET = "slack-signing-secret-canary"
 

@@ -6,11 +6,8 @@ import time
 import urllib.request
 
 import pytest
-
-from agent_gate.cli.commands.status import summary
-from agent_gate.errors import GatewayError
-from approval.bot_api import CHAT, CHAT_NAME, TOKEN, BotApi
-from approval.conftest import (
+from tests.approval.bot_api import CHAT, CHAT_NAME, TOKEN, BotApi
+from tests.approval.conftest import (
     ANN,
     BOB,
     STRANGER,
@@ -22,7 +19,10 @@ from approval.conftest import (
     telegram,
     until,
 )
-from gateway import running
+from tests.gateway import running
+
+from agent_gate.cli.commands.status import summary
+from agent_gate.errors import GatewayError
 
 UPDATED = 'agent_gate_deliveries_total{channel="telegram",result="updated"}'
 SENT = 'agent_gate_deliveries_total{channel="telegram",result="sent"}'

@@ -3,9 +3,9 @@
 import base64
 from textwrap import dedent
 
-from approval.conftest import ANN, light, outcome, telegram, until
-from gateway import running
-from surfaces.admin.admin_gate import browser
+from tests.approval.conftest import ANN, light, outcome, telegram, until
+from tests.gateway import running
+from tests.surfaces.admin.admin_gate import browser
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests import nursery
+from tests.approval.conftest import light, outcome, reached, until
+from tests.gateway import COMMAND, TOKEN
 from websockets.sync.client import connect
 
 from agent_gate.errors import Unauthorized
-from approval.conftest import light, outcome, reached, until
-from gateway import COMMAND, TOKEN
 
 HOSTILE = "</pre>\u202egnp.exe\x1b[2J\x07 \u3164\nto = mallory " + "z" * 3000
 

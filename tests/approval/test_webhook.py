@@ -8,9 +8,8 @@ import time
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-
-from approval.conftest import close_all, files, light, outcome, reached, until
-from gateway import TOKEN, Api, running
+from tests.approval.conftest import close_all, files, light, outcome, reached, until
+from tests.gateway import TOKEN, Api, running
 
 SECRET = "whsec_" + base64.b64encode(b"webhook-secret-canary-0123456789").decode()
 HOOK = 'channels: [{{type: webhook, url: "{url}/hook?room=1", secret: "{secret}"{more}}}]'

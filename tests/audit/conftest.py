@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from tests import postgres
 
-import postgres
 from agent_gate.audit import ensure_key
 from agent_gate.store import StoreSettings
 

@@ -4,12 +4,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.rows import opened, step
 
 from agent_gate.audit import Heads, Sealer, VerifyReport, verify
 from agent_gate.audit.seal import NOTE_SECONDS
 from agent_gate.core.ports import SystemClock
 from agent_gate.store import Statement, Store, StoreSettings
-from rows import opened, step
 
 CUT = (Statement("DELETE FROM record WHERE seq > 12"), Statement("DELETE FROM seals WHERE seq > 12"))
 

@@ -7,12 +7,12 @@ import json
 import time
 
 import pytest
+from tests.rows import AT, opened
 
 from agent_gate.audit import Filters, export, row, search, tail
 from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
 from agent_gate.store import Store, StoreSettings
-from rows import AT, opened
 
 TOOLS = ("git:push", "git:pull", "=cmd()")
 

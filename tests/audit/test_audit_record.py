@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import AT, opened, step
 
 from agent_gate.audit import Row, row, show
 from agent_gate.core.call import State
 from agent_gate.store import StoreSettings
 from agent_gate.store.chain import GENESIS, link
-from rows import AT, opened, step
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8")),

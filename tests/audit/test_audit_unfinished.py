@@ -2,12 +2,13 @@
 
 import asyncio
 
-import postgres
+from tests import postgres
+from tests.rows import opened, step
+
 from agent_gate.audit import Sealer, unfinished
 from agent_gate.audit.seal import open_from
 from agent_gate.core.call import State
 from agent_gate.store import Store, StoreSettings
-from rows import opened, step
 
 
 async def _tell(store: Store, call: str, *states: State) -> None:

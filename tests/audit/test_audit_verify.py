@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.rows import eventually, opened, step
 
 from agent_gate.audit import Sealer, VerifyReport, ensure_key, verify
 from agent_gate.audit.record import SELECT, Row
@@ -14,7 +15,6 @@ from agent_gate.audit.seal import mac
 from agent_gate.errors import ConfigError
 from agent_gate.store import Head, Statement, Store, StoreSettings
 from agent_gate.store.chain import GENESIS, link
-from rows import eventually, opened, step
 
 DELETE = "DELETE FROM record WHERE "
 

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from gateway import TOKEN, Api, running
-from ui import chromium
+from tests.gateway import TOKEN, Api, running
+from tests.ui import chromium
 
 ALLOW = 'defaults: [{pattern: "*", action: allow}]\nrules: []\n'
 

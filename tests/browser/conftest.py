@@ -1,7 +1,7 @@
 from itertools import count
 
 import pytest
-from browser_house import Agent, browser_house
+from tests.browser.browser_house import Agent, browser_house
 
 SESSIONS = count(1)
 

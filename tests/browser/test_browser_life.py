@@ -6,9 +6,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from browser_house import Agent, browser_house, page
-
-from processes import eventually
+from tests.browser.browser_house import Agent, browser_house, page
+from tests.processes import eventually
 
 
 def browsers_below(gateway):

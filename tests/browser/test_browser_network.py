@@ -6,9 +6,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from browser_house import page
-
-from processes import eventually
+from tests.browser.browser_house import page
+from tests.processes import eventually
 
 
 class Secret:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from browser_house import page
+from tests.browser.browser_house import page
 
 SHOP = """<!doctype html><title>Shop</title><h1>Basket</h1><p>Two lamps, 40 euro</p>
 <form action=/order method=post><label>Name <input name=name></label>
@@ -57,7 +57,7 @@ def test_text_is_typed_into_a_field(shop):
 
 
 def test_each_session_has_storage_of_its_own(shop, house):
-    from browser_house import Agent
+    from tests.browser.browser_house import Agent
 
     other = Agent(*house, "another")
     shop.site.replies["/cookie"] = page("<script>document.cookie='a=1'</script><p>set</p>")

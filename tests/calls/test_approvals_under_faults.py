@@ -5,12 +5,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests.calls.small_calls import ANNA, NO, YES, Failing, Slow, SmallCalls, opened, told
 
 from agent_gate.core.call import Outcome, Pending, State
 from agent_gate.errors import DependencyUnavailable, InvalidArgs
 from agent_gate.store.engine import Fault
 from agent_gate.store.statement import Statement
-from calls.small_calls import ANNA, NO, YES, Failing, Slow, SmallCalls, opened, told
 
 
 def dispatches(statement):

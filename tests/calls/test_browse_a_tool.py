@@ -3,13 +3,14 @@
 import json
 import re
 
+from tests.calls.small_calls import ANNA, SmallCalls, opened, told
+
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.catalog import Listing, build
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.meta import BrowseArgs, ViewArgs
 from agent_gate.discovery.tokens import count, fits
 from agent_gate.results.views import VIEW_BUDGET
-from calls.small_calls import ANNA, SmallCalls, opened, told
 
 SMALL = {"type": "object", "properties": {"at": {"type": "object", "properties": {"x": {"type": "number"}}}}}
 LARGE = {"type": "object", "properties": {f"argument_{n}": {"type": "string", "description": "words " * 20} for n in range(200)}}  # fmt: skip

@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from tests.calls.small_calls import ANNA, YES, Failing, SmallCalls, opened, told
 
 from agent_gate.core.call import Pending, Result, State
 from agent_gate.errors import DependencyUnavailable
-from calls.small_calls import ANNA, YES, Failing, SmallCalls, opened, told
 
 LARGE = json.dumps([{"n": n, "name": f"thing {n}"} for n in range(3000)]).encode()
 

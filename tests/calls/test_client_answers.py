@@ -1,11 +1,11 @@
 """What a caller's own client says counts for that call alone, and only where a rule lets it."""
 
 import pytest
+from tests.calls.small_calls import ANNA, SmallCalls, opened, told
 
 from agent_gate.approval.channels.client import answer_in
 from agent_gate.core.approval import Answer
 from agent_gate.core.call import Caller
-from calls.small_calls import ANNA, SmallCalls, opened, told
 
 BERT = Caller(name="bert")
 YES = Answer(verdict="approve", person="anna", channel="client")

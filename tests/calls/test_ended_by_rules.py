@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.calls.small_calls import ANNA, NO, YES, SmallCalls, opened, told
 
 from agent_gate.core.call import Result, State
 from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError
 from agent_gate.policy import Policy
 from agent_gate.policy.rule import make_rule
-from calls.small_calls import ANNA, NO, YES, SmallCalls, opened, told
 
 
 def deny(gate):

@@ -5,6 +5,8 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from tests.calls.small_calls import YES, SmallCalls, opened, told
+
 from agent_gate.approval import pictures
 from agent_gate.approval.render import card
 from agent_gate.core.call import Result, State
@@ -16,7 +18,6 @@ from agent_gate.policy import Policy
 from agent_gate.policy.rule import make_rule
 from agent_gate.sources.pins import Pins
 from agent_gate.sources.supervisor import Supervisor
-from calls.small_calls import YES, SmallCalls, opened, told
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from tests import postgres
+from tests.calls.small_calls import ANNA, YES, SmallCalls, told
 
-import postgres
 from agent_gate.core.call import Pending, State
 from agent_gate.store import StoreSettings, open_store
-from calls.small_calls import ANNA, YES, SmallCalls, told
 
 DAY = 86_400
 

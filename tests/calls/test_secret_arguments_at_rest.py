@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.calls.small_calls import NO, YES, SmallCalls, opened, told
 
 from agent_gate.approval.sealed import FIELD, owner_of
 from agent_gate.cli.commands.backup import copy_store
@@ -13,7 +14,6 @@ from agent_gate.core.ports import SystemClock
 from agent_gate.core.tool import Definition
 from agent_gate.store.statement import Statement
 from agent_gate.vault.vault import Vault
-from calls.small_calls import NO, YES, SmallCalls, opened, told
 
 CODE = "very-secret-4711"
 ARGUMENTS = {"door": "front", "code": CODE, "deep": {"door": "back"}}

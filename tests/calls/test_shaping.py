@@ -5,6 +5,7 @@ import json
 
 import msgspec
 import pytest
+from tests.calls.small_calls import Clock, in_force, opened
 
 from agent_gate.calls.shaping import Shaper
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
@@ -13,7 +14,6 @@ from agent_gate.core.tool import Definition
 from agent_gate.discovery.tokens import fits
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET
-from calls.small_calls import Clock, in_force, opened
 
 SMALL, LARGE = Result(b'"hi"'), Result(json.dumps("word " * 5000).encode())
 

@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from tests.calls.small_calls import YES, SmallCalls, opened, told
 
 from agent_gate.approval.channels.dispatcher import ended_within
 from agent_gate.calls.perform import Waiting
@@ -11,7 +12,6 @@ from agent_gate.core.call import Outcome, State
 from agent_gate.core.catalog import Catalog, Shelf
 from agent_gate.surfaces.admin.routes.live import Live
 from agent_gate.surfaces.mcp.sessions.streams import Stream
-from calls.small_calls import YES, SmallCalls, opened, told
 
 
 async def waits(work):

@@ -4,9 +4,9 @@ import asyncio
 import json
 
 import pytest
+from tests.calls.small_calls import ANNA, YES, Failing, SmallCalls, opened, told
 
 from agent_gate.core.call import Result, State
-from calls.small_calls import ANNA, YES, Failing, SmallCalls, opened, told
 
 LARGE = json.dumps([{"n": n, "name": f"thing {n}"} for n in range(3000)]).encode()
 

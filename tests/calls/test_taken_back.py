@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
+from tests.calls.small_calls import ANNA, YES, SmallCalls, opened, told
 
 from agent_gate.core.call import Caller, State
-from calls.small_calls import ANNA, YES, SmallCalls, opened, told
 
 BERT = Caller(name="bert")
 

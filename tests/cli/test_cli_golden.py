@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sessions import Step, read, same
+from tests.cli.sessions import Step, read, same
 from tests.gateway import TOKEN, Api, Gateway, running
 from tests.wsgate import files
 

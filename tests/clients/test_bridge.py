@@ -8,10 +8,10 @@ import urllib.request
 
 import mcp_types as types
 import pytest
-from hosting import BRIDGE, counterpart, eventually, modern, start_bridge
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from node_tools import installed, node, quiet_environment
+from tests.clients.hosting import BRIDGE, counterpart, eventually, modern, start_bridge
+from tests.typescript.node_tools import installed, node, quiet_environment
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import asyncio
 import signal
 
 import pytest
-from gateway_process import TOKEN, gateway_process
-from hosting import modern, start_bridge
+from tests.clients.hosting import modern, start_bridge
+from tests.typescript.gateway_process import TOKEN, gateway_process
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from hosting import modern, start_bridge
+from tests.clients.hosting import modern, start_bridge
 
 from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.http import Response, json_response

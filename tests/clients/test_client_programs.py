@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from gateway import COMMAND, TOKEN, Gateway, running
-from servers import CACHE, locked, run
+from tests.gateway import COMMAND, TOKEN, Gateway, running
+from tests.servers import CACHE, locked, run
 
 PACKAGES = {
     "claude-code": ("@anthropic-ai/claude-code@2.1.197", ".bin/claude"),

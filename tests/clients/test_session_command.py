@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from hosting import eventually
+from tests.clients.hosting import eventually
 from tests.servers import command
 
 from agent_gate.cli.sessions import Sessions, safe, serves

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 import uvloop
-
-from conformance.node_packages import node, suite
-from surfaces.mcp.mcp_gate import (
+from tests.conformance.node_packages import node, suite
+from tests.surfaces.mcp.mcp_gate import (
     config_text,
     fixture_over_http,
     fixture_over_stdio,

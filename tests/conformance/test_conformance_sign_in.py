@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.conformance.node_packages import node, suite
+from tests.conformance.test_conformance import shortcomings
 from tests.nursery import nursery
-
-from conformance.node_packages import node, suite
-from conformance.test_conformance import shortcomings
 
 CLIENT = Path(__file__).with_name("sign_in_client.py")
 BOTH = (

@@ -14,11 +14,11 @@ import uvloop
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from tests.conformance.node_packages import CACHE, installed, node
+from tests.surfaces.mcp.mcp_gate import ALLOW_ALL, TOKEN, Gate, config_text, fixture_over_stdio, running_gate
 
 from agent_gate.core.approval import Answer
 from agent_gate.net.http import Request
-from conformance.node_packages import CACHE, installed, node
-from surfaces.mcp.mcp_gate import ALLOW_ALL, TOKEN, Gate, config_text, fixture_over_stdio, running_gate
 
 TEXT = "This is a simple text response for testing."
 TS_CLIENT = Path(__file__).parent / "ts_client.mjs"

@@ -3,6 +3,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.discovery.tools import HOME, catalog
 
 from agent_gate.core.catalog import Catalog
 from agent_gate.core.tool import Definition
@@ -10,7 +11,6 @@ from agent_gate.discovery.browse import Browser, SeenBySession, SeenTools, brows
 from agent_gate.discovery.cards import BREAKPOINT, CAP, MAX_ID, PREAMBLE, render
 from agent_gate.discovery.tokens import count
 from agent_gate.errors import InvalidArgs, PathInvalid, PathNotFound
-from discovery.tools import HOME, catalog
 
 
 @pytest.fixture(scope="module")

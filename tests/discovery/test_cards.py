@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.discovery.tools import catalog, takes, tool
 
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
@@ -25,7 +26,6 @@ from agent_gate.discovery.cards import (
 )
 from agent_gate.discovery.tokens import count
 from agent_gate.errors import CatalogError
-from discovery.tools import catalog, takes, tool
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "truncation_cl100k.json").read_text())[
     "vectors"

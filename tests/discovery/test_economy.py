@@ -1,10 +1,11 @@
 from statistics import median
 
+from tests.discovery.tools import HOME, catalog, takes
+
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.browse import Browser
 from agent_gate.discovery.economy import cost, definition_of, measure, to_reach
 from agent_gate.discovery.meta import meta_tools, stripped
-from discovery.tools import HOME, catalog, takes
 
 ARGUMENTS = takes(
     owner="The account that owns it. The name is not case sensitive.",

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import msgspec
+from tests.discovery.tools import HOME, catalog
 
 from agent_gate.core.ids import format_tool_id, parse_tool_id
 from agent_gate.discovery.browse import Browser, browse
 from agent_gate.discovery.cards import ChoiceCard
-from discovery.tools import HOME, catalog
 
 ROOT = Path(__file__).parents[2]
 HOME_CATALOG = catalog(HOME)

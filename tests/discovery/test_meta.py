@@ -1,6 +1,7 @@
 import jsonschema_rs
 import msgspec
 import pytest
+from tests.discovery.tools import HOME, catalog, takes, tool
 
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.browse import Browser, browse
@@ -18,7 +19,6 @@ from agent_gate.discovery.meta import (
 )
 from agent_gate.discovery.usage import usage, with_usage
 from agent_gate.errors import DependencyUnavailable, InvalidArgs, PathInvalid, PathNotFound, ToolNotFound
-from discovery.tools import HOME, catalog, takes, tool
 
 
 def test_each_mode_has_its_meta_tools():

@@ -1,10 +1,10 @@
 import pytest
+from tests.discovery.tools import HOME, catalog, takes
 
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.rank import Index, split
 from agent_gate.discovery.stemmer import stem
 from agent_gate.discovery.text import terms, words
-from discovery.tools import HOME, catalog, takes
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@ import subprocess
 import sys
 
 import pytest
+from tests.discovery.tools import HOME, catalog
 
 from agent_gate.discovery.rank import Index
 from agent_gate.discovery.semantic import load
-from discovery.tools import HOME, catalog
 
 
 def test_discovery_works_where_numpy_is_not_installed():

@@ -3,13 +3,13 @@ import re
 from importlib.resources import files
 
 import pytest
+from tests.discovery.tools import catalog
 
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.rank import Index
 from agent_gate.discovery.senses import MOST, WIDTH, Sense, lanes, rows
 from agent_gate.discovery.text import terms
 from agent_gate.discovery.thesaurus import thesaurus
-from discovery.tools import catalog
 
 
 def sense(text: str) -> Sense:

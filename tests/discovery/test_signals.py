@@ -1,12 +1,12 @@
 """A signal is data: one more is its own file and its place in the list."""
 
 import pytest
+from tests.discovery.tools import catalog
 
 from agent_gate.core.tool import Definition
 from agent_gate.discovery import rank
 from agent_gate.discovery.rank import Index
 from agent_gate.discovery.signals import SIGNALS, Signal
-from discovery.tools import catalog
 
 TOOLS = catalog(
     {

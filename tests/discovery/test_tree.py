@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.discovery.tools import HOME, catalog
 
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.discovery.tree import MAX_CHILDREN, Branch, find, grow, parse_path
 from agent_gate.errors import PathInvalid, PathNotFound
-from discovery.tools import HOME, catalog
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "path_grammar.json").read_text())["vectors"]
 

@@ -1,12 +1,12 @@
 """What an error says that a tool takes."""
 
 import pytest
+from tests.discovery.tools import tool
 
 from agent_gate.discovery.cards import CAP
 from agent_gate.discovery.tokens import count
 from agent_gate.discovery.usage import usage, with_usage
 from agent_gate.errors import InvalidArgs
-from discovery.tools import tool
 
 PARENT = {
     "oneOf": [

@@ -1,11 +1,11 @@
 import pytest
+from tests.discovery.tools import catalog, tool
 
 from agent_gate.core.catalog import Listing, build
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
 from agent_gate.discovery.rank import Index
 from agent_gate.discovery.verbs import CREATE, DELETE, READ, UPDATE, asked, done, has_effects, strangeness
-from discovery.tools import catalog, tool
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
+from tests.fuzz.mutating import mutate_bytes
+
 import agent_gate
-from fuzz.mutating import mutate_bytes
 
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-
-from fuzz import fuzzing
-from fuzz.fuzzing import FindingError, Target, fuzz, smaller
+from tests.fuzz import fuzzing
+from tests.fuzz.fuzzing import FindingError, Target, fuzz, smaller
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 import os
 
 import pytest
-
-from fuzz.fuzzing import Target, fuzz, seeds, targets
+from tests.fuzz.fuzzing import Target, fuzz, seeds, targets
 
 MINUTES = float(os.environ.get("AGENT_GATE_FUZZ", "0"))
 ONLY = os.environ.get("AGENT_GATE_FUZZ_TARGET", "")

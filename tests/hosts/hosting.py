@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.peers.handshakes import Ledger
 
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import SystemClock
@@ -21,7 +22,6 @@ from agent_gate.peers.identity import GatewayIdentity
 from agent_gate.peers.pairing import Candidate, Pairing, Wish
 from agent_gate.peers.passport import Passport
 from agent_gate.peers.signing import IdentityKey
-from peers.handshakes import Ledger
 
 CONTEXT = {"agent_id": "assistant", "session_id": "ses_1"}
 

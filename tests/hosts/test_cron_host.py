@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.hosts.hosting import Gate, serving_host
 
 from agent_gate.hosts.cron import MOST_CAUGHT_UP, CronJob, Crontab, Firing, crontab, due_of, host
 from agent_gate.hosts.schedules import Schedule
 from agent_gate.hosts.tools import Refused
-from hosts.hosting import Gate, serving_host
 
 EXAMPLE = {
     "version": "v1",

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import uvloop
+from tests.hosts.hosting import CONTEXT, Gate, a_call, send, serving_host
 
 from agent_gate.errors import ConfigError, PairingFailed
 from agent_gate.hosts import Host, Refused, current_context, log_line
@@ -16,7 +17,6 @@ from agent_gate.net.mutual import unverified_client
 from agent_gate.net.pool import Lost, NotSent, Pool, Target
 from agent_gate.peers.dialing import Endpoint, dial
 from agent_gate.peers.signing import IdentityKey
-from hosts.hosting import CONTEXT, Gate, a_call, send, serving_host
 
 
 class Counting:

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
 from tests.net.conftest import Run
+from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
 
 from agent_gate.net.connection import Connection
 from agent_gate.net.http import Request, Response, StreamResponse

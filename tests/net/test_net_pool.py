@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rawhttp import Script, Upstream, eventually, serving
 from tests.net.conftest import Run
+from tests.net.rawhttp import Script, Upstream, eventually, serving
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.exchange import Wire

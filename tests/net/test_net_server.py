@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
 from tests.net.conftest import Run
+from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
 
 from agent_gate.errors import ConfigError, InvalidArgs, RateLimited
 from agent_gate.net.http import Request, Response, StreamResponse

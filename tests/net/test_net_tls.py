@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509 import verification
 from cryptography.x509.oid import NameOID
-from rawhttp import GET, Client, connected, echo, serving
 from tests.net.conftest import Run
+from tests.net.rawhttp import GET, Client, connected, echo, serving
 from websockets.asyncio.client import connect
 
 from agent_gate.errors import ConfigError

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 import pytest
-from rawhttp import FAST, HOST, Answer, connected, eventually, serving
 from tests.net.conftest import Run
+from tests.net.rawhttp import FAST, HOST, Answer, connected, eventually, serving
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, ConnectionClosedError, InvalidStatus
 

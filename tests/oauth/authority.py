@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 from urllib.request import urlopen
 
-from typescript.node_tools import installed, node
+from tests.typescript.node_tools import installed, node
 
 PROGRAM = Path(__file__).with_name("authorization_server.mjs")
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-
-from gateway import TOKEN, Gateway, running
-from oauth.authority import answer_in, authorization_server
-from oauth.protected import protected_server
-from oauth.test_signing_in import ALLOW, needs_auth, start, until
+from tests.gateway import TOKEN, Gateway, running
+from tests.oauth.authority import answer_in, authorization_server
+from tests.oauth.protected import protected_server
+from tests.oauth.test_signing_in import ALLOW, needs_auth, start, until
 
 CALLBACK = "https://gate.example/auth/callback"
 CONFIG = """

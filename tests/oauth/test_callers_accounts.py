@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from approval.test_client_channel import Client, events
-from gateway import OTHER_TOKEN, TOKEN, Gateway, running
-from oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
-from oauth.protected import ProtectedServer, protected_server
-from oauth.test_signing_in import came_back, state, traces, until
+from tests.approval.test_client_channel import Client, events
+from tests.gateway import OTHER_TOKEN, TOKEN, Gateway, running
+from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
+from tests.oauth.protected import ProtectedServer, protected_server
+from tests.oauth.test_signing_in import came_back, state, traces, until
 
 CONFIG = """
 gateway: {{port: 0}}

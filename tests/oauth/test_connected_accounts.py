@@ -11,8 +11,10 @@ from urllib.request import urlopen
 import pytest
 import uvloop
 from msgspec.structs import replace as changed
+from tests import postgres
+from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
+from tests.rows import opened
 
-import postgres
 from agent_gate.core.credentials import SignInNeeded
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import InvalidArgs
@@ -24,8 +26,6 @@ from agent_gate.vault.oauth.clients import ConfiguredClient
 from agent_gate.vault.oauth.reach import Web
 from agent_gate.vault.oauth.tokens import OAuthRefusal, OAuthTokens
 from agent_gate.vault.vault import Vault
-from oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
-from rows import opened
 
 REDIRECT = "http://localhost:3100/auth/callback"
 SECRET = {"AGENT_GATE_SECRET": "a passphrase for the tests of accounts"}

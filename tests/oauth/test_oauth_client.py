@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 import uvloop
+from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 
 from agent_gate.core.ports import SystemClock
 from agent_gate.vault.oauth.authorize import FlowProof, authorization_url, check_issuer, chosen_scope
@@ -21,7 +22,6 @@ from agent_gate.vault.oauth.discovery import (
 )
 from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, check_url
 from agent_gate.vault.oauth.tokens import OAuthRefusal, OAuthTokens, TokenEndpoint
-from oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 
 REDIRECT = "http://localhost:3100/auth/callback"
 RESOURCE = "http://127.0.0.1:9/mcp"

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from tests import nursery
+from tests.gateway import COMMAND, TOKEN, Gateway, running
+from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
+from tests.oauth.protected import ProtectedServer, protected_server
 
 from agent_gate.errors import GatewayError
-from gateway import COMMAND, TOKEN, Gateway, running
-from oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
-from oauth.protected import ProtectedServer, protected_server
 
 CONFIG = """
 gateway: {{port: 0}}

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-
-from approval.bot_api import CHAT, BotApi
-from approval.bot_api import TOKEN as BOT_TOKEN
-from gateway import TOKEN, Gateway, running
-from oauth.authority import AuthorizationProcess, Person, authorization_server
-from oauth.protected import ProtectedServer, protected_server
-from oauth.test_signing_in import came_back, fetched, state, traces, until
+from tests.approval.bot_api import CHAT, BotApi
+from tests.approval.bot_api import TOKEN as BOT_TOKEN
+from tests.gateway import TOKEN, Gateway, running
+from tests.oauth.authority import AuthorizationProcess, Person, authorization_server
+from tests.oauth.protected import ProtectedServer, protected_server
+from tests.oauth.test_signing_in import came_back, fetched, state, traces, until
 
 ANN = 11
 CONFIG = """

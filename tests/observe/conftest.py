@@ -1,7 +1,6 @@
 import pytest
-
-from gateway import Api
-from observe.collector import Collector
+from tests.gateway import Api
+from tests.observe.collector import Collector
 
 
 @pytest.fixture

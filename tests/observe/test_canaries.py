@@ -8,10 +8,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-
-from approval.bot_api import BotApi
-from approval.conftest import until
-from gateway import Api, running
+from tests.approval.bot_api import BotApi
+from tests.approval.conftest import until
+from tests.gateway import Api, running
 
 CANARY = {
     "agent": "CANARY-agent-token-0123456789",
@@ -118,7 +117,7 @@ def command_lines(pid):
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """Everything that could be seen of a gateway that had a bad day."""
-    from observe.collector import Collector
+    from tests.observe.collector import Collector
 
     folder, shown = tmp_path_factory.mktemp("gate"), {}
     api, receiver, bot, collector = Api(), Api(), BotApi(), Collector()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from tests.gateway import running
 
 from agent_gate.observe.metrics import MOST_SERIES, OTHER, Counter, Histogram, Metrics
-from gateway import running
 
 DASHBOARDS = Path(__file__).parents[2] / "dashboards"
 NAME = re.compile(r"\b(?:agent_gate|mcp)_\w+")

@@ -6,10 +6,10 @@ import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.gateway import running
 
 from agent_gate.core.call import Call, Caller, new_id
 from agent_gate.observe.trace import outgoing, root, span_id, trace_of
-from gateway import running
 
 TOOLS = """
 tools:

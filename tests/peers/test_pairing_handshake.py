@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.peers.handshakes import TOOL, MemoryLine, World, a_line
 
 from agent_gate.errors import PairingFailed
 from agent_gate.peers import joining
@@ -20,7 +21,6 @@ from agent_gate.peers.encoding import Malformed, to_base64
 from agent_gate.peers.joining import Membership
 from agent_gate.peers.pairing import Candidate, Wish
 from agent_gate.peers.signing import IdentityKey, Transcript
-from peers.handshakes import TOOL, MemoryLine, World, a_line
 
 Message = dict[str, Any]
 

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.peers.handshakes import ShiftedClock
 
 from agent_gate.errors import ConfigError, Forbidden, InvalidArgs, RateLimited
 from agent_gate.peers.authorization import (
@@ -22,7 +23,6 @@ from agent_gate.peers.authorization import (
 )
 from agent_gate.peers.leases import MOST_PER_PEER, PeerLeases
 from agent_gate.peers.roles import COMPONENT_TYPES
-from peers.handshakes import ShiftedClock
 
 TYPES = (
     "channel.message.received",

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import uvloop
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.peers.handshakes import TOOL, ShiftedClock
+from tests.rows import opened
 
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError, InvalidArgs, PairingFailed, PairingRequired
@@ -17,8 +19,6 @@ from agent_gate.peers.records import Peers
 from agent_gate.peers.signing import IdentityKey
 from agent_gate.store import Store, StoreSettings
 from agent_gate.vault.vault import Vault
-from peers.handshakes import TOOL, ShiftedClock
-from rows import opened
 
 AUTHORITY = Authority.new("home", SystemClock.now())
 URI = component_uri("home", TOOL.component_type, TOOL.component_id)

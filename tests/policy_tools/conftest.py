@@ -1,8 +1,7 @@
 import subprocess
 
 import pytest
-
-from gateway import COMMAND, Api, running
+from tests.gateway import COMMAND, Api, running
 
 TOOLS = """
 tools:

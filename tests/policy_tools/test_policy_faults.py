@@ -2,9 +2,8 @@
 
 import pytest
 from tests import nursery
+from tests.gateway import COMMAND, running
 from tests.policy_tools.conftest import CONFIG, PERMISSIONS, TOOLS
-
-from gateway import COMMAND, running
 
 EXPECTED = "policy_tests: [{tool: erase, args: {name: all}, caller: pi, expect: deny}]\n"
 TYPO = PERMISSIONS.replace("erase(all)", "eraze(all)")

@@ -8,8 +8,8 @@ import ssl
 from pathlib import Path
 
 import pytest
-from nginx import nginx
 from tests.gateway import Api, in_front_of
+from tests.proxies.nginx import nginx
 from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS, Browser
 
 from agent_gate.net.certificates import ensure_certificate

@@ -6,10 +6,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.gateway import COMMAND, Gateway
+from tests.remote.paired import command
+
 from agent_gate.cli.remote import RemoteClient
 from agent_gate.core.call import new_id
-from gateway import COMMAND, Gateway
-from remote.paired import command
 
 SCRIPT = {"subscriber": "subscriber", "listener": "listener", "cli": "operator"}
 

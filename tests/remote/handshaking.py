@@ -6,6 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.remote.test_peering import KeptPlans
+from tests.rows import opened
+from tests.toolboxes import toolbox
+
 from agent_gate.core.ports import Clock, SystemClock
 from agent_gate.net.pool import Pool
 from agent_gate.peers.authority import CertificateSubject
@@ -13,9 +17,6 @@ from agent_gate.peers.pairing import Wish
 from agent_gate.sources.remote import Peering
 from agent_gate.store import Store, StoreSettings
 from agent_gate.vault.vault import Vault
-from remote.test_peering import KeptPlans
-from rows import opened
-from toolboxes import toolbox
 
 
 @asynccontextmanager

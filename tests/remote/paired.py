@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests import nursery
+from tests.gateway import COMMAND, TOKEN, Gateway, running
 
 from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.mutual import unverified_client
 from agent_gate.net.tls import server_context
-from gateway import COMMAND, TOKEN, Gateway, running
 
 CONFIG = f"""
 gateway: {{port: 0, id: home, tenant: family}}

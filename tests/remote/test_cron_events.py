@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from gateway import Gateway
-from remote.paired import HostProcess, command, gating
-from remote.test_paired_host import until
+from tests.gateway import Gateway
+from tests.remote.paired import HostProcess, command, gating
+from tests.remote.test_paired_host import until
 
 SPEC = "agent_gate.hosts.cron:host"
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from gateway import COMMAND, Gateway
-from remote.paired import HostProcess, Relay, command, gating
-from remote.test_paired_host import until
+from tests.gateway import COMMAND, Gateway
+from tests.remote.paired import HostProcess, Relay, command, gating
+from tests.remote.test_paired_host import until
 
 HOST = """
 import os

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from gateway import Gateway
-from remote.paired import command, gating
-from remote.test_paired_host import until
+from tests.gateway import Gateway
+from tests.remote.paired import command, gating
+from tests.remote.test_paired_host import until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "node-host" / "host.mjs"
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from gateway import Gateway
-from remote.paired import HostProcess, Relay, command, gating, hosting, pair
+from tests.gateway import Gateway
+from tests.remote.paired import HostProcess, Relay, command, gating, hosting, pair
 
 APPEND, QUERY, DELETE = (f"memory_east__memory_{verb}" for verb in ("append", "query", "delete"))
 

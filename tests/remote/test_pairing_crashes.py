@@ -7,26 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.gateway import COMMAND
+from tests.hosts.hosting import Gate, serving_host
+from tests.peers.handshakes import ShiftedClock
+from tests.processes import free_port
+from tests.remote.handshaking import peering_in, wish_for
+from tests.remote.test_peering import KeptPlans
 
 from agent_gate.hosts import Host
 from agent_gate.observe.failpoint import EXIT_CODE, JOINING, PAIRING
 from agent_gate.peers.signing import IdentityKey
-from gateway import COMMAND
-from hosts.hosting import Gate, serving_host
-from peers.handshakes import ShiftedClock
-from processes import free_port
-from remote.handshaking import peering_in, wish_for
-from remote.test_peering import KeptPlans
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HOST = "from agent_gate.hosts import Host\nhost = Host('memory')\n"
 
 
 async def run(*words: str, failpoint: str = "", **more: Any) -> asyncio.subprocess.Process:
     env = {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(TESTS),
-        "HOME": str(TESTS),
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(ROOT),
         **({"AGENT_GATE_FAILPOINT": failpoint} if failpoint else {}),
     }
     quiet = asyncio.subprocess.DEVNULL
@@ -61,7 +61,7 @@ async def test_p21_a_gateway_that_dies_in_a_handshake(place: str, tmp_path: Path
         assert server.folder is not None
         where = (f"wss://127.0.0.1:{server.server.port}", server.folder.identity.fingerprint)
         dying = await run(
-            sys.executable, "-m", "remote.handshaking", str(folder), *where, failpoint=place, cwd=TESTS
+            sys.executable, "-m", "tests.remote.handshaking", str(folder), *where, failpoint=place, cwd=ROOT
         )
         assert await dying.wait() == EXIT_CODE
         await check_what_is_left(folder, *where)

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.hosts.hosting import Gate, serving_host
+from tests.rows import opened
+from tests.toolboxes import toolbox
 
 from agent_gate.core.ports import Plan, SystemClock
 from agent_gate.errors import InvalidArgs, PairingFailed, PairingRequired, RateLimited
@@ -19,9 +22,6 @@ from agent_gate.sources.remote import Peering
 from agent_gate.store import Store, StoreSettings
 from agent_gate.store.statement import Statement
 from agent_gate.vault.vault import Vault
-from hosts.hosting import Gate, serving_host
-from rows import opened
-from toolboxes import toolbox
 
 
 @dataclass

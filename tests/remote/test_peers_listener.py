@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.gateway import COMMAND, Gateway
+from tests.remote.components import Joined, joined
+from tests.remote.paired import command, gating
+from tests.remote.test_paired_host import until
 
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, PairingRequired, Unreachable
-from gateway import COMMAND, Gateway
-from remote.components import Joined, joined
-from remote.paired import command, gating
-from remote.test_paired_host import until
 
 MORE = """
 peers:

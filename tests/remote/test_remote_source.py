@@ -8,6 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.hosts.hosting import Gate
+from tests.peers.handshakes import ShiftedClock
+from tests.rows import opened
+from tests.toolboxes import toolbox
 
 from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller, Case, Decision
 from agent_gate.core.catalog import Listing, build
@@ -27,10 +31,6 @@ from agent_gate.sources.remote.ways import LocalWay
 from agent_gate.store import StoreSettings
 from agent_gate.surfaces.mcp.incoming.params import CallParams
 from agent_gate.surfaces.mcp.tools.calling import passed_meta
-from hosts.hosting import Gate
-from peers.handshakes import ShiftedClock
-from rows import opened
-from toolboxes import toolbox
 
 CALLER = Caller(name="assistant", context=frozenset({"isolation_key"}))
 TOOL = {"name": "note.write", "timeout_ms_default": 500, "timeout_ms_max": 2000, "idempotent": True}

@@ -7,6 +7,8 @@ import time
 
 import psutil
 import pytest
+from tests.calls.small_calls import ANNA, SmallCalls, in_force, opened, told
+from tests.calls.test_shaping import case
 
 from agent_gate.access.view import View
 from agent_gate.calls.meta import MetaTools
@@ -20,8 +22,6 @@ from agent_gate.results import reader, readers
 from agent_gate.results.jobs import ViewJob
 from agent_gate.results.readers import SMALL, Readers
 from agent_gate.results.reading import Stored
-from calls.small_calls import ANNA, SmallCalls, in_force, opened, told
-from calls.test_shaping import case
 
 
 def stored(value):

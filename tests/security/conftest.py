@@ -1,7 +1,6 @@
 import pytest
-
-from gateway import Api
-from security.house import house
+from tests.gateway import Api
+from tests.security.house import house
 
 
 @pytest.fixture(scope="session")

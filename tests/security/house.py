@@ -6,9 +6,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.gateway import OTHER_TOKEN, TOKEN, running
 from websockets.sync.client import connect
-
-from gateway import OTHER_TOKEN, TOKEN, running
 
 UPSTREAM = Path(__file__).with_name("upstream.py")
 SERVICE_SECRET = "the-secret-of-the-service"

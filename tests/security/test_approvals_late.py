@@ -3,9 +3,8 @@
 import json
 
 import pytest
-
-from gateway import OTHER_TOKEN
-from security.house import house, until
+from tests.gateway import OTHER_TOKEN
+from tests.security.house import house, until
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ import time
 from contextlib import ExitStack
 
 import pytest
-
-from gateway import OTHER_TOKEN, TOKEN
-from security.house import META, MODERN
+from tests.gateway import OTHER_TOKEN, TOKEN
+from tests.security.house import META, MODERN
 
 UPGRADE = (
     b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests import nursery
-
-from gateway import COMMAND, TOKEN, Gateway, running
-from security.house import until
+from tests.gateway import COMMAND, TOKEN, Gateway, running
+from tests.security.house import until
 
 SHIM = Path(__file__).resolve().parent.parent / "store" / "failing_fsync.c"
 TOOLS = """

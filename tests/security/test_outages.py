@@ -6,10 +6,10 @@ import threading
 import time
 
 import pytest
+from tests.gateway import OTHER_TOKEN, TOKEN, running
+from tests.security.house import far_server, until
 
 from agent_gate.sources.state import FIRST_DELAY, LONGEST_DELAY, delay
-from gateway import OTHER_TOKEN, TOKEN, running
-from security.house import far_server, until
 
 MANY = 60
 

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-
-from gateway import OTHER_TOKEN
-from security.house import META, until
+from tests.gateway import OTHER_TOKEN
+from tests.security.house import META, until
 
 ARGS = {"branch": "main"}
 EXECUTE = {"tool_id": "box:push", "args": ARGS}

@@ -5,8 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
-from security.test_threats import PROOFS, ROOT, functions_in
+from tests.security.test_threats import PROOFS, ROOT, functions_in
 
 PAGE = ROOT / "docs" / "security.md"
 ENTRIES = tomllib.loads(Path(__file__).with_name("promises.toml").read_text("utf-8"))["statement"]

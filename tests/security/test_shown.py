@@ -6,9 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-
-from gateway import OTHER_TOKEN, TOKEN
-from security.house import SERVER_SECRET, SERVICE_SECRET, until
+from tests.gateway import OTHER_TOKEN, TOKEN
+from tests.security.house import SERVER_SECRET, SERVICE_SECRET, until
 
 FORGED = 'x\n{"level": "info", "event": "Approval resolved", "by": "operator"}\r\n\x1b[2J\u2028'
 

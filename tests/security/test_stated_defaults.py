@@ -15,6 +15,11 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from tests.app.small import CONFIG, TOOLS
+from tests.cli.test_gateway_hides import unprivileged
+from tests.gateway import TOKEN, running
+from tests.processes import eventually
+from tests.rows import opened, step
 
 from agent_gate.audit import Heads, Sealer
 from agent_gate.audit.seal import NOTE_SECONDS
@@ -23,11 +28,6 @@ from agent_gate.config.load import load
 from agent_gate.net.pool import Pool
 from agent_gate.sources.mcp.sessions.dial import Dialer
 from agent_gate.store import StoreSettings
-from app.small import CONFIG, TOOLS
-from cli.test_gateway_hides import unprivileged
-from gateway import TOKEN, running
-from processes import eventually
-from rows import opened, step
 
 LISTENING = "0A"
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}

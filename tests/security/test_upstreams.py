@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from tests.gateway import TOKEN, Gateway
+from tests.security.house import SERVER_SECRET, SERVICE_SECRET
+from tests.security.upstream_texts import LOOKALIKES
 
 from agent_gate.core.signature import MASK
-from gateway import TOKEN, Gateway
-from security.house import SERVER_SECRET, SERVICE_SECRET
-from security.upstream_texts import LOOKALIKES
 
 
 def environment(home, server):

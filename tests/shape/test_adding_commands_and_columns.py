@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from program_copy import ProgramCopy, named_in_architecture
 from tests.gateway import COMMAND, TOKEN, Api, running
+from tests.shape.program_copy import ProgramCopy, named_in_architecture
 
 CONFIG = "gateway: {port: 0}\nadmin: {port: 0, socket: ./data/admin.sock}\n"
 COMMAND_FILE = """

@@ -3,8 +3,8 @@
 import subprocess
 
 import pytest
-from program_copy import ProgramCopy, named_in_architecture
 from tests.gateway import COMMAND, running
+from tests.shape.program_copy import ProgramCopy, named_in_architecture
 from tests.surfaces.admin.admin_gate import browser
 
 CONFIG = "gateway: {port: 0}\nadmin: {port: 0, socket: ./data/admin.sock}\n"

@@ -4,8 +4,8 @@ import json
 import subprocess
 
 import pytest
-from program_copy import ProgramCopy, named_in_architecture
 from tests.gateway import COMMAND
+from tests.shape.program_copy import ProgramCopy, named_in_architecture
 
 FEW = '''
 """`most_arguments: 2`: only calls with no more arguments than these."""

@@ -5,8 +5,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from program_copy import ROOT, ProgramCopy, named_in_architecture
 from tests.gateway import running
+from tests.shape.program_copy import ROOT, ProgramCopy, named_in_architecture
 
 from agent_gate.store import StoreSettings, open_store
 from agent_gate.store.tables import TABLES

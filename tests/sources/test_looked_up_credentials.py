@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.rows import opened
 
 from agent_gate.config.load import load
 from agent_gate.core.credentials import Credentials, SignInNeeded
@@ -18,7 +19,6 @@ from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
 from agent_gate.vault.oauth.tokens import OAuthTokens
 from agent_gate.vault.vault import Vault
-from rows import opened
 
 
 @asynccontextmanager

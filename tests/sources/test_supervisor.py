@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from tests.rows import opened
 
 from agent_gate.cli.commands.sources import listing
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
@@ -19,7 +20,6 @@ from agent_gate.sources.pins import Pins
 from agent_gate.sources.state import Status
 from agent_gate.sources.supervisor import Supervisor
 from agent_gate.store import StoreSettings
-from rows import opened
 
 
 class Shop:

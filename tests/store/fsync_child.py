@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.rows import eventually, put
+
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store import StoreSettings, open_store, sqlite
-from rows import eventually, put
 
 
 async def attempt(store, name: str) -> str:

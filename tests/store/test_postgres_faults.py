@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests import postgres
+from tests.rows import eventually, opened, put, step, values
 
-import postgres
 from agent_gate.audit import Sealer, ensure_key, verify
 from agent_gate.errors import ConfigError, DependencyUnavailable, InvalidArgs
 from agent_gate.store import Statement, Store, StoreSettings, open_store
-from rows import eventually, opened, put, step, values
 
 pytest.importorskip("psycopg")
 from psycopg.errors import LockNotAvailable

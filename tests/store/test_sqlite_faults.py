@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.rows import eventually, opened, put, step, values
 
 from agent_gate.audit import ensure_key, verify
 from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.store import Store, StoreSettings, open_store, sqlite
-from rows import eventually, opened, put, step, values
 
 HERE = Path(__file__).parent
 
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 def child(program: str, *arguments: str, **env: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, str(HERE / program), *arguments],
-        env={**os.environ, "PYTHONPATH": str(HERE.parent), **env},
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1]), **env},
         stdout=subprocess.PIPE,
         text=True,
     )

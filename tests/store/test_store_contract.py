@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.rows import change, eventually, opened, put, step, values
 
 from agent_gate.audit import ensure_key, verify
 from agent_gate.core.call import State
@@ -16,7 +17,6 @@ from agent_gate.errors import ConfigError, DependencyUnavailable
 from agent_gate.store import Conflict, Head, Statement, StoreSettings, open_store
 from agent_gate.store.cohort import PATIENCE, QUIET_TURNS
 from agent_gate.store.writer import PORTION, TICK, portions, repeated
-from rows import change, eventually, opened, put, step, values
 
 
 def test_a_written_unit_is_readable_and_says_how_many_rows_it_touched(settings: StoreSettings) -> None:

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.rows import opened, values
 
 from agent_gate.audit import ensure_key, verify
 from agent_gate.store import StoreSettings
-from rows import opened, values
 
 HERE = Path(__file__).parent
 
@@ -24,7 +24,7 @@ def written_until_killed(settings: StoreSettings, seconds: float) -> list[str]:
     named |= {"path": str(settings.path)} if settings.path else {"url": str(settings.url)}
     process = subprocess.Popen(
         [sys.executable, str(HERE / "writing_child.py"), json.dumps(named)],
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
         stdout=subprocess.PIPE,
         text=True,
     )

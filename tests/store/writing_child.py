@@ -6,9 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+from tests.rows import put, step
+
 from agent_gate.core.call import State
 from agent_gate.store import Store, StoreSettings, open_store
-from rows import put, step
 
 
 async def write(store: Store, worker: int) -> None:

@@ -4,8 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from node_tools import installed, node
-from standin import tool
+from tests.typescript.node_tools import installed, node
+from tests.typescript.standin import tool
 
 from agent_gate.core.tool import Definition
 

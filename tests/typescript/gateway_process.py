@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from node_tools import installed, node
 from tests import nursery
 from tests.processes import eventually, free_port
+from tests.typescript.node_tools import installed, node
 
 TOKEN = "token-of-the-suite"
 CLI = [nursery.COMMAND]

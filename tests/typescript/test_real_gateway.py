@@ -7,10 +7,10 @@ import subprocess
 import urllib.request
 from contextlib import contextmanager
 
-from gateway_process import TOKEN, gateway_process
-from node_tools import deno, new_node, quiet_environment
-from standin import run
 from tests.processes import eventually
+from tests.typescript.gateway_process import TOKEN, gateway_process
+from tests.typescript.node_tools import deno, new_node, quiet_environment
+from tests.typescript.standin import run
 
 SCRIPT = """
 import {{ tools, AgentGateError }} from "{url}/runtime/tools.ts";

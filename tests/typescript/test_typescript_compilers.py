@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from catalogues import hostile, real
-from node_tools import deno, new_node, node, quiet_environment, tsc
-from standin import TOKEN, Gateway, catalog, refuse, run, serving, tool
+from tests.typescript.catalogues import hostile, real
+from tests.typescript.node_tools import deno, new_node, node, quiet_environment, tsc
+from tests.typescript.standin import TOKEN, Gateway, catalog, refuse, run, serving, tool
 
 from agent_gate.core.tool import Definition
 from agent_gate.surfaces.typescript.module import ScriptServer, generate

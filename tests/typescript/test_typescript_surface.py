@@ -2,7 +2,7 @@ import asyncio
 
 import msgspec
 import pytest
-from standin import TOKEN, Gateway, catalog, tool
+from tests.typescript.standin import TOKEN, Gateway, catalog, tool
 
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import build

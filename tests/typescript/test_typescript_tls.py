@@ -6,8 +6,8 @@ import subprocess
 from urllib.request import Request, urlopen
 
 import pytest
-from node_tools import deno, new_node, quiet_environment
 from tests.gateway import TOKEN, Api, running
+from tests.typescript.node_tools import deno, new_node, quiet_environment
 
 CONFIG = """
 gateway: {{port: 0}}

@@ -1,9 +1,9 @@
 import re
 
-import chromium
 import pytest
 from playwright.sync_api import sync_playwright
-from ui_house import house
+from tests.ui import chromium
+from tests.ui.ui_house import house
 
 
 @pytest.fixture(scope="module")

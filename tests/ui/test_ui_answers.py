@@ -4,10 +4,9 @@ import json
 import threading
 
 import pytest
-from chromium import PHONE
-from ui_house import house
-
-from gateway import Api
+from tests.gateway import Api
+from tests.ui.chromium import PHONE
+from tests.ui.ui_house import house
 
 HOOK = 'channels: [{{type: webhook, url: "{url}/hook"}}]'
 

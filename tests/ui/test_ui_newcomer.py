@@ -6,10 +6,10 @@ import re
 import subprocess
 
 import pytest
+from tests.gateway import COMMAND
+from tests.oauth.test_signing_in import traces, until
 
 from agent_gate.config.files.dotenv import read_dotenv
-from gateway import COMMAND
-from oauth.test_signing_in import traces, until
 
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/authorize\S+")
 TOKENS = ("demo_at_", "demo_rt_")

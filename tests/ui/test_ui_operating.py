@@ -1,8 +1,8 @@
 import hashlib
 
 import pytest
-from chromium import DESKTOP, PHONE
-from ui_house import Calling, calling, house, opened
+from tests.ui.chromium import DESKTOP, PHONE
+from tests.ui.ui_house import Calling, calling, house, opened
 
 ROW = ".approvals .row"
 MARKUP = '<img src=x onerror="document.title=1"><script>document.title=2</script>'

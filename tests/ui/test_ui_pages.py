@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 
 import pytest
-from chromium import DESKTOP, PHONE
 from playwright.sync_api import expect
-from ui_fixtures import MANY, Fixtures, approval, call, change, source
+from tests.ui.chromium import DESKTOP, PHONE
+from tests.ui.ui_fixtures import MANY, Fixtures, approval, call, change, source
 
 from agent_gate.approval.render import INVISIBLE, visible
 from agent_gate.cli.arguments import parse_arguments

@@ -1,10 +1,9 @@
 """A paired host on the page, in a real browser: its state and certificate, trusted with a click and revoked with one."""
 
 import pytest
-from ui_house import opened
-
-from remote.paired import gating, hosting, pair
-from remote.test_paired_host import ready, until
+from tests.remote.paired import gating, hosting, pair
+from tests.remote.test_paired_host import ready, until
+from tests.ui.ui_house import opened
 
 
 @pytest.fixture(scope="module")

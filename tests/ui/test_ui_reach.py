@@ -1,10 +1,10 @@
 """The page for those who do not see it, who have only keys or only fingers, and whose line or login went away."""
 
 import pytest
-from chromium import PHONE
 from playwright.sync_api import expect
-from ui_fixtures import Fixtures
-from ui_house import house, opened
+from tests.ui.chromium import PHONE
+from tests.ui.ui_fixtures import Fixtures
+from tests.ui.ui_house import house, opened
 
 ROW = ".approvals .row"
 READY = "[data-answer=once]:not([disabled])"

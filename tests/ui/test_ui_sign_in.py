@@ -1,12 +1,11 @@
 """A person signs in on the page, in a real browser: the link, consent at the real server, and back."""
 
 import pytest
-from ui_house import opened
-
-from gateway import running
-from oauth.authority import authorization_server
-from oauth.protected import protected_server
-from oauth.test_signing_in import files, needs_auth, state, traces, until
+from tests.gateway import running
+from tests.oauth.authority import authorization_server
+from tests.oauth.protected import protected_server
+from tests.oauth.test_signing_in import files, needs_auth, state, traces, until
+from tests.ui.ui_house import opened
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,7 @@
 import time
 
-from ui_house import calling, house, printed_link
-
-from gateway import Gateway
+from tests.gateway import Gateway
+from tests.ui.ui_house import calling, house, printed_link
 
 ROW = ".approvals .row"
 

@@ -4,8 +4,8 @@ import re
 import threading
 from contextlib import contextmanager
 
-from gateway import Api, in_front_of
-from processes import eventually
+from tests.gateway import Api, in_front_of
+from tests.processes import eventually
 
 CONFIG = """\
 gateway: {{id: home, host: 127.0.0.1, port: 0}}

@@ -12,14 +12,14 @@ import pytest
 import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import postgres
+from tests.rows import opened
 
-import postgres
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError
 from agent_gate.store import Conflict, Statement, Store, StoreSettings
 from agent_gate.vault.sealing import SealingKey, VaultFault
 from agent_gate.vault.vault import Vault
-from rows import opened
 
 CANARY = b"canary-4f1e-of-the-vault"
 SECRET = "a long passphrase of a person"

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from tests.fuzz.fuzzing import Target
+
 from agent_gate.config.clients.change import NAME, connect, disconnect
 from agent_gate.config.clients.model import GatewayEntry, Surroundings
 from agent_gate.config.clients.registry import block, client, servers
 from agent_gate.errors import ConfigError
-from fuzz.fuzzing import Target
 
 PLACE = Surroundings(Path("/home/ada"), Path("/home/ada/project"))
 GATEWAY = GatewayEntry("http://127.0.0.1:8443", token_file="/home/ada/token")

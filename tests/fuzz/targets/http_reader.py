@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import h11
+from tests.fuzz.fuzzing import Target
 
 from agent_gate.net.http import Request, Response
 from agent_gate.net.known import KnownHeads
 from agent_gate.net.limits import Limits
 from agent_gate.net.reading import Expecting, RequestReader
-from fuzz.fuzzing import Target
 
 LIMITS = Limits(header_bytes=2048, body_bytes=4096)
 

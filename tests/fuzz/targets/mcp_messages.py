@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
+from tests.fuzz.fuzzing import Target
+
 from agent_gate.mcp.errors import STATUSES, RpcError
 from agent_gate.mcp.messages import Message, error_response, response
 from agent_gate.surfaces.mcp.incoming.params import CallParams, Params, read_message, read_params
-from fuzz.fuzzing import Target
 
 LONGEST_ERROR = 1_000
 

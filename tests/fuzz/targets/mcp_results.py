@@ -2,12 +2,13 @@
 
 import json
 
+from tests.fuzz.fuzzing import Target
+
 from agent_gate.core.call import Outcome, Result, State
 from agent_gate.mcp.results import NoResult, read_tool_result, without_reserved
 from agent_gate.mcp.revisions import NEWEST, NEWEST_WITH_SESSIONS
 from agent_gate.results.data import content_of, data_of
 from agent_gate.surfaces.mcp.tools import render
-from fuzz.fuzzing import Target
 
 
 def run(data: bytes) -> None:

@@ -1,5 +1,7 @@
 """OpenAPI documents: whatever is made of one is a tool file that loads, or the document is refused."""
 
+from tests.fuzz.fuzzing import Target
+
 from agent_gate.config.decode import Reading
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import parse_yaml
@@ -7,7 +9,6 @@ from agent_gate.config.openapi.document import read_document
 from agent_gate.config.openapi.toolfile import make, service_name
 from agent_gate.config.services.tools import read_mapping
 from agent_gate.errors import ConfigError
-from fuzz.fuzzing import Target
 
 
 def run(data: bytes) -> None:

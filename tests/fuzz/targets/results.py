@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 import msgspec
+from tests.fuzz.fuzzing import Target
 
 from agent_gate.core.call import Result
 from agent_gate.discovery.tokens import count, fits
@@ -11,7 +12,6 @@ from agent_gate.results.data import content_of, data_of
 from agent_gate.results.envelope import Artifact, summarise, whole
 from agent_gate.results.reading import read_result
 from agent_gate.results.views import VIEW_BUDGET, view
-from fuzz.fuzzing import Target
 
 KEPT = Artifact(handle="result:" + "0" * 32, media_type="x/y", size=1, digest="0")
 SELECTORS = (

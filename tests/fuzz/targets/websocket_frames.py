@@ -3,13 +3,13 @@
 import asyncio
 from types import SimpleNamespace
 
+from tests.fuzz.fuzzing import Target
+from tests.fuzz.targets.http_reader import cut
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
 from agent_gate.net.limits import Limits
 from agent_gate.net.websocket import WebSocket, frames_log
-from fuzz.fuzzing import Target
-from fuzz.targets.http_reader import cut
 
 LIMITS = Limits(message_bytes=4096, buffer_bytes=4096)
 

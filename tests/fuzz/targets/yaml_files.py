@@ -1,12 +1,13 @@
 """Configuration and rules: read, or refused with a place; whatever was read is within its bounds."""
 
+from tests.fuzz.fuzzing import Target
+
 from agent_gate.config.decode import Reading
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import MAX_NODES, parse_yaml
 from agent_gate.config.load import read_settings
 from agent_gate.config.permissions import read_permissions
 from agent_gate.errors import ConfigError
-from fuzz.fuzzing import Target
 
 ENV = {"TOKEN": "0123456789abcdef-token", "PORT": "8443"}
 

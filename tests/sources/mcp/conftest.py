@@ -1,17 +1,11 @@
-"""Puts the shared helpers of the test tree on the path and lends the real servers to the tests."""
+"""Lends the real servers to the tests."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.sources.mcp.upstreams import Upstream, http_process
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
-
-from upstreams import Upstream, http_process  # noqa: E402
-
-from agent_gate.sources.mcp.process import child  # noqa: E402
+from agent_gate.sources.mcp.process import child
 
 
 @pytest.fixture(autouse=True)

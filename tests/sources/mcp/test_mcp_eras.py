@@ -5,7 +5,17 @@ import sys
 
 import msgspec
 import pytest
-from upstreams import HERE, Conversation, Memory, Upstream, connected, leave_when_parked, modern, run, until
+from tests.sources.mcp.upstreams import (
+    HERE,
+    Conversation,
+    Memory,
+    Upstream,
+    connected,
+    leave_when_parked,
+    modern,
+    run,
+    until,
+)
 
 from agent_gate.errors import InvalidArgs, UpstreamError
 from agent_gate.mcp.revisions import NEWEST

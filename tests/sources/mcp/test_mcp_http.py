@@ -7,7 +7,7 @@ from time import monotonic
 
 import msgspec
 import pytest
-from upstreams import (
+from tests.sources.mcp.upstreams import (
     Bench,
     Conversation,
     Memory,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from upstreams import Conversation, connected, free_port, listening, modern, program, run
+from tests.servers import command
+from tests.sources.mcp.upstreams import Conversation, connected, free_port, listening, modern, program, run
 
 from agent_gate.errors import DependencyUnavailable
-from servers import command
 
 EVERYTHING_EXTRA = {"trigger-elicitation-request", "trigger-sampling-request", "get-roots-list"}
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from upstreams import (
+from tests.sources.mcp.upstreams import (
     Bench,
     Conversation,
     Request,
@@ -252,4 +252,4 @@ def test_what_passes_the_check_can_be_read_by_everybody(came: Any) -> None:
     assert all(isinstance(part["text"], str) for part in content if part["type"] == "text")
     assert "content" in came or came.get("structuredContent") is not None
     read(body, MEDIA_TYPES["mcp"])
-    upstream_said(Result(body, "mcp", result.is_error))
+    upstream_said(Result(body, "mcp", bool(result.error)))

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, until, zoo
+from tests.sources.mcp.upstreams import HERE, Bench, Conversation, Memory, bench, connected, run, until, zoo
 
 from agent_gate.config.servers.settings import ServerAuth
 from agent_gate.core.traits import Traits
@@ -467,7 +467,7 @@ def test_what_a_server_does_to_its_own_group_leaves_its_guard_alone() -> None:
 GATEWAY = """
 import asyncio, sys
 sys.path.insert(0, {here!r})
-from upstreams import connected, until, zoo
+from tests.sources.mcp.upstreams import connected, until, zoo
 async def main():
     async with connected(**zoo("stubborn", {leaves!r})) as made:
         child = made.source.connections.main.link.child
@@ -480,7 +480,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("leaves", ["forks", "daemon"])
 def test_a_killed_gateway_leaves_neither_children_nor_grandchildren(leaves: str) -> None:
-    script = GATEWAY.format(here=str(HERE), leaves=leaves)
+    script = GATEWAY.format(here=str(HERE.parents[2]), leaves=leaves)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as gateway:
         try:
             pids = [int(word) for word in gateway.stdout.readline().split()]

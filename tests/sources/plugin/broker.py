@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests import servers
 from tests.processes import free_port
-
-import servers
 
 CONFIG = """
 listeners: {{default: {{type: tcp, bind: "127.0.0.1:{port}"}}}}

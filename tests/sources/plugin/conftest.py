@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from plugin_parts import HERE, Make, config_of
+from tests.sources.plugin.plugin_parts import HERE, Make, config_of
 from tests.toolboxes import toolbox
 
 from agent_gate.net.pool import Pool

@@ -30,7 +30,7 @@ def config_of(class_name: str, **given: Any) -> ServiceConfig:
         "url": "custom://anything",
         "auth": AuthConfig(type="basic", password="hunter2-hunter2"),
         "handler": "python",
-        "handler_class": f"plugins_for_tests:{class_name}",
+        "handler_class": f"tests.sources.plugin.plugins_for_tests:{class_name}",
         "tools": tools,
         "where": "config.yaml:7",
     }

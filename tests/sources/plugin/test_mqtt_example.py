@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from broker import broker, free_port
 from tests.gateway import TOKEN, Gateway
+from tests.sources.plugin.broker import broker, free_port
 
 from agent_gate import SyncClient
 from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import plugins_for_tests as plugins
 import pytest
-from plugin_parts import HERE, Make, config_of, job
+from tests.sources.plugin import plugins_for_tests as plugins
+from tests.sources.plugin.plugin_parts import HERE, Make, config_of, job
 from tests.toolboxes import toolbox
 
 from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
@@ -260,12 +260,12 @@ def test_a_source_that_is_closed_leaves_no_thread_behind(make: Make, run: Run) -
     ("spec", "message"),
     [
         ("no_such_module:Class", "no_such_module cannot be imported"),
-        ("plugins_for_tests:Nobody", "has no class Nobody"),
-        ("plugins_for_tests:Stranger", "is not a subclass of agent_gate.ServiceHandler"),
-        ("plugins_for_tests:not_a_class", "is not a subclass"),
-        ("plugins_for_tests:Unfinished", "does not implement execute"),
+        ("tests.sources.plugin.plugins_for_tests:Nobody", "has no class Nobody"),
+        ("tests.sources.plugin.plugins_for_tests:Stranger", "is not a subclass of agent_gate.ServiceHandler"),
+        ("tests.sources.plugin.plugins_for_tests:not_a_class", "is not a subclass"),
+        ("tests.sources.plugin.plugins_for_tests:Unfinished", "does not implement execute"),
         ("broken_plugin:Broken", "broken_plugin cannot be imported: ZeroDivisionError"),
-        ("plugins_for_tests", "must be module:Class"),
+        ("tests.sources.plugin.plugins_for_tests", "must be module:Class"),
         ("../evil:Class", "must be module:Class"),
         ("", "must be module:Class"),
     ],

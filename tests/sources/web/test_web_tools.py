@@ -5,8 +5,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-
-from gateway import TOKEN, Api, running
+from tests.gateway import TOKEN, Api, running
 
 ARTICLE = """<!doctype html><html lang=en><head><title>Tides | The Almanac</title>
 <meta name=author content="Ada Brook"><meta property="article:published_time" content="2026-03-04">

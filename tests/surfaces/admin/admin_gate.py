@@ -4,7 +4,7 @@ import http.client
 import json
 from contextlib import contextmanager
 
-from gateway import Api, Reply, in_front_of
+from tests.gateway import Api, Reply, in_front_of
 
 CONFIG = """\
 gateway: {{id: home, host: 127.0.0.1, port: 0}}

@@ -4,10 +4,9 @@ import re
 from contextlib import closing
 
 import pytest
-from admin_gate import PEOPLE, Browser, browser, gate, link
-
-from gateway import TOKEN, Gateway
-from security.house import until
+from tests.gateway import TOKEN, Gateway
+from tests.security.house import until
+from tests.surfaces.admin.admin_gate import PEOPLE, Browser, browser, gate, link
 
 APPROVE = {"verdict": "approve"}
 

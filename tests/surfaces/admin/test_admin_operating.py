@@ -4,10 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from admin_gate import browser, gate
-
-from gateway import TOKEN, Gateway
-from processes import eventually
+from tests.gateway import TOKEN, Gateway
+from tests.processes import eventually
+from tests.surfaces.admin.admin_gate import browser, gate
 
 
 @pytest.fixture(scope="module")

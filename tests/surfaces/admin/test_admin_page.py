@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from admin_gate import Browser, browser, gate
+from tests.surfaces.admin.admin_gate import Browser, browser, gate
 
 from agent_gate.net.http import Request
 from agent_gate.surfaces.admin.doors.page import PageFiles, folder

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from mcp_client import Run
+from tests.surfaces.mcp.mcp_client import Run
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
-from mcp_small import ANNA, SmallGate
+from tests.surfaces.mcp.mcp_small import ANNA, SmallGate
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 MODERN = "2026-07-28"

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mcp_client import META, MODERN, Run, client_of, encode
-from mcp_small import ANNA, BERT, Cupboard, small_gate
+from tests.surfaces.mcp.mcp_client import META, MODERN, Run, client_of, encode
+from tests.surfaces.mcp.mcp_small import ANNA, BERT, Cupboard, small_gate
 
 from agent_gate.core.ports import Clock
 from agent_gate.mcp.errors import PARSE_ERROR, RpcError

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import Run, client_of, decode, encode, text_of
-from mcp_gate import OTHER_TOKEN, TOKEN, config_text, running_gate
-from mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, SmallGate, caller, small_gate
 from msgspec.structs import replace
+from tests.surfaces.mcp.mcp_client import Run, client_of, decode, encode, text_of
+from tests.surfaces.mcp.mcp_gate import OTHER_TOKEN, TOKEN, config_text, running_gate
+from tests.surfaces.mcp.mcp_small import ALLOW, ANNA, ASK, BERT, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.call import Call, Caller

@@ -9,8 +9,8 @@ from threading import Event
 from typing import Any
 
 import pytest
-from mcp_client import Run, client_of, encode, text_of
-from mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
+from tests.surfaces.mcp.mcp_client import Run, client_of, encode, text_of
+from tests.surfaces.mcp.mcp_small import ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Caller

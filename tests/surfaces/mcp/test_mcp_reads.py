@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import Run, client_of
-from mcp_small import ALLOW, ASK, Cupboard, SmallGate, caller, small_gate
+from tests.surfaces.mcp.mcp_client import Run, client_of
+from tests.surfaces.mcp.mcp_small import ALLOW, ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.core.call import Caller
 from agent_gate.policy.rule import make_rule

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mcp_client import Run, client_of
-from mcp_small import Cupboard, small_gate
+from tests.surfaces.mcp.mcp_client import Run, client_of
+from tests.surfaces.mcp.mcp_small import Cupboard, small_gate
 
 from agent_gate.mcp.errors import PARSE_ERROR, RpcError
 from agent_gate.surfaces.mcp.incoming.params import read_message, read_params

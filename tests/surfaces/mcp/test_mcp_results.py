@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import Run, client_of, encode, text_of
-from mcp_small import ALLOW, ASK, BERT, Cupboard, caller, small_gate
+from tests.surfaces.mcp.mcp_client import Run, client_of, encode, text_of
+from tests.surfaces.mcp.mcp_small import ALLOW, ASK, BERT, Cupboard, caller, small_gate
 
 from agent_gate.core.call import Outcome, Result, State
 from agent_gate.core.ports import Job

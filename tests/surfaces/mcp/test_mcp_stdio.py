@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import META, Run, decode, encode, text_of
-from mcp_small import ANNA, ASK, Cupboard, SmallGate, caller, small_gate
+from tests.surfaces.mcp.mcp_client import META, Run, decode, encode, text_of
+from tests.surfaces.mcp.mcp_small import ANNA, ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.ports import Job

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import META, Run, client_of, encode
-from mcp_small import ALLOW, Cupboard, small_gate
-from test_mcp_stdio import lab, pipe_to
+from tests.surfaces.mcp.mcp_client import META, Run, client_of, encode
+from tests.surfaces.mcp.mcp_small import ALLOW, Cupboard, small_gate
+from tests.surfaces.mcp.test_mcp_stdio import lab, pipe_to
 
 from agent_gate.core.call import Outcome, Result, State
 from agent_gate.core.ports import Job

@@ -3,8 +3,7 @@
 import time
 
 import pytest
-
-from gateway import TOKEN, running
+from tests.gateway import TOKEN, running
 
 WORDS = "DB_URL=postgres://u:hunter2@db/notes"
 SERVER = """\
