@@ -63,7 +63,11 @@ def test_a_browser_that_is_killed_is_replaced_and_the_agent_told(small):
     agent = Agent(gateway, site, "a")
     agent.open("/here")
     for process in browsers_below(gateway):
-        if "--type=" not in " ".join(process.cmdline()) and "chrom" in process.name():
+        if (
+            command(process)[:1]
+            and command(process)[0].endswith("chromium")
+            and "--type=" not in " ".join(command(process))
+        ):
             process.send_signal(signal.SIGKILL)
     eventually(lambda: "No page is open" in agent.refused("snapshot"))
     assert "crashed and was replaced" in agent.open("/here")

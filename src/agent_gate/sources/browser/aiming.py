@@ -11,7 +11,7 @@ from agent_gate.core.facts import CHANGED
 from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError
 from agent_gate.sources.browser.engine import first_line
 from agent_gate.sources.browser.facts import stale
-from agent_gate.sources.browser.looking import number_of, resolve
+from agent_gate.sources.browser.looking import look, number_of, resolve
 from agent_gate.sources.browser.tab import Tab
 from agent_gate.sources.browser.tree import PageNode, described
 from agent_gate.sources.browser.worlds import World, script
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ACTION_MS = 5_000
 DISARM_SECONDS = 2.0
+SECOND_LOOKS = 2
 NOBODY = "() => agentGate.arm(document.createElement('i'), '', '')"
 ARM = "(element, name, submits) => agentGate.arm(element, name, submits)"
 ARM_FOCUS = "(submits) => agentGate.arm(null, '', submits)"
@@ -93,11 +94,15 @@ async def arm(tab: Tab, place: Place, submits: str) -> None:
             with contextlib.suppress(Exception):
                 await world.call(NOBODY)
     armed = await place.guard.call(ARM, {"objectId": place.element}, place.node.name, submits)
-    if not armed["known"]:
-        # Its name is put together in a way that the guard does not follow, so that a second snapshot has to tell.
-        sight = await tab.look()
-        again = sight.known.get(place.node.ref)
-        if again is None or (again.role, again.name) != (place.node.role, place.node.name):
+    if armed["known"]:
+        return
+    # Its name is put together in a way that the guard does not follow, so that further snapshots have to tell.
+    for _ in range(SECOND_LOOKS):
+        again = None if armed["other"] else (await look(tab.page, tab.worlds)).known.get(place.node.ref)
+        same = again is not None and (again.role, again.name) == (place.node.role, place.node.name)
+        element = await resolve(place.guard, place.number)
+        now = await place.guard.call(ARM, {"objectId": element}, place.node.name, submits) if element else {}
+        if not same or now.get("print") != armed["print"]:
             await disarm(tab)
             raise Forbidden(CHANGED.format(names="element"))
 

@@ -1,7 +1,7 @@
 """Takes a snapshot: Playwright's tree, what else is known of its elements, and what reacts to clicks without a role."""
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,12 @@ from agent_gate.sources.browser.tree import (
     build,
     frame_of,
 )
-from agent_gate.sources.browser.worlds import World, Worlds, script
+from agent_gate.sources.browser.worlds import GROUP, World, Worlds, script
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+log = logging.getLogger("agent_gate.sources.browser")
 SNAPSHOT_MS = 10_000
 MOST_LISTENERS = 1_500
 HEARD = frozenset({"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "contextmenu"})
@@ -51,8 +52,10 @@ async def look(page: "Page", worlds: Worlds) -> Sight:
     origins: dict[str, Details] = {}
     loose: list[Loose] = []
     for world in worlds.references():
-        with contextlib.suppress(Exception):  # a frame that goes away meanwhile has nothing to say any more
-            await describe(world, details, origins, loose)
+        try:
+            await describe(world, worlds.main_of(world.frame), details, origins, loose)
+        except Exception as error:
+            log.debug("A frame could not be described", exc_info=error)
     root = build(answer["snapshot"], details, origins, page.url)
     add_loose(root, loose)
     known = {node.ref: node for node in root.walk() if node.ref}
@@ -60,7 +63,11 @@ async def look(page: "Page", worlds: Worlds) -> Sight:
 
 
 async def describe(
-    world: World, details: dict[str, Details], origins: dict[str, Details], loose: list[Loose]
+    world: World,
+    main: World | None,
+    details: dict[str, Details],
+    origins: dict[str, Details],
+    loose: list[Loose],
 ) -> None:
     """What one frame knows of its elements."""
     said = await world.run(f"({script('describe.js')})()")
@@ -69,31 +76,39 @@ async def describe(
         details[ref] = Details(origin=origin, **found)
     for ref in said["some"]:
         origins[frame_of(ref)] = Details(origin=origin)
-    heard = await listeners(world)
     hidden = await closed_roots(world) if said["hosts"] else []
+    heard = await listeners(main)
     if heard or hidden:
         loose.extend(await unspoken(world, origin, heard, hidden))
+    await world.session.send("Runtime.releaseObjectGroup", {"objectGroup": GROUP})
 
 
-async def listeners(world: World) -> list[int]:
-    """The elements with a listener for clicks, by Chromium's numbers; listeners on a whole document say nothing."""
-    document = await world.object("document")
-    sent = {"objectId": document, "depth": -1, "pierce": True}
-    answer = await world.session.send("DOMDebugger.getEventListeners", sent)
-    found = (one.get("backendNodeId") for one in answer["listeners"] if one["type"] in HEARD)
-    return list(dict.fromkeys(int(number) for number in found if number))[:MOST_LISTENERS]
+async def listeners(main: World | None) -> list[int]:
+    """The elements with a listener for clicks, by Chromium's numbers.
+
+    Asked of the page's own world, whose `document` no script can replace: asked of another one, the renderer of
+    Chromium 150 breaks at its next collection of garbage.
+    """
+    if main is None:
+        return []
+    sent = {"objectId": await main.object("document"), "depth": -1, "pierce": True}
+    answer = await main.session.send("DOMDebugger.getEventListeners", sent)
+    heard = (one.get("backendNodeId") for one in answer["listeners"] if one["type"] in HEARD)
+    return list(dict.fromkeys(int(number) for number in heard if number))[:MOST_LISTENERS]
+
+
+async def members(world: World, array: str) -> list[str]:
+    """The objects in an array of objects."""
+    answer = await world.session.send("Runtime.getProperties", {"objectId": array, "ownProperties": True})
+    return [one["value"]["objectId"] for one in answer["result"] if one["name"].isdigit()]
 
 
 async def closed_roots(world: World) -> list[int]:
     """The closed shadow roots below elements that look as if they had one."""
-    objects = await world.object("agentGateHosts")
-    answer = await world.session.send("Runtime.getProperties", {"objectId": objects, "ownProperties": True})
-    hosts = [one["value"]["objectId"] for one in answer["result"] if one["name"].isdigit()]
     found: list[int] = []
-    for host in hosts:
-        node = (await world.session.send("DOM.describeNode", {"objectId": host, "depth": 1, "pierce": True}))[
-            "node"
-        ]
+    for host in await members(world, await world.object("agentGateHosts")):
+        sent = {"objectId": host, "depth": 1, "pierce": True}
+        node = (await world.session.send("DOM.describeNode", sent))["node"]
         roots = node.get("shadowRoots") or ()
         found += [int(root["backendNodeId"]) for root in roots if root.get("shadowRootType") == "closed"]
     return found
@@ -106,19 +121,14 @@ async def unspoken(world: World, origin: str, heard: list[int], hidden: list[int
     given = [{"objectId": one} for one in objects if one]
     kept = [number for number, one in zip(numbers, objects, strict=True) if one]
     answer = await world.call(script("unspoken.js"), *given, by_value=False)
-    said = await world.session.send("Runtime.getProperties", {"objectId": answer, "ownProperties": True})
-    properties = {one["name"]: one["value"] for one in said["result"] if "value" in one}
     records: list[dict[str, Any]] = await world.call("(all) => all.records", {"objectId": answer})
-    elements = await world.session.send(
-        "Runtime.getProperties", {"objectId": properties["elements"]["objectId"], "ownProperties": True}
+    elements = await members(
+        world, await world.call("(all) => all.elements", {"objectId": answer}, by_value=False)
     )
-    by_index = {
-        int(one["name"]): one["value"]["objectId"] for one in elements["result"] if one["name"].isdigit()
-    }
     found: list[Loose] = []
     for index, record in enumerate(records):
         source = record.pop("source")
-        number = kept[source] if source >= 0 else await number_of(world, by_index[index])
+        number = kept[source] if source >= 0 else await number_of(world, elements[index])
         own, near, role, name = (record.pop(key) for key in ("own", "near", "role", "name"))
         found.append(
             Loose(
@@ -136,7 +146,7 @@ async def unspoken(world: World, origin: str, heard: list[int], hidden: list[int
 async def resolve(world: World, number: int) -> str:
     """One element as an object of this world; empty where it belongs to another frame, or is gone."""
     try:
-        sent = {"backendNodeId": number, "executionContextId": world.number}
+        sent = {"backendNodeId": number, "executionContextId": world.number, "objectGroup": GROUP}
         answer = await world.session.send("DOM.resolveNode", sent)
     except Exception:  # noqa: BLE001 -- Playwright's own error class, for whatever Chromium says
         return ""

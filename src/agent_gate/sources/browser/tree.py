@@ -3,11 +3,15 @@
 Nothing here asks the page: what a node says was read in a world that the page's scripts cannot reach.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urljoin
 
+UNSEEN = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 HIDDEN = "•••"
 STATES = ("checked", "disabled", "expanded", "pressed", "selected", "invalid", "active")
 ROLES = frozenset(
@@ -86,8 +90,13 @@ class PageNode:
             waiting.extend(reversed(node.children))
 
 
+def cleaned(text: str) -> str:
+    """Text without what cannot be seen, such as marks that turn its direction, on one line."""
+    return " ".join(UNSEEN.sub("", text).split())
+
+
 def text_node(text: str) -> PageNode:
-    return PageNode("text", text=" ".join(text.split()))
+    return PageNode("text", text=cleaned(text))
 
 
 def frame_of(ref: str) -> str:
@@ -107,8 +116,8 @@ def build(
     while waiting:
         one, parent = waiting.pop()
         if isinstance(one, str):
-            if text := " ".join(one.split()):
-                parent.children.append(text_node(text))
+            if cleaned(one):
+                parent.children.append(text_node(one))
             continue
         node = make_node(one, details, origins, base)
         parent.children.append(node)
@@ -123,16 +132,16 @@ def make_node(
     ref = str(one.get("ref") or "")
     found = details.get(ref) or origins.get(frame_of(ref), NO_DETAILS)
     url = str(one.get("url") or "")
-    text = " ".join(str(one.get("text") or "").split())
+    text = cleaned(str(one.get("text") or ""))
     return PageNode(
         role=str(one.get("role") or "generic"),
-        name=" ".join(str(one.get("name") or "").split()),
+        name=cleaned(str(one.get("name") or "")),
         text=(HIDDEN if text else "") if found.secret else text,
         ref=ref,
         states={name: one[name] for name in STATES if one.get(name) not in (None, False)},
         level=int(one.get("level") or 0),
         pointer=one.get("cursor") == "pointer",
-        placeholder=str(one.get("placeholder") or ""),
+        placeholder=cleaned(str(one.get("placeholder") or "")),
         url=urljoin(base, url) if url else "",
         details=found,
     )

@@ -1,6 +1,7 @@
 """A page's whole tree as text, for `full`; also the measure of what trimming saves. Pure."""
 
 from agent_gate.sources.browser.tree import PageNode
+from agent_gate.sources.browser.trim.item import AS_TEXT
 
 
 def whole(root: PageNode) -> str:
@@ -17,10 +18,10 @@ def whole(root: PageNode) -> str:
 
 def line(node: PageNode) -> str:
     if node.role == "text":
-        return f"text: {node.text}"
+        return f"text: {node.text.translate(AS_TEXT)}"
     parts = [node.role]
     if node.name:
-        parts.append(f'"{node.name}"')
+        parts.append(f'"{node.name.translate(AS_TEXT)}"')
     parts += [f"[{name}]" if value is True else f"[{name}={value}]" for name, value in node.states.items()]
     if node.level:
         parts.append(f"[level={node.level}]")
@@ -29,4 +30,4 @@ def line(node: PageNode) -> str:
     if node.pointer:
         parts.append("[cursor=pointer]")
     text = " ".join(parts)
-    return f"{text}: {node.text}" if node.text else text
+    return f"{text}: {node.text.translate(AS_TEXT)}" if node.text else text

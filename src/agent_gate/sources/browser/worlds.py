@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page
 
 GUARD_WORLD = "agent-gate"
+PAGES_WORLD = "page"
 REFERENCES_WORLD = "__playwright_utility_world"
 MOST_FRAMES = 24
+GROUP = "agent-gate"
+"""Objects of ours, let go of together after each look."""
 
 
 @cache
@@ -41,7 +44,7 @@ class World:
 
     async def object(self, expression: str) -> str:
         """The id of the object that an expression gives; empty where it gives none."""
-        sent = {"expression": expression, "uniqueContextId": self.id}
+        sent = {"expression": expression, "uniqueContextId": self.id, "objectGroup": GROUP}
         return str((await self.session.send("Runtime.evaluate", sent))["result"].get("objectId") or "")
 
     async def call(self, function: str, *arguments: Any, by_value: bool = True) -> Any:
@@ -52,6 +55,7 @@ class World:
             "arguments": given,
             "uniqueContextId": self.id,
             "returnByValue": by_value,
+            "objectGroup": GROUP,
         }
         answer = await self.session.send("Runtime.callFunctionOn", sent)
         return value_of(answer) if by_value else answer["result"].get("objectId")
@@ -86,8 +90,10 @@ class Worlds:
 
     def _created(self, session: "CDPSession", context: Mapping[str, Any]) -> None:
         name = str(context.get("name") or "")
-        if name == GUARD_WORLD or name.startswith(REFERENCES_WORLD):
-            frame = str((context.get("auxData") or {}).get("frameId") or "")
+        about = context.get("auxData") or {}
+        if about.get("isDefault") or name == GUARD_WORLD or name.startswith(REFERENCES_WORLD):
+            frame = str(about.get("frameId") or "")
+            name = PAGES_WORLD if about.get("isDefault") else name
             key = str(context["uniqueId"])
             self._worlds[key] = World(session, key, int(context["id"]), name, frame)
 
@@ -114,6 +120,13 @@ class Worlds:
 
     def guards(self) -> list[World]:
         return [world for world in self._worlds.values() if world.name == GUARD_WORLD]
+
+    def main_of(self, frame: str) -> World | None:
+        """The world of a frame's own scripts; nothing that it says is to be believed."""
+        return next(
+            (world for world in self._worlds.values() if world.name == PAGES_WORLD and world.frame == frame),
+            None,
+        )
 
     def guard_of(self, frame: str) -> World | None:
         return next((world for world in self.guards() if world.frame == frame), None)

@@ -45,6 +45,14 @@
     return found;
   }
 
+  // Whether there may be a closed shadow root: it shows something, and has nothing to show of its own.
+  function mayHide(element) {
+    if (element.tagName.includes("-")) return true;
+    if (!HOSTS.test(element.tagName) || element.firstElementChild) return false;
+    return !(element.textContent || "").trim() && element.clientHeight > 0;
+  }
+
+  const MOST = 150;
   const refs = {};
   const some = [];
   const hosts = [];
@@ -56,10 +64,7 @@
         if (Object.keys(found).length) refs[element._ariaRef.ref] = found;
       } else if (isSecret(element)) continue;
       if (element.shadowRoot) walk(element.shadowRoot);
-      else if (element.tagName.includes("-") || (HOSTS.test(element.tagName) && !element.firstElementChild)) {
-        const own = (element.textContent || "").trim();
-        if (!own && element.clientHeight > 0 && hosts.length < 200) hosts.push(element);
-      }
+      else if (mayHide(element) && hosts.length < MOST) hosts.push(element);
     }
   };
   walk(document);

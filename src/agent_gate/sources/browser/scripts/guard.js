@@ -14,7 +14,8 @@
     return null;
   }
 
-  function textOf(node, depth = 0) {
+  function textOf(node, depth = 0, without = null) {
+    if (node === without) return "";
     if (node.nodeType === Node.TEXT_NODE) return node.data;
     if (!(node instanceof Element) && !(node instanceof ShadowRoot)) return "";
     if (node instanceof Element && depth) {
@@ -26,7 +27,7 @@
     const inner = node.shadowRoot ? node.shadowRoot.childNodes : node.assignedNodes ? node.assignedNodes() : node.childNodes;
     const list = inner.length ? inner : node.childNodes;
     let text = "";
-    for (const child of list) text += textOf(child, depth + 1);
+    for (const child of list) text += textOf(child, depth + 1, without);
     return text;
   }
 
@@ -37,7 +38,7 @@
     const found = [
       attribute(element, "aria-label"),
       others.map((other) => textOf(other, 1)).join(" "),
-      element.labels ? [...element.labels].map((label) => textOf(label)).join(" ") : "",
+      element.labels ? [...element.labels].map((label) => textOf(label, 0, element)).join(" ") : "",
       textOf(element),
       element instanceof HTMLInputElement && /^(button|submit|reset|image)$/.test(element.type) ? element.value : "",
       attribute(element, "alt"),
@@ -131,9 +132,12 @@
     arm(element, name, submits) {
       const now = element ? print(element) : "";
       const wanted = squeezed(name || "");
-      const known = !element || !wanted || labels(element).includes(wanted);
+      const said = element ? labels(element) : [];
+      // A name can be put together in ways that are not followed here; one that shares nothing with it is another.
+      const known = !element || !wanted || said.includes(wanted);
+      const other = !known && said.length > 0 && !said.some((one) => one.includes(wanted) || wanted.includes(one));
       armed = { element, print: now, submits, blocked: "", submission: "" };
-      return { known, print: now };
+      return { known, other, print: now };
     },
     disarm() {
       const report = armed ? { blocked: armed.blocked, submission: armed.submission } : {};

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 LONGEST_NAME = 100
 LONGEST_TEXT = 180
 INDENT = 1
+AS_TEXT = str.maketrans('"[]', "'()")
+"""A page's own words cannot look like a reference, or like the end of a name."""
 CONTAINERS = frozenset(
     [
         "article",
@@ -53,7 +55,7 @@ class Item:
         inline: "Sequence[Item]" = (),
         weight: int = 1,
     ) -> None:
-        self.role, self.name, self.ref, self.note = role, name, ref, note
+        self.role, self.name, self.ref, self.note = role, name.translate(AS_TEXT), ref, note
         self.children, self.inline, self.weight = list(children), list(inline), weight
         self.shape = shape_of(self)
         self.size: int = (

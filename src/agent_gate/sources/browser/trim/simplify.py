@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from agent_gate.sources.browser.tree import CLICKABLE, EDITABLE, PageNode
-from agent_gate.sources.browser.trim.item import CONTAINERS, LONGEST_NAME, LONGEST_TEXT, Item, clip
+from agent_gate.sources.browser.trim.item import AS_TEXT, CONTAINERS, LONGEST_NAME, LONGEST_TEXT, Item, clip
 
 WORD = re.compile(r"\w")
 ONE_LINE = 160
@@ -82,9 +82,15 @@ class Simplifier:
         """A list to choose from: what is chosen, and the first of the others; those with references stay reachable."""
         options = [child for child in node.walk() if child.role == "option"]
         chosen = [child.name for child in options if child.states.get("selected")]
-        shown = ", ".join(f'"{clip(one.name, 40)}"' for one in options[:SHOWN_OPTIONS])
+        shown = ", ".join(f'"{clip(one.name, 40).translate(AS_TEXT)}"' for one in options[:SHOWN_OPTIONS])
         more = f", … {len(options)} in all" if len(options) > SHOWN_OPTIONS else ""
-        at = f'= "{clip(", ".join(chosen), 60)}" ' if chosen else f"{value(node)} " if value(node) else ""
+        at = (
+            f'= "{clip(", ".join(chosen), 60).translate(AS_TEXT)}" '
+            if chosen
+            else f"{value(node)} "
+            if value(node)
+            else ""
+        )
         kept = [item for item in inner if any(item.refs())]
         note = " ".join([*states(node), f"{at}of {shown}{more}"])
         return Item(node.role, clip(node.name, LONGEST_NAME), node.ref, note, kept)
@@ -136,9 +142,9 @@ def states(node: PageNode) -> list[str]:
 
 def value(node: PageNode) -> str:
     if node.text:
-        return f'= "{clip(node.text, LONGEST_NAME)}"'
+        return f'= "{clip(node.text, LONGEST_NAME).translate(AS_TEXT)}"'
     if node.role in EDITABLE and node.placeholder and node.placeholder != node.name:
-        return f'placeholder "{clip(node.placeholder, 40)}"'
+        return f'placeholder "{clip(node.placeholder, 40).translate(AS_TEXT)}"'
     return ""
 
 
