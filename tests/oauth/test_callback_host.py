@@ -3,9 +3,11 @@
 import http.client
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from ruamel.yaml import YAML
 from tests.gateway import TOKEN, Gateway, running
 from tests.oauth.authority import answer_in, authorization_server
 from tests.oauth.protected import protected_server
@@ -55,3 +57,25 @@ def test_authorization_servers_read_at_a_public_address_who_the_gateway_is(gatew
     found = json.loads(body)
     assert (status, found["client_id"]) == (200, "https://gate.example/auth/client.json")
     assert (found["redirect_uris"], found["token_endpoint_auth_method"]) == ([CALLBACK], "none")
+
+
+@pytest.mark.parametrize("name", ["compose.yaml", "examples/cagent/compose.yaml"])
+def test_a_container_answers_the_callback_in_the_browser_of_its_host(name):
+    services = YAML(typ="safe").load(Path(__file__).parents[2].joinpath(name).read_text())["services"]
+    [one] = [one for one in services.values() if "127.0.0.1:3100:3100" in one.get("ports", ())]
+    words = one["command"]
+    assert words[words.index("--admin-tls") + 1] == "off"
+    assert words[words.index("--admin-host") + 1] == "0.0.0.0"
+    assert all(port.startswith("127.0.0.1:") for port in one["ports"])
+
+
+def test_a_page_that_listens_everywhere_without_tls_is_come_back_to_by_plain_http(tmp_path):
+    config = "gateway: {port: 0}\nadmin: {port: 0}\nagents: {a: {token: " + TOKEN + "}}\n"
+    options = ("--insecure", "--admin-host", "0.0.0.0", "--admin-tls", "off")
+    with running(tmp_path, {"config.yaml": config}, *options) as gateway:
+        port = urlsplit(gateway.announced["admin"]).port
+        assert gateway.announced["admin"].startswith("http://")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("GET", "/auth/callback", headers={"Host": f"localhost:{port}"})
+        assert connection.getresponse().status == 400
+        connection.close()

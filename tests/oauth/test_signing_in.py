@@ -148,6 +148,28 @@ def test_an_expired_token_is_renewed_silently_after_a_restart(tmp_path):
         assert traces(tmp_path, *server.tokens) == []
 
 
+def test_r15_a_kill_between_the_servers_new_tokens_and_their_commit_asks_once_and_never_loops(tmp_path):
+    with authorization_server(seconds=2) as authority, protected_server(authority.issuer) as server:
+        text = files(server.url, ", auth: {type: oauth2-pkce}")
+        with running(tmp_path, text, "--insecure", env={"AGENT_GATE_FAILPOINT": "token_renewed"}) as gateway:
+            sign_in(gateway, authority, start(gateway))
+            until(lambda: state(gateway)["status"] == "ready")
+            used = set(server.tokens)
+            until(lambda: not any(map(server.is_good, used)))
+            with pytest.raises(OSError):
+                gateway.call("notes__list_notes")
+            assert gateway.process.wait(20) == 137
+        asked = authority.count("/token")
+        with running(tmp_path, {}, "--insecure") as gateway:
+            until(lambda: needs_auth(gateway))
+            for _ in range(3):
+                assert gateway.call("notes__list_notes").json["error"]["code"] == "DEPENDENCY_UNAVAILABLE"
+            [question] = gateway.admin.get("/api/approvals")
+            assert "The sign-in of notes has ended" in question["sentence"]
+            authority.has_served("/token", asked + 1)
+        assert traces(tmp_path, *server.tokens) == []
+
+
 def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_path, authority, server):
     with running(tmp_path, files(server.url, ", auth: {type: oauth2}"), "--insecure") as gateway:
         until(lambda: needs_auth(gateway))

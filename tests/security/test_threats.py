@@ -26,6 +26,11 @@ CONFIG = "tests/config/test_config_"
 PLUGIN = "tests/sources/plugin/test_plugin_source.py::"
 HIDES = "tests/cli/test_gateway_hides.py::"
 HERE = "tests/security/test_"
+SIGNING = "tests/oauth/test_signing_in.py::"
+ACCOUNTS = "tests/oauth/test_connected_accounts.py::"
+OAUTH = "tests/oauth/test_oauth_client.py::"
+TOLD = "tests/oauth/test_told_people.py::"
+VAULT_CANARIES = "tests/vault/test_vault_canaries.py::"
 
 PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
     "T01": (
@@ -246,6 +251,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
         "What a server names is never fetched from inside.",
         (
             NET + "addresses.py::test_a_private_or_special_address_is_refused",
+            OAUTH + "test_t29_a_server_that_is_elsewhere_cannot_point_into_our_network",
             HERE + "upstreams.py::test_a_schema_is_never_fetched_from_elsewhere_and_its_tool_is_left_out",
             SOURCE + "http.py::test_no_other_redirect_is_followed_and_the_reason_names_its_address",
             SOURCE + "http.py::test_an_sse_server_cannot_send_our_requests_to_another_origin",
@@ -272,6 +278,68 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             SOURCE + "http.py::test_an_answer_without_end_is_cut_off",
         ),
     ),
+    "T40": (
+        "Nobody is signed in without a person's leave, and an agent's flow counts once its person confirmed it.",
+        (
+            SIGNING
+            + "test_t40_an_agent_begins_a_flow_with_leave_and_the_account_counts_when_the_person_confirmed_it",
+            "tests/oauth/test_callers_accounts.py::test_a_denied_invitation_ends_its_sign_in",
+        ),
+    ),
+    "T41": (
+        "A state is random, good once, and for its own flow; the callback shows nothing of what it was sent.",
+        (
+            ACCOUNTS + "test_t41_a_state_is_good_once_and_for_its_own_flow",
+            SIGNING
+            + "test_t41_a_denied_or_invented_callback_connects_nothing_and_shows_nothing_of_what_it_brought",
+        ),
+    ),
+    "T42": (
+        "Only the issuer that was asked may answer.",
+        (OAUTH + "test_t42_only_the_issuer_that_was_asked_may_answer",),
+    ),
+    "T43": (
+        "Without S256 nobody is sent anywhere.",
+        (OAUTH + "test_t43_without_s256_nobody_is_sent_anywhere",),
+    ),
+    "T44": (
+        "An odd address is refused before anybody sees it.",
+        (OAUTH + "test_t44_an_odd_address_is_refused_before_anybody_sees_it",),
+    ),
+    "T45": (
+        "A pasted code is taken from whoever began; a device code names who asks, for what and until when.",
+        (
+            ACCOUNTS + "test_t45_a_pasted_code_is_taken_from_whoever_began_it_alone",
+            TOLD + "test_t45_a_device_code_that_an_agent_asked_for_comes_to_the_person_who_let_it",
+            OAUTH + "test_polling_slows_down_when_told_and_stops_at_a_no",
+        ),
+    ),
+    "T46": (
+        "A token is renewed once, however many ask in however many gateways.",
+        (
+            "tests/oauth/test_two_gateways.py::test_t46_two_hundred_calls_with_an_expired_token_renew_once_however_many_gateways",
+            ACCOUNTS + "test_t46_two_hundred_calls_on_two_gateways_renew_once",
+        ),
+    ),
+    "T47": (
+        "The vault opens with its own key only, and nothing in it can be swapped, cut or altered.",
+        (
+            "tests/vault/test_vault_keeps.py::test_a_swapped_cut_or_renamed_value_fails_closed_and_names_its_key",
+            "tests/vault/test_vault_keeps.py::test_another_secret_opens_nothing_and_changes_nothing",
+            "tests/vault/test_vault_commands.py::test_a_copy_has_the_vaults_key_only_by_wish_and_shows_nothing",
+        ),
+    ),
+    "T48": (
+        "What was registered with one issuer is never shown to another.",
+        (SIGNING + "test_t48_a_server_that_moves_to_another_authorization_server_is_met_as_a_stranger",),
+    ),
+    "T49": (
+        "A sign-in that was taken back is told once and not tried again; ending one revokes it.",
+        (
+            TOLD + "test_a_lost_sign_in_is_told_once_and_a_press_brings_a_new_link",
+            ACCOUNTS + "test_ending_an_account_revokes_it_at_the_server",
+        ),
+    ),
     "T60": (
         "The admin socket belongs to its user.",
         (
@@ -285,6 +353,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Secrets are shown nowhere.",
         (
             "tests/observe/test_canaries.py::test_a_secret_is_seen_nowhere",
+            VAULT_CANARIES + "test_a_secret_of_an_account_is_shown_nowhere_and_kept_nowhere_in_plain_text",
             HERE + "shown.py::test_no_secret_stands_in_the_process_list",
             APPROVAL + "telegram.py::test_the_bot_token_is_in_no_log_and_no_answer",
         ),
@@ -324,6 +393,13 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             "tests/chaos/test_crashes.py::test_nothing_ran_without_a_decision",
             "tests/chaos/test_crashes.py::test_no_approved_call_was_lost",
             "tests/store/test_store_kill.py::test_everything_acknowledged_survives_a_kill_and_the_chain_is_whole",
+        ),
+    ),
+    "R15": (
+        "A kill between an authorization server's new tokens and their commit recovers, or asks once.",
+        (
+            SIGNING
+            + "test_r15_a_kill_between_the_servers_new_tokens_and_their_commit_asks_once_and_never_loops",
         ),
     ),
     "R3": (

@@ -1,7 +1,6 @@
 """The vault of a running gateway and what is made of it: secrets, accounts that people connect, paired tool hosts."""
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_gate.calls.sweeper import HOUR, Sweeper
@@ -28,13 +27,12 @@ class GatewayAccounts:
 
     def __init__(self, gateway: "Gateway") -> None:
         self._gateway = gateway
-        config = gateway.configuration.options.config
         self._env = gateway.configuration.environment()
         self.custody = Custody.of(
             gateway.kept.vault,
             gateway.kept.store,
             gateway.clock,
-            files=config.absolute().parent if config is not None else Path.cwd(),
+            files=gateway.configuration.folder,
             env=lambda: self._env,
             redirect_uri=lambda: gateway.listeners.callback_url(),
             document_url=lambda: gateway.listeners.client_document_url(),
@@ -95,10 +93,14 @@ class GatewayAccounts:
             await supervisor.add(connections_plan(self._connections))
 
     def secret_changed(self, name: str) -> list[str]:
-        """Connect the sources that use a secret anew, so that children get it too; they are named."""
+        """Connect the sources that use a secret anew, so that children get it too; they are named. Where other settings
+        refer to it, they are read again."""
         users = self.roster.referring_to(name)
         for key in users:
             self._gateway.supervisor.connect_anew(key)
+        if name in self._gateway.configuration.in_vault:
+            self.tasks.start(self._gateway.reload())
+            users = [*users, "the configuration"]
         return users
 
     async def _approver(self, call_id: str) -> str:

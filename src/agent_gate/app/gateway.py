@@ -39,6 +39,7 @@ from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.sources.toolbox import Toolbox
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.listeners import Listeners
+from agent_gate.vault.secrets import Secrets
 
 
 class Gateway:
@@ -80,9 +81,10 @@ class Gateway:
             self._life = life.pop_all()
 
     async def _bring_up(self, life: AsyncExitStack) -> None:
-        settings, sweeper = self.settings, Sweeper(self.clock)
-        people = self._people()
-        self.kept = await open_kept(life, settings, self.configuration.environment(), self.clock, people)
+        sweeper, people = Sweeper(self.clock), self._people()
+        self.kept = await open_kept(life, self.configuration, self.clock, people)
+        await self._fill_settings()
+        settings = self.settings
         self.pool = Pool()
         self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
         self.supervisor = Supervisor(Shelf(), self.clock, self.kept.pins, self.redactor.text)
@@ -109,6 +111,13 @@ class Gateway:
         await self.peers_way.start(sweeper, settings)
         life.push_async_callback(self.peers_way.stop)
         await self.asking_people.start(channels)
+
+    async def _fill_settings(self) -> None:
+        """Look up what agents, people and channels refer to; the vault is open now."""
+        configuration = self.configuration
+        secrets = Secrets(self.kept.vault, configuration.folder, configuration.environment)
+        await configuration.fill(secrets.look_up)
+        self.redactor.learn(configuration.loaded.secrets)
 
     def _people(self) -> People:
         return People(

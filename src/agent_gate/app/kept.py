@@ -1,7 +1,6 @@
 """What outlives the process: the store, its keys, and what of it is in memory while the gateway runs."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,12 @@ from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
 from agent_gate.audit import Heads, Sealer, ensure_key
 from agent_gate.calls.restored import end_what_was_under_way, is_older
-from agent_gate.config.settings import Settings
+from agent_gate.config.configuration import Configuration
+from agent_gate.config.filled import store_address
 from agent_gate.core.ports import Clock
 from agent_gate.sources.pins import Pins
 from agent_gate.store import open_store
+from agent_gate.store.leases import Leases
 from agent_gate.store.statement import Store, StoreSettings
 from agent_gate.surfaces.websocket.before import Predecessors
 from agent_gate.vault.vault import Vault
@@ -51,13 +52,17 @@ class KeptState:
 
 
 async def open_kept(
-    life: AsyncExitStack, settings: Settings, env: Mapping[str, str], clock: Clock, people: People
+    life: AsyncExitStack, configuration: Configuration, clock: Clock, people: People
 ) -> KeptState:
     """Open the store and read what is needed of it; `life` closes it."""
+    settings, env = configuration.settings, configuration.environment()
     storage, folder = settings.storage, settings.storage.path.absolute().parent
-    wanted = StoreSettings(type=storage.type, path=storage.path, url=storage.url, chain=settings.gateway.id)
+    url = store_address(storage.url, configuration.folder, env)
+    wanted = StoreSettings(type=storage.type, path=storage.path, url=url, chain=settings.gateway.id)
     store = await asyncio.to_thread(open_store, wanted)
     life.push_async_callback(store.close)
+    if storage.type == "sqlite":
+        await Leases(store, clock).forget_all()
     vault = Vault(store, clock, folder, settings.gateway.tenant, env)
     await vault.open_or_say_why()
     audit_key = ensure_key(folder / "audit.key")

@@ -15,6 +15,7 @@ from agent_gate.config.doubts import former_stores, open_keys, plain_door
 from agent_gate.config.files.dotenv import environment
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import parse_yaml
+from agent_gate.config.filled import Filling, LookUp
 from agent_gate.config.kinds import sections
 from agent_gate.config.load import Loaded, load
 from agent_gate.config.options import Options, with_options
@@ -58,7 +59,33 @@ class Configuration:
         self.fault: str | None = None
         self._refused: tuple[Path, ...] = ()
         self._imported: dict[Path, int] = {}
+        self._look_up: LookUp | None = None
+        self.in_vault: frozenset[str] = frozenset()
+        """The secrets of the vault that these settings refer to, beside those of sources."""
         self._note_plugins()
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths begin."""
+        return self.options.config.absolute().parent if self.options.config is not None else Path.cwd()
+
+    async def fill(self, look_up: LookUp) -> None:
+        """Look up what the settings refer to, now and at every reload."""
+        self._look_up = look_up
+        self.loaded = await self._filled(self.loaded)
+
+    async def _filled(self, loaded: Loaded) -> Loaded:
+        if self._look_up is None:
+            return loaded
+        filling = Filling(self._look_up)
+        settings = await filling.settings(loaded.settings)
+        self.in_vault = frozenset(filling.in_vault)
+        return replace(
+            loaded,
+            settings=settings,
+            secrets=loaded.secrets | filling.found,
+            warnings=(*loaded.warnings, *filling.missing),
+        )
 
     def _plugins(self) -> tuple[Path, ...]:
         return tuple(dict.fromkeys(code_files(self.settings)))
@@ -84,7 +111,7 @@ class Configuration:
         """
         files: tuple[Path, ...] = ()
         try:
-            loaded = await asyncio.to_thread(self._read)
+            loaded = await self._filled(await asyncio.to_thread(self._read))
             files = (*loaded.watched, *code_files(loaded.settings))
             self._refuse_emptied(loaded)
             yield loaded

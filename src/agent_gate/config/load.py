@@ -26,6 +26,7 @@ from agent_gate.config.settings import (
     RateLimitSettings,
     Settings,
 )
+from agent_gate.config.signin import is_written
 from agent_gate.core.ids import fold_namespace
 from agent_gate.errors import ConfigError
 from agent_gate.policy.rule import Rule
@@ -211,7 +212,7 @@ def check_token(agent: AgentSettings, node: Node, path: str, reading: Reading) -
         fail(mark, join(path, "token"), "is empty; give the agent a secret of at least 16 characters")
     if agent.token_hash and not SHA256.fullmatch(agent.token_hash):
         fail(mark, join(path, "token_hash"), "expected the SHA-256 of the token, 64 hex digits")
-    if agent.token and len(agent.token) < SHORT_TOKEN:
+    if is_written(agent.token) and len(agent.token) < SHORT_TOKEN:
         reading.warn(
             mark, join(path, "token"), f"is shorter than {SHORT_TOKEN} characters and can be guessed"
         )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from agent_gate.config.settings import Settings
 
@@ -23,6 +23,7 @@ class Options:
     data: Path | None = None
     admin_host: str | None = None
     admin_port: int | None = None
+    admin_tls: Literal["auto", "off"] | None = None
 
 
 def in_folder(settings: Settings, data: Path) -> Settings:
@@ -44,7 +45,10 @@ def with_options(settings: Settings, options: Options) -> Settings:
             gateway, host=given(options.host, gateway.host), port=given(options.port, gateway.port)
         ),
         admin=replace(
-            admin, host=given(options.admin_host, admin.host), port=given(options.admin_port, admin.port)
+            admin,
+            host=given(options.admin_host, admin.host),
+            port=given(options.admin_port, admin.port),
+            tls=given(options.admin_tls, admin.tls),
         ),
     )
 

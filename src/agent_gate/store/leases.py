@@ -34,6 +34,10 @@ class Leases:
     async def give_back(self, name: str, holder: str) -> None:
         await self._store.write(Statement(GIVE_BACK, (name, holder)))
 
+    async def forget_all(self) -> None:
+        """After a start on a store that nobody else has open: whoever held a lease is dead."""
+        await self._store.write(Statement("DELETE FROM leases"))
+
     @asynccontextmanager
     async def held(self, name: str, seconds: float, wait: float) -> AsyncIterator[bool]:
         """Hold the lease for the block, waiting up to `wait` seconds for it; false where it could not be had."""

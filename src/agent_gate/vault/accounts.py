@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from agent_gate.core.credentials import SignInNeeded
 from agent_gate.core.ports import Clock
 from agent_gate.errors import DependencyUnavailable
+from agent_gate.observe import failpoint
 from agent_gate.store.leases import Leases
 from agent_gate.store.statement import Conflict, Statement
 from agent_gate.vault.oauth.clients import OAuthClient
@@ -26,7 +27,8 @@ from agent_gate.vault.vault import Vault
 log = logging.getLogger("agent_gate.vault")
 FIELD = "connection"
 EARLY_SECONDS = 300.0
-LEASE_SECONDS, WAIT_SECONDS = 30.0, 25.0
+LEASE_SECONDS, WAIT_SECONDS = 15.0, 20.0
+"""A request to the server takes ten seconds at most; who waits longer than the lease takes over from one that died."""
 ENDED = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 Kind = Literal["key", "oauth", "machine", "exchange"]
 
@@ -148,6 +150,7 @@ class Accounts:
             if refusal.error not in ENDED:
                 raise
             return await self._find_ended(owner, connected, refusal)
+        failpoint.reach("token_renewed")
         renewed = replace(connected, tokens=fresh, renewed_at=self._clock.now())
         version = self.known[owner][1]
         try:

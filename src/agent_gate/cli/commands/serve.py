@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from io import StringIO, TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 from urllib.parse import urlsplit
 
 import click
@@ -236,6 +236,11 @@ def chosen(config: Path | None, no_config: bool) -> Path | None:
 )
 @click.option("--admin-host", help="Address of the operator's page.")
 @click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the operator's page.")
+@click.option(
+    "--admin-tls",
+    type=click.Choice(["auto", "off"]),
+    help="off: the page without TLS, for a container whose port is published on loopback alone.",
+)
 @click.option("--stdio", is_flag=True, help="Also serve one MCP client on stdin and stdout, and end with it.")
 @click.option(
     "--agent", default="default", show_default=True, help="With --stdio: the agent that the client is."
@@ -250,6 +255,7 @@ def command(
     data: Path | None,
     admin_host: str | None,
     admin_port: int | None,
+    admin_tls: Literal["auto", "off"] | None,
     stdio: bool,
     agent: str,
 ) -> None:
@@ -265,6 +271,7 @@ def command(
         data=data,
         admin_host=admin_host,
         admin_port=admin_port,
+        admin_tls=admin_tls,
     )
     try:
         uvloop.run(run(options, stdio_agent=agent if stdio else None))
