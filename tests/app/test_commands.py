@@ -13,8 +13,9 @@ from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
 from tests.processes import eventually
 
-from agent_gate.cli.commands.init import NOTHING, Wanted, write
+from agent_gate.cli.commands.init import ASSISTANT, NOTHING, Wanted, write
 from agent_gate.config.load import load
+from agent_gate.config.services.section import SERVICES
 
 TOOLS = """
 tools:
@@ -496,6 +497,33 @@ def test_connect_writes_the_address_of_the_gateway_that_runs(gateway, tmp_path):
     assert json.loads(done.stdout)["cursor"]["entry"]["url"] == f"{gateway.url}/mcp"
 
 
+def test_a_configuration_that_is_typed_counts_more_than_an_address_in_the_environment(gateway, tmp_path):
+    done = subprocess.run(
+        [COMMAND, "connect", "cursor", "--json", "--config", str(gateway.folder / "config.yaml")],
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "AGENT_TOKEN": TOKEN,
+            "AGENT_GATE_URL": gateway.url,
+        },
+        capture_output=True,
+        text=True,
+    )
+    entry = json.loads(done.stdout)["entry"]
+    assert "--token-file" in entry["args"]
+    assert "cursor" in agent_gate(gateway, "agents")
+    agent_gate(gateway, "agents", "revoke", "cursor")
+
+
+def test_who_may_not_be_asked_which_question_they_mean_is_told_what_is_open(gateway):
+    asked = gateway.call("write", {"what": "once"}, wait=0).json["call"]
+    assert "write(once)" in agent_gate(gateway, "approvals", "approve", code=4)
+    [open_now] = json.loads(agent_gate(gateway, "approvals", "--json"))
+    agent_gate(gateway, "approvals", "deny", open_now["id"])
+    assert gateway.request("GET", f"/api/calls/{asked}?wait=10").status == 403
+
+
 def test_a_command_without_a_gateway_says_how_to_start_one(gateway, tmp_path):
     done = nursery.run(
         [COMMAND, "approvals"], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True
@@ -539,6 +567,15 @@ def init(folder, *arguments, code=0, **env):
     )
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout + done.stderr
+
+
+def test_init_speaks_of_your_own_home_assistant_where_it_is_yours(tmp_path):
+    write(tmp_path, Wanted(ASSISTANT, "pi", "http://ha.local:8123", "a-token"))
+    text = (tmp_path / "config.yaml").read_text()
+    assert "HOME_URL and HOME_TOKEN in .env" in text
+    assert "small home" not in text
+    services = SERVICES.of(load(tmp_path / "config.yaml", None).settings)
+    assert services["homeassistant"].url == "http://ha.local:8123"
 
 
 @pytest.mark.parametrize(("folder", "named"), [("gate", " --config gate/config.yaml"), (".", "")])

@@ -94,9 +94,10 @@ class SmallCalls:
         shelf=None,
         sources=None,
         witnesses=(),
+        sentence="",
     ):
         self.store, self.work, self.clock = store, work, clock or Clock()
-        self.jobs = []
+        self.jobs, self.sentence = [], sentence
         self.shelf, self.metrics, redactor = shelf or Shelf(), Metrics(), Redactor()
         if sources is None:
             self.publish()
@@ -120,7 +121,7 @@ class SmallCalls:
         )
 
     def publish(self, *, available=True, gone=False, description=""):
-        definitions = () if gone else (Definition(name="act", description=description),)
+        definitions = () if gone else (Definition(name="act", description=description, ask=self.sentence),)
         listing = Listing(key="lab", namespace="lab", definitions=definitions, available=available)
         self.shelf.swap(build([listing], self.shelf.catalog))
 

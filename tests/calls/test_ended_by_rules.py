@@ -12,8 +12,9 @@ from agent_gate.policy import Policy
 from agent_gate.policy.rule import make_rule
 
 
-def deny(gate):
-    gate.in_force.swap(replace(gate.in_force.terms, policy=Policy([make_rule(pattern="*", action="deny")])))
+def deny(gate, why=""):
+    rule = make_rule(pattern="*", action="deny", description=why)
+    gate.in_force.swap(replace(gate.in_force.terms, policy=Policy([rule])))
 
 
 def test_an_open_question_that_a_rule_now_denies_ends_itself(tmp_path):
@@ -35,6 +36,33 @@ def test_an_open_question_that_a_rule_now_denies_ends_itself(tmp_path):
             assert kept.outcome.error.message == "Denied by policy"
             with pytest.raises(InvalidArgs, match="already denied"):
                 await gate.calls.answer(asked.id, YES)
+
+    told(story)
+
+
+def test_a_question_that_a_rule_ends_says_why_to_its_caller_and_in_the_record(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask")
+            waiting = asyncio.ensure_future(gate.calls.run(gate.call()))
+            asked = await gate.asked()
+            deny(gate, "The baby sleeps")
+            await gate.calls.end_denied()
+            assert (await waiting).error.details == {"reason": "The baby sleeps"}
+            [kept] = (await gate.calls.kept(ANNA)).results
+            assert kept.outcome.error.details == {"reason": "The baby sleeps"}
+            assert (await gate.inbox.get(asked.id)).reason == "The baby sleeps"
+
+    told(story)
+
+
+def test_a_sentence_leaves_out_what_the_call_does_not_say(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, action="ask", sentence="Read[ number {n}] now?")
+            for arguments, sentence in (({"n": 2}, "Read number 2 now?"), ({}, "Read now?")):
+                await gate.calls.run(gate.call(arguments=arguments), wait=0)
+                assert gate.inbox.open()[-1].sentence == sentence
 
     told(story)
 

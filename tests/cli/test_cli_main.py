@@ -22,7 +22,7 @@ from agent_gate.cli.agent import SEEN_BY_ALL, render
 from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, types_of
 from agent_gate.cli.commands.bridge import read_token
 from agent_gate.cli.commands.sources import listing
-from agent_gate.cli.diagnosis import diagnose
+from agent_gate.cli.diagnosis import Here, diagnose
 from agent_gate.cli.operator import AdminClient
 from agent_gate.cli.output import table
 from agent_gate.cli.toolhelp import tool_help
@@ -612,7 +612,7 @@ def test_the_doctor_says_that_it_may_not_look_into_the_folder_of_another_user(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Path, "iterdir", refused)
-    found = list(diagnose(config, AdminClient(tmp_path / "none.sock")))
+    found = list(diagnose(Here(config), AdminClient(tmp_path / "none.sock")))
     assert [finding.serious for finding in found if "may not look into" in finding.what] == [False]
 
 

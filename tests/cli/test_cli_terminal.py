@@ -26,7 +26,7 @@ from tests.wsgate import files
 from agent_gate.cli.commands.audit import whole
 from agent_gate.cli.commands.serve import invite, reachable_from_elsewhere
 from agent_gate.cli.commands.status import next_step
-from agent_gate.cli.diagnosis import cure
+from agent_gate.cli.diagnosis import Here, cure
 from agent_gate.cli.suggest import complete_approval, known_tools
 from agent_gate.observe.log import configure
 from agent_gate.observe.redact import Redactor
@@ -291,7 +291,7 @@ def test_the_doctors_advice_for_a_source_helps_when_it_is_followed(tmp_path: Pat
     ],
 )
 def test_the_cure_fits_the_reason(reason: str, words: str) -> None:
-    assert cure({"key": "a b", "reason": reason}, Path("config.yaml")).startswith(words)
+    assert cure({"key": "a b", "reason": reason}, Here(Path("config.yaml"))).startswith(words)
 
 
 # The console

@@ -96,3 +96,26 @@ def test_a_service_that_cannot_be_reached_is_shown_so_without_a_health_check_and
             server.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(("auth", "well"), [(AuthConfig(), True), (AUTHS[1], False)], ids=["none", "some"])
+def test_only_a_service_that_has_a_credential_can_refuse_it(auth, well):
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 401 x\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        pool = Pool()
+        source = HttpSource(ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth), toolbox(pool))
+        try:
+            await source.health()
+            assert (source.unwell is None) is well
+        finally:
+            await pool.aclose()
+            server.close()
+
+    asyncio.run(main())

@@ -53,10 +53,10 @@ class ApprovedCalls:
         self._why_denied = why_denied
         self._waits: dict[str, Wait] = {}
 
-    def is_denied(self, approval: Approval) -> bool:
-        """Whether the rules of now keep the call of a question from running, whatever a person says."""
+    def why_denied(self, approval: Approval) -> Forbidden | None:
+        """What the rules of now say against the call of a question, whatever a person answers."""
         case = self._asking.case(approval)
-        return case is not None and self._why_denied(case) is not None
+        return None if case is None else self._why_denied(case)
 
     def holds(self, call_id: str, caller: str) -> bool:
         """Whether this caller's call was approved and has not ended."""

@@ -40,6 +40,8 @@ NOBODY = "nobody"
 RULES = "rules"
 """The channel of a question that the rules of now answer."""
 LONGEST_IN_SENTENCE = 200
+OPTIONAL = re.compile(r"\[([^\[\]{}]*\{(\w+)\}[^\[\]{}]*)\]")
+"""A part of a sentence around one argument, as `[ on {entity_id}]`."""
 
 
 def clipped(text: str) -> str:
@@ -48,14 +50,18 @@ def clipped(text: str) -> str:
 
 
 def sentence(case: Case) -> str:
-    """The tool's own `ask` template in plain words; arguments it names are filled in."""
+    """The tool's own `ask` template in plain words; arguments it names are filled in, and a part in square
+    brackets is left out where the call does not have its argument."""
     arguments, secret = beside(case.call.arguments, case.facts), case.tool.definition.secret
+
+    def kept(found: re.Match[str]) -> str:
+        return found[1] if arguments.get(found[2]) is not None else ""
 
     def filled(found: re.Match[str]) -> str:
         name = found[1]
         return clipped(str(arguments[name])) if name in arguments and name not in secret else found[0]
 
-    return PLACEHOLDER.sub(filled, case.tool.definition.ask)
+    return PLACEHOLDER.sub(filled, OPTIONAL.sub(kept, case.tool.definition.ask))
 
 
 def refusal(approval: Approval) -> GatewayError:
@@ -65,7 +71,7 @@ def refusal(approval: Approval) -> GatewayError:
     if approval.state is State.WITHDRAWN:
         return ApprovalDenied("Withdrawn by the caller")
     if approval.channel == RULES:
-        return Forbidden(DENIED)
+        return Forbidden(DENIED, details={"reason": approval.reason} if approval.reason else None)
     said = f"\nReason: {approval.reason}" if approval.reason else ""
     return ApprovalDenied(f"Denied by user{said}")
 
@@ -203,9 +209,12 @@ class Asking:
             approval, State.EXPIRED, Answer(verdict="deny", person=NOBODY, channel="clock")
         )
 
-    async def refuse(self, approval: Approval) -> Ending:
-        """End a question whose call the rules deny now: no answer could let it run."""
-        return await self._end(approval, State.DENIED, Answer(verdict="deny", person=NOBODY, channel=RULES))
+    async def refuse(self, approval: Approval, why: Forbidden) -> Ending:
+        """End a question whose call the rules deny now: no answer could let it run. Its caller hears what it would
+        hear if it called now."""
+        reason = str((why.details or {}).get("reason", ""))
+        rules = Answer(verdict="deny", person=NOBODY, channel=RULES, reason=reason)
+        return await self._end(approval, State.DENIED, rules)
 
     async def withdraw(self, approval: Approval) -> Ending:
         caller = Answer(verdict="deny", person=approval.caller.name, channel=approval.call.surface)

@@ -21,6 +21,7 @@ from agent_gate.core.ports import Clock, Conversation
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import (
     DependencyUnavailable,
+    Forbidden,
     GatewayError,
     Internal,
     InvalidArgs,
@@ -315,14 +316,17 @@ class Calls:
 
     async def end_denied(self) -> None:
         """After the rules changed: a question whose call they deny now ends itself."""
-        for approval in filter(self._approved.is_denied, self.inbox.open()):
+        for approval in self.inbox.open():
+            why = self._approved.why_denied(approval)
+            if why is None:
+                continue
             try:
-                await to_the_end(self._refuse_question(approval))
+                await to_the_end(self._refuse_question(approval, why))
             except GatewayError as error:
                 log.info("A question stays open", extra={"approval": approval.id, "why": error.message})
 
-    async def _refuse_question(self, approval: Approval) -> Approval:
-        return self._act(await self._asking.refuse(approval))
+    async def _refuse_question(self, approval: Approval, why: Forbidden) -> Approval:
+        return self._act(await self._asking.refuse(approval, why))
 
     async def became(self, approval: Approval, wait: float = TELL_SECONDS) -> Outcome | None:
         """What became of the call of an approved question, where that is known within `wait` seconds."""

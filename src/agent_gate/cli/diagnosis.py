@@ -1,6 +1,7 @@
 """What can be wrong with an installation: each finding says what, why it matters, and the command that fixes it."""
 
 import os
+import re
 import shlex
 import shutil
 import time
@@ -16,6 +17,7 @@ from agent_gate.cli.commands.check import check
 from agent_gate.cli.operator import AdminClient
 from agent_gate.config.load import Loaded, load
 from agent_gate.errors import GatewayError, Unreachable
+from agent_gate.policy.lint import Finding
 
 LOW_DISK = 200 * 1024 * 1024
 SOON = 30 * 24 * 3600
@@ -48,9 +50,29 @@ class DoctorFinding:
         }
 
 
-def diagnose(config: Path | None, client: AdminClient) -> Iterator[DoctorFinding]:
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where somebody stands who is advised: the configuration, and what was typed to name it or the gateway."""
+
+    config: Path | None
+    typed_config: Path | None = None
+    typed_socket: Path | None = None
+
+    def command(self, *words: str) -> str:
+        """A command on the files that can be typed as it is."""
+        named = ["--config", str(self.typed_config)] if self.typed_config else []
+        return shlex.join(["agent-gate", *words, *named])
+
+    def asking(self, *words: str) -> str:
+        """The same for one that asks the running gateway."""
+        named = ["--admin-socket", str(self.typed_socket)] if self.typed_socket else []
+        return self.command(*words, *named)
+
+
+def diagnose(here: Here, client: AdminClient) -> Iterator[DoctorFinding]:
     """Everything that can be found from the files, the machine and the running gateway."""
-    told = list(of_files(config))
+    config = here.config
+    told = list(of_files(here))
     yield from told
     loaded = readable(config)
     if loaded is not None:
@@ -63,13 +85,13 @@ def diagnose(config: Path | None, client: AdminClient) -> Iterator[DoctorFinding
             yield DoctorFinding(
                 what=f"You may not look into {folder}",
                 why="It belongs to another user, so its files and the certificate were not checked",
-                fix="sudo agent-gate doctor",
+                fix=f"sudo {here.command('doctor')}",
                 serious=False,
             )
         yield from of_disk(folder)
         yield from of_agents(loaded, config)
     locked = loaded is not None and bool(loaded.settings.approvers.passphrase)
-    yield from of_running(client, {finding.fix for finding in told}, config, locked=locked)
+    yield from of_running(client, {finding.fix for finding in told}, here, locked=locked)
 
 
 def readable(config: Path | None) -> Loaded | None:
@@ -79,8 +101,14 @@ def readable(config: Path | None) -> Loaded | None:
         return None
 
 
-def of_files(config: Path | None) -> Iterable[DoctorFinding]:
-    if config is None:
+UNSET = re.compile(r"the environment variable (\w+) is not set|, nor is (\w+) \(")
+DOES_NOT_START = "The gateway does not start with this file; one that runs goes on with what it had"
+DOES_NOT_HOLD = "The gateway runs with it, but a rule or a tool does not do what the file says"
+PLACED, RUN = re.compile(r"(.+?:\d+:\d+): "), re.compile("; run: (.+)")
+
+
+def of_files(here: Here) -> Iterable[DoctorFinding]:
+    if here.config is None:
         yield DoctorFinding(
             what="There is no config.yaml here",
             why="The gateway starts, but it has no tools",
@@ -88,20 +116,35 @@ def of_files(config: Path | None) -> Iterable[DoctorFinding]:
             serious=False,
         )
         return
-    faults, warnings = check(config, None)
+    starts = readable(here.config) is not None
+    faults, warnings = check(here.config, None)
     for fault in faults:
         yield DoctorFinding(
             what=fault.message,
-            why="The gateway does not start with this file, or a rule does not do what it says",
-            fix=f"Edit {fault.where}",
+            why=DOES_NOT_HOLD if starts else DOES_NOT_START,
+            fix=mending(fault, here.config),
         )
     for warning in warnings:
+        placed, run = PLACED.match(warning), RUN.search(warning)
+        if run and run[1] == private(here.config.parent / ".env"):
+            continue  # of_private_files says so, and can mend it
+        edit = f"Edit {placed[1] if placed else here.config}; docs/configuration.md explains each key"
         yield DoctorFinding(
             what=warning,
             why="It works, but not as well or as safely as it could",
-            fix=f"See docs/configuration.md, then edit {config}",
+            fix=run[1] if run else edit,
             serious=False,
         )
+
+
+def mending(fault: Finding, config: Path) -> str:
+    """What to change for a fault in the files: the variable that is missing, or the line."""
+    unset = [first or other for first, other in UNSET.findall(fault.message)]
+    return f"Set {' and '.join(unset)} in {config.parent / '.env'}" if unset else f"Edit {fault.where}"
+
+
+def private(path: Path, mode: int = 0o600) -> str:
+    return f"chmod {mode:o} {shlex.quote(str(path))}"
 
 
 def of_private_files(store: Path, config: Path | None, socket: Path) -> Iterable[DoctorFinding]:
@@ -111,14 +154,14 @@ def of_private_files(store: Path, config: Path | None, socket: Path) -> Iterable
     beside = [config.parent / ".env"] if config is not None else []
     files = [path for path in held if path.name.startswith(store.name)] + [folder / name for name in SECRETS]
     ours = {*(path.relative_to(folder).parts[0] for path in files), socket.name}
-    private = [folder] if held and {path.name for path in held} <= ours else []
-    for path in [*private, *beside, *files]:
+    whole = [folder] if held and {path.name for path in held} <= ours else []
+    for path in [*whole, *beside, *files]:
         if path.exists() and path.stat().st_mode & 0o077:
             mode = 0o700 if path.is_dir() else 0o600
             yield DoctorFinding(
                 what=f"{path} can be read by others on this machine",
                 why="It holds tokens, keys or the record of calls",
-                fix=f"chmod {mode:o} {shlex.quote(str(path))}",
+                fix=private(path, mode),
                 repair=lambda path=path, mode=mode: path.chmod(mode),  # type: ignore[misc]
             )
 
@@ -183,16 +226,21 @@ CURES = (
 )
 
 
-def cure(source: dict[str, Any], config: Path | None) -> str:
+SIGN_IN = re.compile("`agent-gate auth (key|start) ")
+
+
+def cure(source: dict[str, Any], here: Here) -> str:
     """What helps against the reason that a source gives; to try again is none, since that happens by itself."""
-    file = config if config is not None else "the configuration"
+    if asked := SIGN_IN.search(source["reason"]):
+        return here.asking("auth", asked[1], source["key"])
+    file = here.config if here.config is not None else "the configuration"
     quoted = f"`{visible(source['key'])}` in {file}"
     texts = (text for signs, text in CURES if any(sign in source["reason"] for sign in signs))
     return f"{next(texts, 'Look at its settings')} for {quoted}; the change is taken over by itself"
 
 
 def of_running(
-    client: AdminClient, told: Container[str] = (), config: Path | None = None, *, locked: bool = False
+    client: AdminClient, told: Container[str], here: Here, *, locked: bool = False
 ) -> Iterable[DoctorFinding]:
     try:
         status = client.get("/api/status")
@@ -201,7 +249,7 @@ def of_running(
         yield DoctorFinding(
             what="No gateway runs here",
             why="Agents cannot reach their tools",
-            fix="agent-gate serve",
+            fix=here.command("serve"),
             serious=False,
         )
         return
@@ -215,13 +263,13 @@ def of_running(
         yield DoctorFinding(
             what=f"The changed configuration is not used: {status['reload_fault']}",
             why="The gateway still runs with the old one",
-            fix="agent-gate check",
+            fix=here.command("check"),
         )
     for name, why in status["channel_faults"].items():
         yield DoctorFinding(
             what=f"Questions do not get through to {name}: {why}",
             why="They wait until it is back; nobody is told there meanwhile",
-            fix="agent-gate approvals",
+            fix=here.asking("approvals"),
         )
     for source in status["sources"]:
         if source["state"] in ("failed", "needs_auth", "degraded"):
@@ -230,7 +278,7 @@ def of_running(
                 why="Calls of its tools may fail"
                 if source["state"] == "degraded"
                 else "Its tools cannot be called",
-                fix=cure(source, config),
+                fix=cure(source, here),
             )
     if rows and rows[0]["at"] > time.time() + SKEW:
         yield DoctorFinding(

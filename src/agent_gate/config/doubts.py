@@ -1,6 +1,7 @@
 """What a configuration says that can hardly be meant: no fault, but a warning with its place."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -57,7 +58,7 @@ def open_keys(settings: Settings, key: Mark) -> Iterator[str]:
     folder = settings.storage.path.absolute().parent
     for file, place in [*named, *((file, "") for file in sorted(folder.glob("*.key")))]:
         if others_may_read(file):
-            yield f"{place}{file} can be read by others on this machine; run: chmod 600 {file}"
+            yield f"{place}{file} can be read by others on this machine; run: chmod 600 {shlex.quote(str(file))}"
 
 
 def others_may_read(file: Path) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from agent_gate.cli.client_tokens import MADE_TOKEN, shown_gateway, state_folder, told_gateway
 from agent_gate.cli.importing import (
@@ -34,6 +35,7 @@ from agent_gate.net.trust import made_authority
 from agent_gate.surfaces.listeners import opened_at
 
 MADE_CERTIFICATES = Path("data/tls")
+TYPED = ParameterSource.COMMANDLINE
 LEFT_BY_A_GATEWAY = (DEFAULT_SOCKET, MADE_TOKEN, MADE_CERTIFICATES)
 NO_GATEWAY = (
     "There is no gateway in this folder. Name its configuration with --config FILE, or its address with --url"
@@ -176,7 +178,9 @@ def where_the_token_is(program_: ClientProgram, told: GatewayEntry, config: Path
 @click.option("--fingerprint", help="The gateway's certificate, as sha256:HEX.")
 @click.option("--dry-run", is_flag=True, help="Print the new file and change nothing.")
 @json_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     client_name: str | None,
     url: str | None,
     project: bool,
@@ -194,6 +198,11 @@ def command(
     Without a CLIENT, print for each one what to run or paste. `agent-gate disconnect CLIENT` puts the file back.
     """
     with reporting():
+        if (
+            ctx.get_parameter_source("url") is ParameterSource.ENVIRONMENT
+            and ctx.get_parameter_source("config") is TYPED
+        ):
+            url = None
         where = named_by(config, url, ca, fingerprint, token_file)
         ours, url = url is None, url or address(config)
         if ca is None and fingerprint is None and url.startswith("https"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from agent_gate.cli.diagnosis import DoctorFinding, diagnose
+from agent_gate.cli.diagnosis import DoctorFinding, Here, diagnose
 from agent_gate.cli.operator import DEFAULT_SOCKET, AdminClient, admin_options, reporting, socket_of
 from agent_gate.cli.output import print_json, say
 from agent_gate.errors import ConfigError
@@ -38,7 +38,8 @@ def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: 
     """Look for problems with this installation."""
     with reporting():
         chosen = config or (Path("config.yaml") if Path("config.yaml").exists() else None)
-        findings = list(diagnose(chosen, AdminClient(socket_or_usual(admin_socket, chosen))))
+        here = Here(chosen, config, admin_socket)
+        findings = list(diagnose(here, AdminClient(socket_or_usual(admin_socket, chosen))))
         repaired = [finding for finding in findings if fix and mended(finding)]
         if as_json:
             print_json([finding.shown() | {"fixed": finding in repaired} for finding in findings])

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from agent_gate.access.tokens import new_token
-from agent_gate.cli.demo.starter import write_new, write_starter
+from agent_gate.cli.demo.starter import DEMO_HOME, REAL_HOME, write_new, write_starter
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import say
 from agent_gate.config.files.dotenv import add_variables, known_variables, read_dotenv
@@ -84,10 +84,11 @@ def write(folder: Path, wanted: Wanted) -> None:
     else:
         write_starter(folder)
     config = folder / "config.yaml"
-    named = config.read_text(encoding="utf-8").replace(
-        "  my-agent: {token:", f"  {flow(wanted.agent)}: {{token:"
-    )
-    config.write_text(named, encoding="utf-8")
+    text = config.read_text(encoding="utf-8")
+    text = text.replace("  my-agent: {token:", f"  {flow(wanted.agent)}: {{token:")
+    if wanted.behind == ASSISTANT:
+        text = text.replace(DEMO_HOME, REAL_HOME)
+    config.write_text(text, encoding="utf-8")
 
 
 def refuse_other_values(path: Path, given: Mapping[str, str]) -> None:

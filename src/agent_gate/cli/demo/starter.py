@@ -7,7 +7,19 @@ from pathlib import Path
 from agent_gate.access.tokens import new_token
 from agent_gate.config.files.dotenv import add_variables, read_dotenv
 
-CONFIG = """\
+DEMO_HOME = """\
+  # A small home that runs beside the gateway. For a real Home Assistant, write its address here as url,
+  # and its long-lived access token into .env as HOME_TOKEN.
+  homeassistant:
+    url: "${HOME_URL:-http://127.0.0.1:8124}"
+"""
+REAL_HOME = """\
+  # Your Home Assistant: its address and its long-lived access token are HOME_URL and HOME_TOKEN in .env.
+  homeassistant:
+    url: "${HOME_URL}"
+"""
+CONFIG = (
+    """\
 # The configuration of your gateway. Every key is explained in docs/configuration.md.
 gateway: {id: home, host: 127.0.0.1, port: 8443}
 admin:   {socket: ./data/admin.sock}
@@ -17,9 +29,9 @@ agents:
   my-agent: {token: "${AGENT_TOKEN}"}
 
 services:
-  # A small home that runs beside the gateway. For a real Home Assistant, change url and token.
-  homeassistant:
-    url: "${HOME_URL:-http://127.0.0.1:8124}"
+"""
+    + DEMO_HOME
+    + """\
     auth: {type: bearer, token: "${HOME_TOKEN}"}
     health: {method: GET, path: /api/, expect_status: 200}
     tools: tools/homeassistant.yaml
@@ -38,6 +50,7 @@ servers:
 storage: {type: sqlite, path: ./data/agent-gate.db}
 permissions: permissions.yaml
 """
+)
 
 PERMISSIONS = """\
 # What each call needs: allow, ask (a person) or deny. Every deny is looked at before every allow,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -78,5 +79,7 @@ def environment(
         warnings.append(f"{path} cannot be read by this user; only the environment counts")
         return env, []
     if path.stat().st_mode & OTHERS_MAY_READ:
-        warnings.append(f"{path} can be read by others on this machine; run: chmod 600 {path}")
+        warnings.append(
+            f"{path} can be read by others on this machine; run: chmod 600 {shlex.quote(str(path))}"
+        )
     return {**read_dotenv(path), **env}, [path]

@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from shlex import quote
 
 from agent_gate.core.credentials import (
     KEY_KINDS,
@@ -51,12 +52,12 @@ def what_to_do(who: Identity) -> str:
     if who.sign_in is not None and who.sign_in.kind in KEY_KINDS:
         variable = f"Set the environment variable {who.sign_in.env}, or s" if who.sign_in.env else "S"
         return (
-            f"{title} needs a key. {variable}tore one with `agent-gate auth key {who.source}`, on the page, "
+            f"{title} needs a key. {variable}tore one with `agent-gate auth key {quote(who.source)}`, on the page, "
             "or by connections_key"
         )
     if who.sign_in is not None and who.sign_in.kind == "token-exchange":
         return f"{title} takes an identity of another issuer: see identity_token under its auth, then reconnect it"
-    return f"{title} needs a sign-in: `agent-gate auth start {who.source}`, Sign in on the page, or connections_start"
+    return f"{title} needs a sign-in: `agent-gate auth start {quote(who.source)}`, Sign in on the page, or connections_start"
 
 
 class SourceCredentials:

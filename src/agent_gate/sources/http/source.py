@@ -75,10 +75,12 @@ class HttpSource:
         configured = self.config.health.configured
         while True:
             problem = await self.health()
-            if problem is not None:
-                log.warning("Health check failed", extra={"source": self.key, "reason": problem})
             if configured:
                 self.unwell = problem
+            if self.unwell is not None:
+                log.warning(
+                    "Health check failed", extra={"source": self.key, "reason": problem or self.unwell}
+                )
             await asyncio.sleep(HEALTH_SECONDS if configured or self.unwell else REST_SECONDS)
 
     async def health(self) -> str | None:
@@ -166,7 +168,7 @@ class HttpSource:
             raise NotSent(
                 f"{self.key} cannot be reached: {error.message}. Nothing was sent", timed_out=error.timed_out
             ) from None
-        if reply.status == UNAUTHENTICATED:
+        if reply.status == UNAUTHENTICATED and self.config.auth.type != "none":
             self.unwell = "it does not take the credential (HTTP status 401)"
         elif self.unwell is not None and not self.config.health.configured:
             self.unwell = None
