@@ -12,6 +12,8 @@ META_CLIENT = RESERVED + "clientInfo"
 META_SERVER = RESERVED + "serverInfo"
 META_LOG_LEVEL = RESERVED + "logLevel"
 META_SUBSCRIPTION = RESERVED + "subscriptionId"
+SAID_EACH_TIME = frozenset({META_VERSION, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL})
+"""What a request of a revision without sessions says of its own connection."""
 
 OURS = "agent-gate/"
 META_TOOL = OURS + "tool-id"

@@ -101,7 +101,7 @@ def read_envelope(body: bytes) -> Envelope:
 
 def question_in(body: bytes) -> Question | None:
     """What an unfinished result says of itself; None for every other result."""
-    if ASKS not in body:
+    if body.find(ASKS) < 0:
         return None
     question = decode_question(body)
     return question if question.asks else None

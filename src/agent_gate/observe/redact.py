@@ -101,8 +101,9 @@ class Mask:
         self._numbers = Redactor(one for one in self._secrets if one.isdigit())
 
     def body(self, body: bytes) -> bytes:
+        # `in` would try the spelling as a number first and drop the exception, which costs more than the search.
         for spelling in self._spellings:
-            if spelling in body:
+            if body.find(spelling) >= 0:
                 return self._masked(body)
         return body
 

@@ -25,12 +25,13 @@ class Shown:
 
 
 class Passport:
-    """The certificate and the TLS context in use. Whoever keeps a connection asks whether the context is still it."""
+    """The certificate and the TLS context in use, made for the first peer. Whoever keeps a connection asks whether
+    the context is still it."""
 
     def __init__(self, identity: GatewayIdentity, clock: Clock) -> None:
         self._identity, self._clock = identity, clock
-        self._shown = self._made()
-        self._due = self._when_due()
+        self._shown: Shown | None = None
+        self._due = 0.0
 
     def _made(self) -> Shown:
         key, identity = ec.generate_private_key(ec.SECP256R1()), self._identity
@@ -39,13 +40,10 @@ class Passport:
         pair = KeyPair(leaf.pem, private_pem(key))
         return Shown(pair, leaf, mutual_client(pair, identity.authority.pem))
 
-    def _when_due(self) -> float:
-        return renewal(self._shown.leaf.not_before, self._shown.leaf.not_after)
-
     def _current(self) -> Shown:
-        if self._clock.now() >= self._due:
+        if self._shown is None or self._clock.now() >= self._due:
             self._shown = self._made()
-            self._due = self._when_due()
+            self._due = renewal(self._shown.leaf.not_before, self._shown.leaf.not_after)
         return self._shown
 
     @property

@@ -13,8 +13,8 @@ from functools import partial
 from agent_gate.core.ports import Conversation
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import INVALID_REQUEST, RpcError
-from agent_gate.mcp.names import INPUT_REQUIRED, META_LOG_LEVEL
-from agent_gate.mcp.results import NoResult, read_envelope
+from agent_gate.mcp.names import META_LOG_LEVEL
+from agent_gate.mcp.results import ASKS, NoResult, read_envelope
 from agent_gate.sources.mcp.calling.callers import Direct, talk_with
 from agent_gate.sources.mcp.calling.parking import Parking
 from agent_gate.sources.mcp.sessions.session import ServerSession
@@ -75,7 +75,7 @@ class Bridge:
 def asks(body: bytes) -> bool:
     """Whether the server wants input first. What is no result at all is left to whoever reads results."""
     try:
-        return INPUT_REQUIRED.encode() in body and read_envelope(body).asks
+        return body.find(ASKS) >= 0 and read_envelope(body).asks
     except NoResult:
         return False
 

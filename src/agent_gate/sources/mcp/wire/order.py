@@ -10,12 +10,14 @@ from agent_gate.core.call import GIVEN_CONTEXT
 from agent_gate.core.ports import Conversation, Sender
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import INVALID_REQUEST, RpcError
-from agent_gate.mcp.names import ELICIT, INPUT_REQUIRED, META_LOG_LEVEL
+from agent_gate.mcp.names import ELICIT, INPUT_REQUIRED, META_LOG_LEVEL, SAID_EACH_TIME
 from agent_gate.mcp.results import without_protocol
 
 INPUTS = ("inputResponses", "requestState")
 NOT_PASSED = frozenset({*INPUTS, "progressToken", GIVEN_CONTEXT})
 """What a caller's `meta` holds that goes upstream in another way, or to tool hosts alone."""
+MOSTLY_GIVEN = NOT_PASSED | SAID_EACH_TIME
+"""What is in nearly every `meta`; where there is nothing else, nothing is passed on."""
 NEEDED = {"sampling/createMessage": "sampling", ELICIT: "elicitation", "roots/list": "roots"}
 """The capability that a client must have for a question."""
 NOTHING: Mapping[str, Json] = {}
@@ -134,7 +136,7 @@ class Order(msgspec.Struct, kw_only=True):
         if not (self.meta or self.own or self.log_level or self.inputs):
             return self.params
         meta: dict[str, Json] = {}
-        if not self.meta.keys() <= NOT_PASSED:
+        if not self.meta.keys() <= MOSTLY_GIVEN:
             meta = {
                 name: value for name, value in without_protocol(self.meta).items() if name not in NOT_PASSED
             }

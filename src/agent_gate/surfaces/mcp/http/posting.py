@@ -171,8 +171,8 @@ def check_version(version: bytes, meta: Mapping[str, Json]) -> Revision:
         requested = version[:64].decode("ascii", "replace")
         data = {"supported": list(WITHOUT_SESSIONS), "requested": requested}
         raise RpcError(UNSUPPORTED_VERSION, f"Unsupported protocol version: {requested}", data)
-    missing = [key for key in (META_VERSION, META_CAPABILITIES) if key not in meta]
-    if missing:
+    if META_VERSION not in meta or META_CAPABILITIES not in meta:
+        missing = [key for key in (META_VERSION, META_CAPABILITIES) if key not in meta]
         raise RpcError(INVALID_PARAMS, f"Invalid params: _meta lacks {' and '.join(missing)}")
     if revision is None or said != revision.name:
         raise mismatch("MCP-Protocol-Version", f"does not repeat {META_VERSION} of the body")

@@ -21,7 +21,7 @@ from agent_gate.errors import GatewayError, InvalidArgs, OutcomeUnknown
 from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
 from agent_gate.mcp.links import SIGN_IN, link_needed, opens_links, unfinished
 from agent_gate.mcp.messages import decode, encode
-from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, OURS, PROGRESS
+from agent_gate.mcp.names import CALL_TOOL, ELICIT, INPUT_REQUIRED, META_KEY, OURS, PROGRESS, SAID_EACH_TIME
 from agent_gate.mcp.results import question_in
 from agent_gate.results.artifacts import handle_of
 from agent_gate.results.kept import NO_RESULT
@@ -39,7 +39,7 @@ LONGEST_KEY = 256
 MOST_ROUNDS = 9
 APPROVAL = "approval"
 ROUND_MEMBERS = frozenset({"inputResponses", "requestState"})
-PASSED_AS_IT_IS = frozenset({"progressToken", "traceparent"})
+PASSED_AS_IT_IS = SAID_EACH_TIME | {"progressToken", "traceparent"}
 WAITS = "Waiting for a person to approve this call"
 
 

@@ -19,7 +19,7 @@ BARE_START = b'{"resultType":"complete","_meta":%b}' % encode({META_SERVER: SELF
 
 def completed(body: bytes) -> bytes:
     """A result as a revision that types results wants it: with its type, and with the name of this server."""
-    if b'"resultType"' not in body and b'"_meta"' not in body and body[:1] == b"{":
+    if body.find(b'"resultType"') < 0 and body.find(b'"_meta"') < 0 and body[:1] == b"{":
         rest = body[1:].lstrip()
         return BARE_START if rest[:1] == b"}" else TYPED_START + rest
     members = decode_members(body)
