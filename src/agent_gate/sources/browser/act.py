@@ -12,8 +12,8 @@ from agent_gate.sources.browser.looking import Sight
 from agent_gate.sources.browser.settings import BrowserSettings
 from agent_gate.sources.browser.tab import Tab
 from agent_gate.sources.browser.tree import PageNode
-from agent_gate.sources.browser.trim import BUDGET, Item, budget_for, open_items, simplify
-from agent_gate.sources.browser.whole import whole
+from agent_gate.sources.browser.trim import Item, budget_for, open_items, simplify
+from agent_gate.sources.browser.whole import measure
 
 if TYPE_CHECKING:
     from agent_gate.sources.browser.tool import BrowserTool
@@ -59,7 +59,7 @@ class Act:
         tab = self.tab
         sight = await tab.look()
         tab.groups.forget()
-        view = open_items(simplify(sight.root), tab.groups, budget_for(len(whole(sight.root))))
+        view = open_items(simplify(sight.root), tab.groups, budget_for(measure(sight.root)))
         return f"{heading(sight)}\n{view.text}"
 
     async def report(self, did: str) -> list[Block]:
@@ -78,7 +78,7 @@ class Act:
         changed = changes(self.before, items) if before_url == sight.url and self.before else None
         if changed is None:
             tab.groups.forget()
-            view = open_items(items, tab.groups, min(BUDGET, budget_for(len(whole(sight.root)))))
+            view = open_items(items, tab.groups, budget_for(measure(sight.root)))
             return text(f"{did}\n{heading(sight)}\n{view.text}")
         return text(f"{did}\n{changed or 'Nothing visible changed.'}")
 

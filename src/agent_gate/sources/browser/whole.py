@@ -4,11 +4,18 @@ from agent_gate.sources.browser.tree import PageNode
 from agent_gate.sources.browser.trim.item import AS_TEXT
 
 
-def whole(root: PageNode) -> str:
+def measure(root: PageNode) -> int:
+    """The characters of a page's tree as Playwright has it, without the elements that only we find."""
+    return len(whole(root, found=False))
+
+
+def whole(root: PageNode, *, found: bool = True) -> str:
     lines: list[str] = []
     waiting = [(node, 0) for node in reversed(root.children)]
     while waiting:
         node, depth = waiting.pop()
+        if node.details.backend and not found:
+            continue
         lines.append(f"{'  ' * depth}- {line(node)}")
         if node.url:
             lines.append(f"{'  ' * (depth + 1)}- /url: {node.url}")
