@@ -16,6 +16,7 @@ from agent_gate.config.services import settings as services
 from agent_gate.config.services.section import SERVICES
 from agent_gate.config.shape import also, shape
 from agent_gate.policy.rule import Rule
+from agent_gate.sources.remote.settings import HOSTS, HostSettings
 from agent_gate.sources.web import settings as web
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,14 +27,14 @@ CONFIGURATION = [
     settings.AdminSettings,
     settings.PeersSettings,
     settings.PeerPolicySettings,
-    settings.HostSettings,
+    HostSettings,
     settings.AgentSettings,
     settings.RateLimitSettings,
     *(kind.settings for kind in CHANNELS.values()),
     QuietHours,
     settings.Person,
     settings.ApproversSettings,
-    settings.PluginSettings,
+    services.PluginSettings,
     settings.StorageSettings,
     settings.ResultsSettings,
     settings.LimitsSettings,
@@ -89,7 +90,7 @@ def test_every_kind_of_channel_has_its_part_and_what_people_are_known_by_there_i
 
 def test_every_key_that_a_kind_of_source_brings_has_its_row():
     text = (DOCS / "configuration.md").read_text()
-    for section in (SERVICES, SERVERS):
+    for section in (SERVICES, SERVERS, HOSTS):
         for key, brought in section.keys.items():
             assert re.search(rf"^\| `{key}` \|[^|]*\| {re.escape(brought.doc)}", text, re.MULTILINE)
 

@@ -8,8 +8,10 @@ import pytest
 from agent_gate.approval.channels.telegram import TelegramSettings
 from agent_gate.approval.channels.webhook import WebhookSettings
 from agent_gate.config.load import load
+from agent_gate.config.services.section import SERVICES
 from agent_gate.config.settings import Settings
 from agent_gate.errors import ConfigError
+from agent_gate.sources.remote.settings import HOSTS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -47,7 +49,7 @@ def test_the_example_at_a_glance_loads_as_it_stands(env):
     assert settings.sources["servers"]["notion"].auth.type == "oauth2-pkce"
     assert [rule.action for rule in loaded.rules] == ["allow", "deny", "allow", "allow"]
     assert settings.channels == (TelegramSettings(token=env["BOT_TOKEN"], chat_id=-100, allowed_users=(1,)),)
-    assert settings.hosts["notes"].socket == HERE / "example/run/notes.sock"
+    assert HOSTS.of(settings)["notes"].socket == HERE / "example/run/notes.sock"
     assert {path.name for path in loaded.files} == {
         "config.yaml",
         "servers.yaml",
@@ -87,11 +89,18 @@ def test_permissions_of_the_command_line_win(load_text, write):
     assert [rule.pattern for rule in load(Path("config.yaml"), named, {}).rules] == ["b"]
 
 
+PLUGIN = "services: {p: {handler: python, handler_class: 'a:B'}}\n"
+
+
 def test_relative_paths_are_relative_to_the_file(write, folder):
-    loaded = load(write("deep/config.yaml", "admin: {socket: run/a.sock}\nplugins: {paths: [p]}\n"), None, {})
+    loaded = load(
+        write("deep/config.yaml", f"admin: {{socket: run/a.sock}}\nplugins: {{paths: [p]}}\n{PLUGIN}"),
+        None,
+        {},
+    )
     assert loaded.settings.admin.socket == folder / "deep/run/a.sock"
     assert loaded.settings.storage.path == folder / "deep/data/agent-gate.db"
-    assert loaded.settings.plugins.paths == (folder / "deep/p",)
+    assert SERVICES.of(loaded.settings)["p"].plugin_folders == (folder / "deep/p",)
 
 
 @pytest.mark.parametrize(
@@ -212,10 +221,10 @@ class TestVariables:
         assert '"${A}"' not in refused("gateway: {'${A}': 1}", {"A": "port"})
 
     def test_a_number_may_come_from_the_environment(self, load_text):
-        text = "gateway: {port: '${PORT}'}\nstrict_supply_chain: ${STRICT:-true}\n"
+        text = "gateway: {port: '${PORT}'}\nlog: {requests: '${TOLD:-true}'}\n"
         settings = load_text(text, {"PORT": "9000"}).settings
         assert settings.gateway.port == 9000
-        assert settings.strict_supply_chain is True
+        assert settings.log.requests is True
 
     def test_a_wrong_value_from_the_environment_is_not_repeated(self, refused):
         message = refused("gateway: {port: '${PORT}'}", {"PORT": "hunter2-secret"})

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from agent_gate.calls.events import EventFeed
 from agent_gate.calls.sweeper import HOUR, Sweeper
-from agent_gate.config.settings import HostSettings, Settings
+from agent_gate.config.settings import Settings
 from agent_gate.errors import GatewayError
 from agent_gate.net.connection import Connection
 from agent_gate.net.limits import Limits
 from agent_gate.net.server import Server
 from agent_gate.peers.authorization import NOTHING_SAID, PUBLISH, PeerPolicy, check_action
 from agent_gate.sources.remote.localevents import LocalEvents
+from agent_gate.sources.remote.settings import HOSTS, HostSettings
 from agent_gate.surfaces.listeners import opened_at
 from agent_gate.surfaces.peers import PeersSurface
 from agent_gate.surfaces.peers.visitor import peer_of
@@ -30,7 +31,7 @@ BOUNDS = Limits(connections=4096, message_bytes=MESSAGE_BYTES, buffer_bytes=MESS
 def peer_policies(settings: Settings) -> Mapping[str, PeerPolicy]:
     """What the configuration says of each peer; an action that is none is a `ConfigError`."""
     found = settings.peers.policy if settings.peers is not None else {}
-    for host in settings.hosts.values():
+    for host in HOSTS.of(settings).values():
         for event_type in host.publish:
             check_action(f"{PUBLISH}{event_type}")
     return {
@@ -82,7 +83,7 @@ class PeersWay:
             task.cancel()
         self._hearing = [
             asyncio.ensure_future(self._events_of(name, host, settings.gateway.tenant).run())
-            for name, host in settings.hosts.items()
+            for name, host in HOSTS.of(settings).items()
             if host.publish
         ]
 

@@ -114,7 +114,7 @@ def read_settings(root: Node, reading: Reading) -> Settings:
     limits = decode(root.get("rate_limit") or empty(root.mark), RateLimitSettings, "rate_limit", reading)
     brought = sections()
     sources = {section.name: section.read(root, reading) for section in brought}
-    refuse_folded(root, sources)
+    refuse_folded(sources)
     settings = decode(
         root,
         Settings,
@@ -235,12 +235,10 @@ def refuse_shared_tokens(agents: Mapping[str, AgentSettings]) -> None:
             )
 
 
-def refuse_folded(root: Node, sources: Mapping[str, Mapping[str, SourceEntry]]) -> None:
+def refuse_folded(sources: Mapping[str, Mapping[str, SourceEntry]]) -> None:
     """Two keys that fold to one namespace, or one prefix on the wire, would share rules and names, so they are refused."""
     seen: dict[str, tuple[str, str]] = {}
-    hosts = root.get("hosts") or empty(root.mark)
     places = [(key, entry.where) for found in sources.values() for key, entry in found.items()]
-    places += [(key, str(hosts.key_mark(key))) for key in entries(hosts, "hosts")]
     for key, where in places:
         other, first = seen.setdefault(shared_namespace(key), (key, where))
         if (other, first) != (key, where):

@@ -95,17 +95,6 @@ class PeersSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostSettings:
-    """A tool host on this machine."""
-
-    socket: Annotated[Path, "Unix socket it listens on; it and its folder must be this user's or root's."]
-    trust: Annotated[bool, "Believe what it says of its tools: `idempotent`, and no side effects."] = False
-    publish: Annotated[
-        tuple[str, ...], "The types of event it may publish, such as `cron.*`; its socket is asked for them."
-    ] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitSettings:
     """How much a caller may ask for; 0 means no limit."""
 
@@ -185,13 +174,6 @@ class ApproversSettings:
     passphrase: Annotated[
         str | None, "Asked for with every answer on the socket or the page; null: not asked.", SECRET
     ] = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginSettings:
-    """Where Python plugins may be imported from, beside installed packages."""
-
-    paths: Annotated[tuple[Path, ...], "Folders added for `handler_class` modules."] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,9 +259,6 @@ class Settings:
         "What each kind of source brings, by the name of its section.",
         GIVEN,
     ] = field(default_factory=dict)
-    hosts: Annotated[Mapping[str, HostSettings], "Tool hosts on this machine; each key is a namespace."] = (
-        field(default_factory=dict)
-    )
     channels: Annotated[
         tuple[ChannelSettings, ...],
         "Where people are asked, beside the page and the terminal.",
@@ -293,7 +272,6 @@ class Settings:
     approvers: Annotated[ApproversSettings, "What an answer needs."] = field(
         default_factory=ApproversSettings
     )
-    plugins: Annotated[PluginSettings, "Where plugins come from."] = field(default_factory=PluginSettings)
     storage: Annotated[StorageSettings, "The store.", AT_START] = field(default_factory=StorageSettings)
     rate_limit: Annotated[RateLimitSettings, "Limits of every agent that has none of its own."] = field(
         default_factory=RateLimitSettings
@@ -308,9 +286,6 @@ class Settings:
         default_factory=TelemetrySettings
     )
     log: Annotated[LogSettings, "Logging.", AT_START] = field(default_factory=LogSettings)
-    strict_supply_chain: Annotated[
-        bool, "Refuse servers whose package has no version, instead of warning."
-    ] = False
     ALSO: ClassVar[Mapping[str, InFile]] = {
         "agent": InFile({"$ref": "#/$defs/AgentSettings"}, "A single agent; its name is `default`."),
         "messenger": InFile(CHANNEL, "A single channel."),

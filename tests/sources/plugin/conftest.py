@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from tests.sources.plugin.plugin_parts import HERE, Make, config_of
+from tests.sources.plugin.plugin_parts import Make, config_of
 from tests.toolboxes import toolbox
 
 from agent_gate.net.pool import Pool
@@ -18,7 +18,7 @@ from agent_gate.sources.plugin.loading import load_handler
 def make() -> Make:
     def make(name: str, **given: Any) -> PluginSource:
         config = config_of(name, **given)
-        return PluginSource(config, load_handler(config, [HERE]), toolbox(Pool()))
+        return PluginSource(config, load_handler(config), toolbox(Pool()))
 
     return make
 

@@ -275,7 +275,7 @@ def test_a_class_that_is_no_plugin_is_a_config_error_with_its_place(
 ) -> None:
     (tmp_path / "broken_plugin.py").write_text("1 / 0\n")
     with pytest.raises(ConfigError) as caught:
-        load_handler(config_of("", handler_class=spec), [HERE, tmp_path])
+        load_handler(config_of("", handler_class=spec, plugin_folders=(HERE, tmp_path)))
     assert caught.value.message.startswith("config.yaml:7: service p: ")
     assert message in caught.value.message
 
@@ -311,7 +311,7 @@ def test_a_plugin_that_wants_to_end_the_process_when_imported_is_a_config_error(
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "hostile_plugin.py").write_text(text)
     with pytest.raises(ConfigError, match="hostile_plugin") as caught:
-        load_handler(config_of("", handler_class="hostile_plugin:Plain"), [tmp_path])
+        load_handler(config_of("", handler_class="hostile_plugin:Plain", plugin_folders=(tmp_path,)))
     assert caught.value.message.startswith("config.yaml:7: service p: ")
 
 
@@ -364,7 +364,7 @@ def test_the_entry_point_makes_a_source_for_python_services_only() -> None:
         "p": config_of("Good"),
         "h": config_of("Good", name="h", handler="http"),
     }
-    settings = SimpleNamespace(sources={"services": services}, plugins=SimpleNamespace(paths=[HERE]))
+    settings = SimpleNamespace(sources={"services": services})
     [plan] = SOURCE.make(settings, toolbox(Pool()))
     assert plan.source.key == "p"
     assert plan.settings is services["p"]

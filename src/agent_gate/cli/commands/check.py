@@ -85,7 +85,7 @@ def plugin_findings(settings: Settings) -> list[Finding]:
         if service.handler != "python":
             continue
         try:
-            load_handler(service, settings.plugins.paths)
+            load_handler(service)
             concurrency(service)
         except ConfigError as error:
             found.append(Finding(error.where or service.name, error.message))

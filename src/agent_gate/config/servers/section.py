@@ -92,6 +92,10 @@ SERVERS = Section(
             "MCP servers: a mapping, or a file that holds one; each key is a namespace.",
         ),
         "mcpServers": InFile(PASTED, "MCP servers as they stand in a client's file."),
+        "strict_supply_chain": InFile(
+            {"type": ["boolean", "string"], "default": False},
+            "Refuse servers whose package has no version, instead of warning.",
+        ),
     },
     (ServerSettings, ServerAuth),
 )

@@ -194,6 +194,13 @@ class ErrorMapping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSettings:
+    """Where Python plugins may be imported from, beside installed packages."""
+
+    paths: Annotated[tuple[Path, ...], "Folders added for `handler_class` modules."] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfig:
     """An HTTP service, or a Python plugin, with its tools."""
 
@@ -205,6 +212,7 @@ class ServiceConfig:
         "http"
     )
     handler_class: Annotated[str, "`module:Class` of `handler: python`."] = ""
+    plugin_folders: Annotated[tuple[Path, ...], "`plugins.paths`, where it may come from.", GIVEN] = ()
     health: Annotated[HealthCheckConfig, "Health check.", InFile({"$ref": "#/$defs/HealthCheckConfig"})] = (
         field(default_factory=HealthCheckConfig)
     )

@@ -15,13 +15,13 @@ from agent_gate.sources.plugin.worker import Crashed, safely, wording
 SPEC = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
-def load_handler(config: ServiceConfig, paths: Sequence[Path]) -> type[ServiceHandler]:
+def load_handler(config: ServiceConfig) -> type[ServiceHandler]:
     """The handler class of a service; every way in which it is not one is a `ConfigError` with its place."""
     spec = config.handler_class
     if not SPEC.fullmatch(spec):
         raise fault(config, f"handler_class must be module:Class, not {spec[:80]!r}")
     module, _, name = spec.partition(":")
-    add_paths(paths)
+    add_paths(config.plugin_folders)
     try:
         return safely(find_class, config, module, name)
     except ConfigError:

@@ -5,7 +5,6 @@ import copy
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -240,14 +239,13 @@ class PluginKind:
 
     def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
         return [
-            self._plan(config, settings.plugins.paths, toolbox)
+            self._plan(config, toolbox)
             for config in SERVICES.of(settings).values()
             if config.handler == "python"
         ]
 
-    def _plan(self, config: ServiceConfig, paths: Sequence[Path], toolbox: Toolbox) -> Plan:
-        handler = load_handler(config, paths)
-        source = PluginSource(config, handler, toolbox)
+    def _plan(self, config: ServiceConfig, toolbox: Toolbox) -> Plan:
+        source = PluginSource(config, load_handler(config), toolbox)
         return Plan(source=source, settings=config, known=source.definitions())
 
 

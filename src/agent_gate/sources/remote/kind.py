@@ -1,7 +1,8 @@
-"""The kind `remote`: hosts on this machine, each on a Unix socket. Paired ones are no part of the configuration."""
+"""The kind `remote`: hosts on this machine, each on a Unix socket."""
 
-from agent_gate.config.settings import HostSettings, Settings
+from agent_gate.config.settings import Settings
 from agent_gate.core.ports import Plan
+from agent_gate.sources.remote.settings import HOSTS, HostSettings
 from agent_gate.sources.remote.source import RemoteSource
 from agent_gate.sources.remote.ways import LocalWay
 from agent_gate.sources.toolbox import Toolbox
@@ -9,11 +10,11 @@ from agent_gate.sources.toolbox import Toolbox
 
 class RemoteKind:
     name = "remote"
-    section = None
+    section = HOSTS
 
     def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
         tenant = settings.gateway.tenant
-        return [self._plan(name, host, tenant, toolbox) for name, host in settings.hosts.items()]
+        return [self._plan(name, host, tenant, toolbox) for name, host in HOSTS.of(settings).items()]
 
     def _plan(self, name: str, host: HostSettings, tenant: str, toolbox: Toolbox) -> Plan:
         way = LocalWay(toolbox.pool, host.socket)

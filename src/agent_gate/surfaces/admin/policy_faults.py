@@ -47,7 +47,7 @@ def unlisted(loaded: Loaded, known: Mapping[str, Listing] | None = None) -> list
         for key, server in SERVERS.of(settings).items()
         if key not in listed or not listed[key].definitions
     ]
-    return [*found, Unlisted()] if settings.hosts or settings.peers is not None else found
+    return [*found, Unlisted()] if settings.sources.get("hosts") or settings.peers is not None else found
 
 
 def starts(server: ServerSettings) -> tuple[str, ...]:
