@@ -10,7 +10,6 @@ from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.app.accounts import GatewayAccounts
 from agent_gate.app.asking_people import AskingPeople
 from agent_gate.app.kept import KeptState, open_kept
-from agent_gate.app.peers_way import PeersWay
 from agent_gate.app.reload import Reload
 from agent_gate.app.ways_in import LargeResults, WaysIn
 from agent_gate.approval.channels.make import channel_people
@@ -54,7 +53,6 @@ class Gateway:
     accounts: GatewayAccounts
     asking_people: AskingPeople
     ways_in: WaysIn
-    peers_way: PeersWay
     reload: Reload
 
     def __init__(self, options: Options) -> None:
@@ -93,7 +91,6 @@ class Gateway:
         results = self._make_calls(life, sweeper, tokens)
         self.accounts = GatewayAccounts(self)
         await self.accounts.open()
-        self.peers_way = PeersWay(self)
         self.asking_people = AskingPeople(self, sweeper)
         self._close_sources(life)
         faults = PolicyFaults(self.configuration, self.supervisor.shelf, lambda: self.in_force.terms.policy)
@@ -108,8 +105,8 @@ class Gateway:
         await recover(self.calls, self.kept.store, self.kept.inbox, self.clock)
         life.push_async_callback(end, asyncio.ensure_future(sweeper.run()))
         await self._open()
-        await self.peers_way.start(sweeper, settings)
-        life.push_async_callback(self.peers_way.stop)
+        await self.ways_in.peers.start(sweeper, settings)
+        life.push_async_callback(self.ways_in.peers.stop)
         await self.asking_people.start(channels)
 
     async def _fill_settings(self) -> None:

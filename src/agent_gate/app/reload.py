@@ -46,7 +46,7 @@ class Reload:
         gateway.in_force.swap(terms)
         gateway.ways_in.admit(agents)
         gateway.accounts.take_over(roster)
-        gateway.peers_way.take_over(settings, policies)
+        gateway.ways_in.peers.take_over(settings, policies)
         await gateway.supervisor.reload(wanted)
         await gateway.calls.end_denied()
         await gateway.accounts.offer()

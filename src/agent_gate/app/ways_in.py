@@ -11,6 +11,7 @@ from agent_gate.access.people import OPERATOR, People
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.access.view import View
+from agent_gate.app.peers_way import PeersWay
 from agent_gate.audit import ensure_key
 from agent_gate.calls.meta import MetaTools
 from agent_gate.calls.sweeper import HOUR, Sweeper
@@ -47,7 +48,7 @@ class LargeResults(NamedTuple):
 
 
 class WaysIn:
-    """The surfaces that agents and people come in by."""
+    """The surfaces that agents, people and paired components come in by."""
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class WaysIn:
         self.mcp = self._make_mcp(gateway)
         typescript = TypeScriptSurface(self.door.enter, lambda: shelf.catalog, self.view.tools)
         self.paths = Paths(self.mcp, self.rest, typescript, self.health, self.door)
+        self.peers = PeersWay(gateway)
         self.operators = OperatorsWay(gateway, self, people, policy_faults, sweeper)
 
     def _make_mcp(self, gateway: "Gateway") -> McpSurface:
@@ -154,7 +156,7 @@ class OperatorsWay:
             view=ways_in.view,
             sources=gateway.supervisor,
             peering=gateway.accounts.peering,
-            feed=gateway.peers_way.feed,
+            feed=ways_in.peers.feed,
             who=WhoComesIn(
                 keys=kept.keys,
                 people=people,

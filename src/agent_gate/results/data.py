@@ -28,11 +28,11 @@ class ResultPart(msgspec.Struct):
     resource: msgspec.Raw = msgspec.Raw()
 
     def words(self) -> str | None:
-        """Its text, or that of the resource which came along."""
+        """Its text, or that of the resource which came along. A text that is none makes the whole result unreadable."""
+        if self.type == "text":
+            return as_text(self.text) if self.text else None
         try:
-            if self.type == "resource" and self.resource:
-                return in_part(self.resource).text
-            return as_text(self.text) if self.type == "text" and self.text else None
+            return in_part(self.resource).text if self.type == "resource" and self.resource else None
         except msgspec.ValidationError:
             return None
 

@@ -20,7 +20,13 @@ TABLES = (
         "audit",
         "what became of every call: a row for each of its states, chained",
         readers=(
-            *("approval/earlier.py", "approval/sealed.py", "calls/calls.py", "cli/commands/backup.py"),
+            *(
+                "approval/earlier.py",
+                "approval/sealed.py",
+                "calls/calls.py",
+                "calls/events.py",
+                "cli/commands/backup.py",
+            ),
             *("store/postgres.py", "store/sqlite.py"),
         ),
     ),
