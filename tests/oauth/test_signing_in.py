@@ -1,8 +1,10 @@
 """A server behind a sign-in, through the whole gateway: link, consent, tools, refresh, end; and nothing left behind."""
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -184,6 +186,37 @@ def test_a_pasted_address_finishes_a_sign_in_for_whoever_began_it_and_once(tmp_p
         assert said.stdout == "notes: connected, I see 3 tools\n"
         with pytest.raises(GatewayError, match="was finished"):
             gateway.admin.request("POST", "/servers/notes/auth/code", {"code": ended})
+        address = Person(authority.issuer).consent(start(gateway))
+        for pasted, told in (
+            (answer_in(address)["code"], "Paste the whole address"),
+            (address, "notes: connected, I see 3 tools\n"),
+        ):
+            words = [COMMAND, "auth", "code", pasted, "--admin-socket", gateway.announced["socket"]]
+            said = nursery.run(words, capture_output=True, text=True)
+            assert told in said.stdout + said.stderr
+
+
+def test_connecting_a_source_that_needs_a_sign_in_says_how_and_calls_with_a_token_run_side_by_side(
+    tmp_path, authority, server
+):
+    together = threading.Barrier(3, timeout=20)
+    answered = server.answer
+
+    def answer(body, account):
+        if body["method"] == "tools/call":
+            together.wait()
+        return answered(body, account)
+
+    server.answer = answer
+    with running(tmp_path, files(server.url), "--insecure") as gateway:
+        until(lambda: needs_auth(gateway))
+        said = gateway.admin.request("POST", "/servers/notes/connect")
+        assert "agent-gate auth start notes" in said["needs_auth"]
+        sign_in(gateway, authority, start(gateway))
+        until(lambda: state(gateway)["status"] == "ready")
+        with ThreadPoolExecutor(3) as pool:
+            replies = list(pool.map(lambda _: gateway.call("notes__list_notes").status, range(3)))
+    assert replies == [200, 200, 200]
 
 
 def test_t41_a_denied_or_invented_callback_connects_nothing_and_shows_nothing_of_what_it_brought(

@@ -1,10 +1,9 @@
 """A secret may stand elsewhere than in the file wherever one is needed: agents, people, channels and the store too."""
 
-import subprocess
 from collections.abc import Iterator
 
 import pytest
-from tests import postgres
+from tests import nursery, postgres
 from tests.approval.bot_api import CHAT, BotApi
 from tests.approval.bot_api import TOKEN as BOT_TOKEN
 from tests.gateway import COMMAND, OTHER_TOKEN, TOKEN, Api, Gateway, running
@@ -62,7 +61,7 @@ def test_agents_channels_people_and_the_store_are_known_by_what_the_file_refers_
 def test_an_agent_whose_secret_is_missing_stays_outside_until_it_is_set(gateway):
     assert gateway.call("light_get", token=OTHER_TOKEN, wait=0).status == 401
     assert any("agent-gate secrets set coder" in one for one in gateway.admin.get("/api/status")["warnings"])
-    said = subprocess.run(
+    said = nursery.run(
         [COMMAND, "secrets", "set", "coder", "--admin-socket", gateway.announced["socket"]],
         input=OTHER_TOKEN,
         capture_output=True,
@@ -75,7 +74,7 @@ def test_an_agent_whose_secret_is_missing_stays_outside_until_it_is_set(gateway)
 
 def test_the_address_of_the_store_cannot_be_in_the_store(tmp_path):
     (tmp_path / "config.yaml").write_text('storage: {type: postgres, url: "vault:store"}\n')
-    said = subprocess.run(
+    said = nursery.run(
         [COMMAND, "serve", "--config", "config.yaml"],
         cwd=tmp_path,
         capture_output=True,

@@ -1,10 +1,10 @@
 """Every kind of secret that accounts have, on a bad day: none is seen, kept in plain text, or sent where it does not belong."""
 
 import json
-import subprocess
 from urllib.parse import parse_qs
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, running
 from tests.oauth.test_signing_in import traces, until
 from tests.observe.test_canaries import ADMIN, command_lines, echo, forms
@@ -136,7 +136,7 @@ def bad_day(gate, api):
         path: str(gate.admin.get(path)) for path in (*ADMIN, "/api/connections", "/api/secrets", "/api/vault")
     }
     backup = ["backup", "copy", "--config", "config.yaml"]
-    done = subprocess.run([COMMAND, *backup], cwd=gate.folder, capture_output=True, text=True)
+    done = nursery.run([COMMAND, *backup], cwd=gate.folder, capture_output=True, text=True)
     return shown | {
         "said": said,
         "processes": command_lines(gate.process.pid),

@@ -1,9 +1,9 @@
 """The vault as an operator handles it: secrets by name, a copy without its key, and what `doctor` says of that key."""
 
-import subprocess
 from collections.abc import Iterator
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.oauth.test_signing_in import traces, until
 
@@ -41,7 +41,7 @@ def gateway(tmp_path_factory, api: Api) -> Iterator[Gateway]:
 
 def command(gateway: Gateway, *words: str, given: str | None = None, code: int = 0) -> str:
     config = ["--config", "config.yaml"]
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, *words, *config],
         cwd=gateway.folder,
         input=given,

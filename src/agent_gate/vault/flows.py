@@ -61,7 +61,10 @@ log = logging.getLogger("agent_gate.vault")
 FLOW_SECONDS = 600.0
 FLOW, CLIENT = "flow", "client"
 NO_FLOW = "This sign-in is unknown, was finished, or began more than ten minutes ago. Begin anew"
-CODE_KINDS = frozenset({"oauth2", "oauth2-pkce"})
+WHOLE_ADDRESS = (
+    "Paste the whole address at which the browser ended, not the code alone: it says which server the code is from, "
+    "without which another one could have slipped it in"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,11 @@ class Finished:
 def flow_owner(state: str) -> str:
     """A flow is found by its state, which itself is nowhere on disk."""
     return f"flow:{sha256(state.encode()).hexdigest()}"
+
+
+def answer_in(address: str) -> dict[str, str]:
+    """What a browser was sent back with, in the address at which it ended."""
+    return {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
 
 
 class Flows:
@@ -213,8 +221,10 @@ class Flows:
     async def finish_pasted(self, state: str, pasted: str, initiator: str) -> Finished:
         """The code, or the whole address at which a browser ended where nothing answered."""
         if "://" not in pasted:
+            if (await self.look(state)).server.says_issuer:
+                raise InvalidArgs(WHOLE_ADDRESS)
             return await self.finish(state, pasted.strip(), None, initiator)
-        came = {name: values[0] for name, values in parse_qs(urlsplit(pasted.strip()).query).items()}
+        came = answer_in(pasted)
         if "code" not in came:
             raise InvalidArgs("There is no code in this address. Copy it whole from the browser")
         return await self.finish(came.get("state", state), came["code"], came.get("iss"), initiator)

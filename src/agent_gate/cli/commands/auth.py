@@ -94,13 +94,20 @@ def start_command(ctx: click.Context, source: str, agent: str) -> None:
 
 
 @command.command("code")
-@click.argument("source")
+@click.argument("source_or_code", required=False, default="")
 @agent_option
 @click.pass_context
-def code_command(ctx: click.Context, source: str, agent: str) -> None:
-    """Finish a sign-in with the code, or the address, that the browser ended with; from a prompt or standard input."""
+def code_command(ctx: click.Context, source_or_code: str, agent: str) -> None:
+    """Finish a sign-in with the code, or the address, that the browser ended with; by itself, or for SOURCE from a
+    prompt or standard input."""
     with reporting():
-        said = act(ctx, source, "code", {"code": read_secret("Code or address"), "agent": agent})
+        client = ctx.obj["client"]
+        if source_or_code in {one["key"] for one in client.get("/api/sources")}:
+            body = {"code": read_secret("Code or address"), "agent": agent}
+            said = act(ctx, source_or_code, "code", body)
+        else:
+            code = source_or_code or read_secret("Code or address")
+            said = client.request("POST", "/api/connections/code", {"code": code})
         tell(ctx, said, visible(said["message"]))
 
 

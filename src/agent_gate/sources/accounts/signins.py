@@ -25,7 +25,7 @@ from agent_gate.sources.accounts.credentials import (
 from agent_gate.sources.state import SourceState, Status
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
-from agent_gate.vault.flows import NO_FLOW, Finished, Started, flow_owner
+from agent_gate.vault.flows import NO_FLOW, Finished, Started, answer_in, flow_owner
 from agent_gate.vault.oauth.tokens import OAuthTokens, is_token
 
 log = logging.getLogger("agent_gate.vault")
@@ -276,6 +276,17 @@ class SignIns:
         await self._finished(await self._custody.flows.finish_pasted(state or "", pasted, initiator))
         self._begun.pop((owner, initiator), None)
         return await self.outcome(source, caller)
+
+    async def begun_by(self, pasted: str, initiator: str) -> str:
+        """The source of the sign-in that a person finishes without naming it: by the address, or the only one begun."""
+        if "://" in pasted:
+            return (await self.whose(answer_in(pasted).get("state", "")))[0]
+        found = {parts_of(owner)[0] for owner, began in self._begun if began == initiator}
+        if len(found) != 1:
+            raise InvalidArgs(
+                "Say for which source this code is: agent-gate auth code SOURCE" if found else NO_FLOW
+            )
+        return found.pop()
 
     async def whose(self, state: str) -> tuple[str, str]:
         """The source of a sign-in under way, and the person whose it is."""

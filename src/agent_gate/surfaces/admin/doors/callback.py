@@ -54,7 +54,7 @@ class Callback:
         try:
             source, person = await self._sign_ins.whose(state)
         except GatewayError as error:
-            return unknown(error, code)
+            return unknown(error, "" if "iss" in came else code)
         answer = urlencode({name: came[name] for name in BROUGHT if name in came})
         outcome = await self._sign_ins.calls.finish(source, person, answer, SURFACE)
         if outcome.error is None:
@@ -67,7 +67,8 @@ class Callback:
 
 
 def unknown(error: GatewayError, code: str) -> Response:
-    """The page for a sign-in that was not begun here, or is over: what to do with its code."""
+    """The page for a sign-in that was not begun here, or is over: what to do with its code, which alone will do where
+    the server does not say who it is."""
     plain = PLAIN_CODE.fullmatch(code)
     what = f"the code <code>{code}</code>" if plain else "the whole address of this page"
     said = f"<p>{html.escape(error.message)}.</p>"

@@ -22,6 +22,14 @@ class ConnectionRoutes:
             Route(
                 "GET", "/api/connections", self._list, "Every account: connected, or waiting for a sign-in"
             ),
+            Route(
+                "POST",
+                "/api/connections/code",
+                self._code_alone,
+                "Finish the sign-in that a pasted code or address belongs to",
+                body={"code": TEXT},
+                required=("code",),
+            ),
             Route("POST", "/servers/{key}/auth/start", self._start, "Begin a sign-in", body={"agent": TEXT}),
             Route(
                 "GET",
@@ -66,6 +74,10 @@ class ConnectionRoutes:
 
     async def _code(self, ask: OperatorRequest) -> Reply:
         return json_response(200, await self._act(ask, "code", "code"))
+
+    async def _code_alone(self, ask: OperatorRequest) -> Reply:
+        ask.values["key"] = await self._sign_ins.begun_by(str(ask.body().get("code", "")), ask.person)
+        return await self._code(ask)
 
     async def _key(self, ask: OperatorRequest) -> Reply:
         return json_response(200, await self._act(ask, "key", "key"))
