@@ -21,8 +21,8 @@ async def unheard(key: str, definitions: Sequence[Definition]) -> None:
 class NoPlans:
     """Nobody keeps sources here."""
 
-    async def add(self, plan: Plan) -> None:
-        raise AssertionError(f"{plan.source.key} is kept by nobody")
+    async def add(self, *plans: Plan) -> None:
+        raise AssertionError(f"{[plan.source.key for plan in plans]} are kept by nobody")
 
     async def remove(self, key: str) -> None:
         raise AssertionError(f"{key} is kept by nobody")

@@ -269,6 +269,55 @@ def test_whoever_changes_anything_on_the_way_pairs_nobody(data: st.DataObject) -
             assert world.ledger.active == []
 
 
+HARMS = st.lists(
+    st.sampled_from(["pass"] * 12 + ["drop", "double", "hold", "replay"]), min_size=8, max_size=8
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(there=HARMS, back=HARMS)
+def test_messages_that_come_twice_late_or_not_at_all_pair_nobody_wrongly(
+    there: list[str], back: list[str]
+) -> None:
+    """Both directions at once: each message passes, is dropped, doubled, held back behind the next, or replaced by an
+    earlier one. Whoever ends paired has the one certificate that the other side handed out."""
+
+    def meddling(harms: list[str]) -> Callable[[Message], list[Message | str]]:
+        left, held, earlier = list(harms), list[Message | str](), list[Message | str]()
+
+        def meddle(message: Message) -> list[Message | str]:
+            harm = left.pop(0) if left else "pass"
+            out: list[Message | str] = {
+                "pass": [message, *held],
+                "drop": [*held],
+                "double": [message, message, *held],
+                "hold": [],
+                "replay": [*earlier[-1:], *held],
+            }[harm]
+            held[:] = [message] if harm == "hold" else []
+            earlier.append(message)
+            return out
+
+        return meddle
+
+    world = World()
+
+    async def main() -> tuple[Any, Any]:
+        return await world.meet(*a_line(meddling(there), meddling(back)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("STEP_SECONDS", "INSTALL_SECONDS"):
+            patch.setattr(f"agent_gate.peers.pairing.{name}", 0.02)
+            patch.setattr(f"agent_gate.peers.joining.{name}", 0.02)
+        ours, _theirs = asyncio.run(main())
+    assert len(world.installed) <= 1
+    assert len(world.ledger.active) <= len(world.ledger.issued) <= 1
+    if isinstance(ours, Candidate):
+        assert [one.fingerprint for one in world.installed] == [
+            one.fingerprint for one in world.ledger.active
+        ]
+
+
 def csr(key: Any, *, name: str = "memory-east", extensions: list[x509.ExtensionType] | None = None) -> str:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject)

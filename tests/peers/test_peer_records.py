@@ -99,6 +99,18 @@ def test_p19_a_key_that_was_certified_for_another_component_is_refused(tmp_path:
     play(tmp_path, scenario)
 
 
+def test_nothing_is_issued_while_the_clock_is_behind_what_was_issued(tmp_path: Path) -> None:
+    async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
+        await peers.note_issued(candidate(), a_leaf(clock))
+        clock.by = -301.0
+        with pytest.raises(PairingFailed, match="clock"):
+            await peers.note_issued(candidate(), a_leaf(clock))
+        clock.by = -200.0
+        await peers.note_issued(candidate(), a_leaf(clock))
+
+    play(tmp_path, scenario)
+
+
 def test_a_name_in_use_is_not_taken_over_by_another_key(tmp_path: Path) -> None:
     async def scenario(_store: Store, peers: Peers, clock: ShiftedClock) -> None:
         leaf, who = a_leaf(clock), candidate()

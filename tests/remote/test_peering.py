@@ -30,8 +30,8 @@ class KeptPlans:
 
     added: dict[str, Plan] = field(default_factory=dict)
 
-    async def add(self, plan: Plan) -> None:
-        self.added[plan.source.key] = plan
+    async def add(self, *plans: Plan) -> None:
+        self.added |= {plan.source.key: plan for plan in plans}
 
     async def remove(self, key: str) -> None:
         await self.added.pop(key).source.__aexit__(None, None, None)

@@ -101,6 +101,25 @@ async def test_a_result_comes_back_and_the_host_is_told_for_whom(tmp_path: Path)
     assert "isolation_key" not in asked["context"]
 
 
+class Hearing:
+    """A caller that hears what is said while its call runs."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Any]] = []
+
+    async def notify(self, method: str, params: Any) -> None:
+        self.heard.append((method, params))
+
+
+async def test_what_a_tool_logs_is_told_to_the_caller_and_is_no_part_of_the_result(tmp_path: Path) -> None:
+    hearing = Hearing()
+    host = FakeHost(answer(result={"id": "1"}, logs=["a line", "x" * 5000]))
+    assert await ask(tmp_path, host, conversation=hearing) == {"id": "1"}
+    assert [method for method, _ in hearing.heard] == ["notifications/message"] * 2
+    assert hearing.heard[0][1] == {"level": "info", "logger": "notes", "data": "a line"}
+    assert len(hearing.heard[1][1]["data"]) == 2000
+
+
 async def test_without_a_wish_the_tools_own_timeout_counts(tmp_path: Path) -> None:
     host = FakeHost(answer())
     await ask(tmp_path, host)

@@ -240,8 +240,9 @@ class Plans(Protocol):
     A reload leaves them alone: they are no part of the configuration.
     """
 
-    async def add(self, plan: Plan) -> None:
-        """Keep this source from now on, in place of one with its key. Raises `ConfigError` where it does not fit."""
+    async def add(self, *plans: Plan) -> None:
+        """Keep these sources from now on, in place of those with their keys. Raises `ConfigError` where one does not
+        fit; then none is kept."""
         ...
 
     async def remove(self, key: str) -> None:

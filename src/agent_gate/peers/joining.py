@@ -218,8 +218,8 @@ class Joining:
         async with asyncio.timeout(STEP_SECONDS):
             await self.line.send(canonical(fields).decode())
 
-    async def _receive(self, expected: type[M], seconds: float = STEP_SECONDS) -> tuple[M, dict[str, Any]]:
-        async with asyncio.timeout(seconds):
+    async def _receive(self, expected: type[M], seconds: float | None = None) -> tuple[M, dict[str, Any]]:
+        async with asyncio.timeout(seconds or STEP_SECONDS):
             text = await self.line.receive()
         message, fields = read_pair_message(text, expected)
         if isinstance(message, messages.PairError):

@@ -19,6 +19,7 @@ from agent_gate.store.statement import Conflict, Statement, Store
 
 Status = Literal["active", "revoked"]
 SEEN_SECONDS = 60.0
+SET_BACK_SECONDS = 300.0
 UNCONFIRMED_SECONDS = TOTAL_SECONDS
 UNCONFIRMED = "SELECT serial FROM peer_certificates WHERE state = 'issued' AND issued_at < ?"
 READ_PEERS = (
@@ -143,6 +144,7 @@ class Peers:
     # -- the ledger of a handshake
 
     async def note_issued(self, peer: Candidate, leaf: Leaf) -> None:
+        await self._check_clock()
         found = await self._store.read(
             "SELECT peer FROM peer_certificates WHERE public_key = ? AND peer <> ?",
             (key_digest(leaf), peer.subject.component_id),
@@ -159,6 +161,14 @@ class Peers:
                 f"Another component is paired as {known.name}. Revoke it first: agent-gate peers revoke {known.name}"
             )
         await self._store.write(self._issuing(peer.subject.component_id, leaf))
+
+    async def _check_clock(self) -> None:
+        """A clock that was set back would make certificates that outlive those on record."""
+        latest = (await self._store.read("SELECT MAX(issued_at) FROM peer_certificates"))[0][0]
+        if latest is not None and self._clock.now() < latest - SET_BACK_SECONDS:
+            raise PairingFailed(
+                "This machine's clock is behind the last certificate it issued. Set it right, then pair again"
+            )
 
     def _issuing(self, name: str, leaf: Leaf) -> Statement:
         values = (leaf.serial, name, leaf.fingerprint, key_digest(leaf), self._clock.now(), leaf.not_after)

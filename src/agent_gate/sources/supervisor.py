@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -56,6 +57,7 @@ class Supervisor:
         self._listings: dict[str, Listing] = {}
         self._leaving: set[str] = set()
         self._added: set[str] = set()
+        self._over = False
 
     async def start(self, plans: Iterable[Plan]) -> None:
         """Show at once what each source had when it was last seen, then connect them all, each on its own."""
@@ -134,6 +136,8 @@ class Supervisor:
 
     def publish(self, plan: Plan, definitions: Sequence[Definition] | None, available: bool) -> None:
         """Take over what a source has now; None keeps what it had. A refresh that cannot be used is refused whole."""
+        if self._over:
+            return
         key = plan.source.key
         before = self._listings[key]
         if definitions is None:
@@ -186,13 +190,12 @@ class Supervisor:
 
     def _rebuild(self) -> None:
         catalog = build(self._listings.values(), self.shelf.catalog)
-        for keeper in self.keepers.values():
-            left_out = tuple(
-                f"{one.name} is left out: {one.reason}"
-                for one in catalog.excluded
-                if one.source == keeper.key
-            )
-            keeper.note_tools(sum(1 for tool in catalog.tools if tool.source == keeper.key), left_out)
+        counts = Counter(tool.source for tool in catalog.tools)
+        left_out: dict[str, list[str]] = {}
+        for one in catalog.excluded:
+            left_out.setdefault(one.source, []).append(f"{one.name} is left out: {one.reason}")
+        for key, keeper in self.keepers.items():
+            keeper.note_tools(counts[key], tuple(left_out.get(key, ())))
         for excluded in set(catalog.excluded) - set(self.shelf.catalog.excluded):
             log.warning(
                 "A tool was left out",
@@ -352,18 +355,21 @@ class Supervisor:
             self.witnesses.pop(key, None)
             del self._listings[key]
 
-    async def add(self, plan: Plan) -> None:
-        """Keep a source that is no part of the configuration, in place of one that was added under its key."""
-        key = plan.source.key
-        if key in self.keepers and key not in self._added:
-            raise ConfigError(f"There is a source named {key} in the configuration. Rename one of the two")
-        others = [keeper.plan for other, keeper in self.keepers.items() if other != key]
-        check_namespaces([*others, plan])
-        self._check_build([self._listings[other.source.key] for other in others], [plan])
-        await self._drop([key] if key in self.keepers else [])
-        self._added.add(key)
-        self._show([plan])
-        self._launch(key)
+    async def add(self, *plans: Plan) -> None:
+        """Keep sources that are no part of the configuration, in place of those that were added under their keys."""
+        keys = {plan.source.key for plan in plans}
+        if taken := (keys & self.keepers.keys()) - self._added:
+            raise ConfigError(
+                f"There is a source named {min(taken)} in the configuration. Rename one of the two"
+            )
+        others = [keeper.plan for other, keeper in self.keepers.items() if other not in keys]
+        check_namespaces([*others, *plans])
+        self._check_build([self._listings[other.source.key] for other in others], plans)
+        await self._drop([key for key in self.keepers if key in keys])
+        self._added |= keys
+        self._show(plans)
+        for key in keys:
+            self._launch(key)
 
     async def remove(self, key: str) -> None:
         """Close a source that was added, and take its tools from the catalog."""
@@ -373,6 +379,7 @@ class Supervisor:
             self._rebuild()
 
     async def stop(self) -> None:
+        self._over = True
         await self._stop(list(self._tasks))
 
     async def _stop(self, keys: Iterable[str]) -> None:

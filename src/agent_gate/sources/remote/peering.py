@@ -55,6 +55,7 @@ log = logging.getLogger("agent_gate.peers")
 TOOL_ID = "peers:pair"
 MINUTE = 60.0
 WINDOW_SECONDS = 600.0
+DIALLED_AT_A_TIME = 50
 
 
 class PeersListener(Protocol):
@@ -128,6 +129,7 @@ class Peering:
         self._passport: Passport | None = None
         self._fault = "The gateway has no identity yet"
         self._under_way: set[str] = set()
+        self._turns = asyncio.Semaphore(DIALLED_AT_A_TIME)
         self._begun: dict[str, deque[float]] = {}
         self._sockets: dict[str, HostSocket] = {}
         self._tasks = KeptTasks(log, "A component that dialled in could not be served")
@@ -150,11 +152,21 @@ class Peering:
         """Keep every paired host as a source; one whose name is taken by now is only told."""
         if self._passport is None:
             return
-        for namespace in sorted({peer.namespace for peer in self.peers.active("tool_host")}):
+        found: dict[str, list[Peer]] = {}
+        for peer in self.peers.active("tool_host"):
+            found.setdefault(peer.namespace, []).append(peer)
+        plans = [self._plan(namespace, hosts) for namespace, hosts in found.items()]
+        try:
+            await self._plans.add(*plans)
+        except ConfigError:
+            await self._add_what_fits(plans)
+
+    async def _add_what_fits(self, plans: list[Plan]) -> None:
+        for plan in plans:
             try:
-                await self._serve(namespace)
+                await self._plans.add(plan)
             except ConfigError as error:
-                log.error("A paired host cannot be used: %s", error.message, extra={"peer": namespace})
+                log.error("A paired host cannot be used: %s", error.message, extra={"peer": plan.source.key})
 
     async def _serve(self, namespace: str) -> None:
         """Bring the source of a namespace up to what is paired now; with nobody left it goes away."""
@@ -178,7 +190,14 @@ class Peering:
         else:
             assert self._passport is not None
             way = PairedWay(self.peers, host.name, self._passport)
-        return RemoteSource(host.name, way, self._toolbox(), tenant=self._tenant, trusted=host.notes.trusted)
+        return RemoteSource(
+            host.name,
+            way,
+            self._toolbox(),
+            tenant=self._tenant,
+            trusted=host.notes.trusted,
+            turns=self._turns,
+        )
 
     @property
     def identity(self) -> GatewayIdentity:

@@ -26,12 +26,15 @@ from agent_gate.errors import (
     PairingRequired,
     UpstreamError,
 )
+from agent_gate.mcp.names import LOG
 from agent_gate.net.pool import Lost, NotSent, WholeReply
 from agent_gate.observe.trace import trace_of
 from agent_gate.peers.encoding import Malformed
 from agent_gate.peers.toolwire import (
     CALL,
     CANCEL,
+    LONGEST_LOG,
+    MOST_LOGS,
     MOST_MILLISECONDS,
     TOOLS,
     VERSION,
@@ -59,32 +62,63 @@ CHANGED = "The tool changed while this call was on its way, so nothing was sent.
 
 
 class RemoteSource:
-    """Answers calls through one host. `trusted`: the operator believes what the host says of its tools."""
+    """Answers calls through one host. `trusted`: the operator believes what the host says of its tools; `turns`: how
+    many hosts are dialled at a time."""
 
     kind = "remote"
     unwell: str | None = None
     watched, context = False, None
 
-    def __init__(self, name: str, way: Way, toolbox: Toolbox, *, tenant: str, trusted: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        way: Way,
+        toolbox: Toolbox,
+        *,
+        tenant: str,
+        trusted: bool = False,
+        turns: asyncio.Semaphore | None = None,
+    ) -> None:
         self.key, self.namespace, self.title = name, fold_namespace(name), name
         self._way, self._toolbox, self._clock = way, toolbox, toolbox.clock
         self._tenant, self._trusted = tenant, trusted
+        self._turns, self._has_turn = turns or asyncio.Semaphore(), False
         self._offered: dict[str, OfferedTool] = {}
         self._pins: dict[str, str] = {}
         self._cancelling = KeptTasks(log, "A call could not be cancelled")
         self.about = ""
 
     async def __aenter__(self) -> Self:
+        # Here and not in `connect`, whose time is short: whoever waits for its turn has not been tried yet.
+        await self._take_turn()
         return self
+
+    async def _take_turn(self) -> None:
+        if not self._has_turn:
+            await self._turns.acquire()
+            self._has_turn = True
+
+    def _end_turn(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._turns.release()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end_turn()
         await self._cancelling.cancel()
         await self._way.aclose()
 
     async def connect(self) -> Sequence[Definition]:
-        return self._learn(await self._look())
+        return self._learn(await self._look_in_turn())
+
+    async def _look_in_turn(self) -> Offer:
+        await self._take_turn()
+        try:
+            return await self._look()
+        finally:
+            self._end_turn()
 
     async def watch(self) -> None:
         """Look again and again: a host that is gone is told by raising, one that changed by its new tools."""
@@ -112,7 +146,7 @@ class RemoteSource:
 
     async def look_again(self) -> list[Definition] | None:
         """What the host offers now, where that is not what it offered before."""
-        offer = await self._look()
+        offer = await self._look_in_turn()
         if {tool.name: tool for tool in offer.tools} == self._offered:
             return None
         return self._learn(offer)
@@ -169,7 +203,8 @@ class RemoteSource:
         except asyncio.CancelledError:
             self._cancel(case.call.id)
             raise
-        self._log(reply, case.call)
+        if reply.logs:
+            await self._pass_on(reply.logs, case.call)
         if reply.status != "ok":
             raise failure(self.key, reply)
         return Result(msgspec.json.encode(reply.result if reply.result is not UNSET else {}))
@@ -224,9 +259,13 @@ class RemoteSource:
     def _unreadable(self, why: str) -> OutcomeUnknown:
         return OutcomeUnknown(f"{self.key} answered what is no answer ({why}). It may have run")
 
-    def _log(self, reply: HostReply, call: Call) -> None:
-        for line in reply.logs or ():
-            log.debug("%s", line[:2000], extra={"source": self.key, "call": call.id})
+    async def _pass_on(self, lines: Sequence[str], call: Call) -> None:
+        """What the tool logged: into the debug log, and to a caller that hears such things; never into the result."""
+        for line in lines[:MOST_LOGS]:
+            text = line[:LONGEST_LOG]
+            log.debug("%s", text, extra={"source": self.key, "call": call.id})
+            if call.conversation is not None:
+                await call.conversation.notify(LOG, {"level": "info", "logger": self.key, "data": text})
 
     def _cancel(self, call_id: str) -> None:
         """Tell the host that nobody waits any more; whether it hears is not waited for."""
