@@ -12,13 +12,14 @@ from agent_gate.cli.demo.authority import TOKEN_SECONDS
 from agent_gate.cli.demo.home import Home
 from agent_gate.cli.demo.notes import PATH as NOTES_PATH
 from agent_gate.cli.demo.notes import Notes
-from agent_gate.cli.demo.starter import ensure_secrets, write_starter
+from agent_gate.cli.demo.shop import Shop
+from agent_gate.cli.demo.starter import ensure_secrets, has_browser, write_starter
 from agent_gate.cli.output import say
 from agent_gate.config.options import Options
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.net.server import Server
 
-HOME_PORT, NOTES_PORT = 8124, 8125
+HOME_PORT, NOTES_PORT, SHOP_PORT = 8124, 8125, 8126
 
 
 def introduction(folder: Path, url: str) -> str:
@@ -42,11 +43,23 @@ Connect an account: notes is an MCP server that wants a sign-in. Open the link t
   agent-gate request notes__list_notes                  # its tokens last 30 seconds and renew themselves
   agent-gate auth --config {folder}/config.yaml         # whose account, until when, when it was renewed
 
-Connect a client, here Claude Code; without a name, connect shows the line for every other:
+{visit_the_shop()}Connect a client, here Claude Code; without a name, connect shows the line for every other:
   agent-gate connect claude-code --config {folder}/config.yaml
 Any other MCP client: {url}/mcp with the header Authorization: Bearer $AGENT_TOKEN
 
 Ctrl-C stops everything.
+"""
+
+
+def visit_the_shop() -> str:
+    """What to try with a browser, where there is one."""
+    if not has_browser():
+        return ""
+    shop = f"http://{os.environ.get('SHOP_HOST', '')}/"
+    return f"""Let an agent visit the shop at {shop} ; what submits the order is asked, with a picture:
+  agent-gate request browser_navigate url={shop}product/1     # allowed
+  agent-gate request browser_snapshot                                      # the page, with references
+
 """
 
 
@@ -68,12 +81,14 @@ async def start_notes(folder: Path, token_seconds: float) -> Server:
 
 
 async def play(folder: Path, port: int | None, token_seconds: float) -> None:
-    """Start the home and the notes, then the gateway in front of them; all end together."""
+    """Start the home, the notes and the shop, then the gateway in front of them; all end together."""
     # As the gateway reads it: the environment wins, which may still hold another folder's token.
     token = {**ensure_secrets(folder / ".env"), **os.environ}["HOME_TOKEN"]
     home = await started(Server(Home(token).handle), HOME_PORT)
     notes = await start_notes(folder, token_seconds)
+    shop = await started(Server(Shop().handle), SHOP_PORT)
     os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
+    os.environ.setdefault("SHOP_HOST", f"127.0.0.1:{shop.port}")
     options = Options(config=folder / "config.yaml", port=port, insecure=True)
     try:
         await run(
@@ -84,6 +99,7 @@ async def play(folder: Path, port: int | None, token_seconds: float) -> None:
     finally:
         await home.drain(1.0)
         await notes.drain(1.0)
+        await shop.drain(1.0)
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 import secrets
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from agent_gate.access.tokens import new_token
@@ -66,14 +67,36 @@ rules:
 """
 
 
+BROWSER = """
+# A browser for agents, who may visit the small shop that runs beside the gateway. See docs/browser.md.
+browser: {allow_private: ["${SHOP_HOST:-127.0.0.1:8126}"]}
+"""
+BROWSER_RULES = """\
+  - {pattern: "browser_*", read_only: true, action: allow, description: "looking is harmless"}
+  - {pattern: "browser_navigate(http://127.0.0.1:8126/*)", action: allow}
+  - {pattern: "browser_type(http://127.0.0.1:8126, *)", action: allow}
+  - {pattern: "browser_fill_form(http://127.0.0.1:8126, *)", action: allow}
+  - {pattern: "browser_click(http://127.0.0.1:8126, *)", action: allow, description: "but what submits a form is asked"}
+  - {pattern: "browser_click(http://127.0.0.1:8126, Add to basket)", action: allow, extra: [facts.submits]}
+  - {pattern: "browser_click(http://127.0.0.1:8126, Find)", action: allow, extra: [facts.submits]}
+  - {pattern: "browser_click(http://127.0.0.1:8126, Continue)", action: allow, extra: [facts.submits]}
+"""
+
+
+def has_browser() -> bool:
+    """Whether the extra `browser` is installed."""
+    return find_spec("playwright") is not None
+
+
 def write_starter(folder: Path) -> bool:
     """Write the starter files unless there is a configuration already; whether they were written."""
     if (folder / "config.yaml").exists():
         return False
     tools = files("agent_gate.cli.demo").joinpath("homeassistant.yaml").read_text(encoding="utf-8")
     write_new(folder / "tools" / "homeassistant.yaml", tools)
-    write_new(folder / "permissions.yaml", PERMISSIONS)
-    write_new(folder / "config.yaml", CONFIG)
+    more, rules = (BROWSER, BROWSER_RULES) if has_browser() else ("", "")
+    write_new(folder / "permissions.yaml", PERMISSIONS + rules)
+    write_new(folder / "config.yaml", CONFIG + more)
     return True
 
 

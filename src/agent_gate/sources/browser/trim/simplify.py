@@ -115,7 +115,8 @@ class Simplifier:
     def structure(self, node: PageNode, inner: list[Item]) -> list[Item]:
         """What only arranges: landmarks, tables and lists keep a line where they have more than one thing in them."""
         if not inner:
-            return [Item("text", clip(node.text, LONGEST_TEXT))] if WORD.search(node.text) else []
+            said = node.text or node.name
+            return [Item("text", clip(said, LONGEST_TEXT))] if WORD.search(said) else []
         if node.role in ROWS:
             return [on_one_line(Item(node.role, children=inner))] if len(inner) > 1 else inner
         if node.role in SILENT or (node.role not in CONTAINERS and not node.name):
