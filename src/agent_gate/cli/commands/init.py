@@ -4,12 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -17,11 +15,13 @@ from agent_gate.access.tokens import new_token
 from agent_gate.cli.demo.starter import DEMO_HOME, REAL_HOME, write_new, write_starter
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import say
+from agent_gate.client.sync import SyncClient
 from agent_gate.config.files.dotenv import add_variables, known_variables, read_dotenv
 from agent_gate.config.files.yamledit import flow
-from agent_gate.errors import ConfigError, GatewayError, Unreachable
+from agent_gate.errors import ConfigError, GatewayError
 
 HOME, ASSISTANT, NOTHING = "home", "homeassistant", "nothing"
+FIRST_TOOL = "ha_get_states"
 EMPTY = """\
 gateway: {id: home, host: 127.0.0.1, port: 8443}
 admin:   {socket: ./data/admin.sock}
@@ -121,7 +121,8 @@ def first_call(folder: Path, wanted: Wanted) -> dict[str, Any]:
         line = process.stdout.readline()
         if not line:
             raise ConfigError((process.communicate()[1] or "the gateway did not start").strip())
-        return called(json.loads(line)["url"], token_of(folder))
+        with SyncClient(json.loads(line)["url"], token_of(folder), reconnect=False, patience=20) as gate:
+            return cast("dict[str, Any]", gate.call(FIRST_TOOL))
     finally:
         process.terminate()
         process.wait()
@@ -134,24 +135,6 @@ def without(names: Iterable[str]) -> dict[str, str]:
 
 def token_of(folder: Path) -> str:
     return read_dotenv(folder / ".env")["AGENT_TOKEN"]
-
-
-def called(url: str, token: str) -> dict[str, Any]:
-    request = urllib.request.Request(
-        f"{url}/api/tools/ha_get_states",
-        data=b"{}",
-        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-        method="POST",
-    )
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with direct.open(request, timeout=20) as reply:
-            found: dict[str, Any] = json.load(reply)
-    except urllib.error.HTTPError as error:
-        raise Unreachable(json.load(error)["error"]["message"]) from None
-    except OSError as error:
-        raise Unreachable(f"The gateway did not answer: {error}") from None
-    return found
 
 
 def told(states: Sequence[Mapping[str, Any]]) -> str:
@@ -191,7 +174,7 @@ def command(folder: Path, behind: str | None) -> None:
         say(f"Wrote {folder / 'config.yaml'} and {folder / 'permissions.yaml'}.")
         if wanted.behind != NOTHING:
             try:
-                states = first_call(folder, wanted)["data"]["states"]
+                states = first_call(folder, wanted)["states"]
             except GatewayError as error:
                 raise ConfigError(
                     f"The files are written, but the first call failed: {error.message}"
