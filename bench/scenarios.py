@@ -28,6 +28,7 @@ from bench.subjects import (
     Subject,
     call_servers,
     gateway,
+    paired_host,
     remote,
     token_desk,
     upstream_server,
@@ -134,6 +135,24 @@ def peers(connections: Sequence[int], seconds: float) -> Found:
             except (OSError, subprocess.CalledProcessError, SystemExit) as error:
                 found[who.name] = f"not measured: {str(error)[:200]}"
     return found
+
+
+def hosts(seconds: float, rounds: int) -> Found:
+    """The gateway's CPU for a call to a paired host over mTLS, beside the same call to a plain HTTP service."""
+    asked = {"service": Ask("/api/tools/api_echo", era=""), "host": Ask("/api/tools/paired__echo", era="")}
+    taken: dict[str, list[float]] = {name: [] for name in asked}
+    with upstream_server(LOADED) as upstream, gateway({}, upstream) as subject, paired_host(subject):
+        for ask in asked.values():
+            first_answer(subject.port, ask)
+        for _ in range(rounds):
+            for name, ask in asked.items():
+                taken[name].append(measure(subject.pid, subject.port, ask, 16, seconds)["cpu_us"])
+    found = {name: statistics.median(values) for name, values in taken.items()}
+    return {
+        "service_cpu_us": found["service"],
+        "mtls_host_cpu_us": found["host"],
+        "ratio": round(found["host"] / found["service"], 2),
+    }
 
 
 def lists(seconds: float) -> Found:

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any
 
 from bench.load import TOKEN, Ask
-from bench.machine import CACHE, HERE, SERVED, built, free_port, running
+from bench.machine import CACHE, HERE, LOADED, SERVED, built, free_port, running
 
 AGENT_GATE = Path(sys.executable).with_name("agent-gate")
 TOOLS = {
@@ -86,6 +86,35 @@ def gateway(servers: Mapping[str, Any], upstream: int | None = None) -> Iterator
     began = time.monotonic()
     with running(command, SERVED, CACHE / "gateway.log") as child:
         yield Subject(child.pid, port, began, CACHE / "gateway.log")
+
+
+@contextmanager
+def paired_host(subject: Subject) -> Iterator[None]:
+    """A tool host of its own process, paired with the gateway as `paired`."""
+    socket = ("--admin-socket", CACHE / "gateway" / "data" / "admin.sock")
+    log, state = CACHE / "host.log", CACHE / "host"
+    shutil.rmtree(state, ignore_errors=True)
+    key = operated("identity", *socket, until=subject.started + 60)
+    listen = ("--listen", f"127.0.0.1:{free_port()}", "--gateway-key", key, "--state", state)
+    command = [AGENT_GATE, "host", "run", HERE / "echo_host.py:host", "--name", "paired", *listen]
+    with running(command, LOADED, log):
+        while not (told := log.read_text().partition("\n"))[1]:
+            time.sleep(0.02)
+        said = json.loads(told[0])
+        operated("pair", "tool", said["url"], "paired", "--remote-fingerprint", said["fingerprint"], *socket)
+        yield
+
+
+def operated(*words: object, until: float = 0.0) -> str:
+    """What an operator command prints; tried again until the gateway is there."""
+    command = [str(word) for word in (AGENT_GATE, *words)]
+    while True:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return done.stdout.strip()
+        if time.monotonic() > until:
+            raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+        time.sleep(0.1)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ class Execution:
     """Runs the tools of one host."""
 
     def __init__(self, tools: dict[str, FunctionTool], results: GivenResults) -> None:
-        self._tools, self._results = tools, results
+        self._tools, self._results, self._light = tools, results, GivenResults(None)
         self._keyed: dict[str, asyncio.Task[HostEnding]] = {}
         self._by_call: dict[str, asyncio.Task[HostEnding]] = {}
         self._threads = 0
@@ -81,7 +81,8 @@ class Execution:
         return await self._once(tool, now, name, digest)
 
     async def _once(self, tool: FunctionTool, now: Turn, name: str, digest: str) -> HostEnding:
-        known = self._results.find(name)
+        results = self._results_of(tool)
+        known = results.find(name)
         if known is not None and known[0] != digest:
             return failed("INVALID_ARGS", OTHER_CALL)
         if known is not None and known[1]:
@@ -90,7 +91,7 @@ class Execution:
             return await asyncio.shield(running)
         if known is not None and not tool.offered.idempotent:
             return failed("INTERNAL", CUT_SHORT)
-        self._results.keep(name, digest, b"")
+        results.keep(name, digest, b"")
         self._keyed[name] = task = asyncio.ensure_future(self._watched(tool, now))
         task.add_done_callback(lambda done: self._keep(tool, name, digest, done))
         return await asyncio.shield(task)
@@ -100,10 +101,15 @@ class Execution:
         over = not task.cancelled() and task.exception() is None
         ending = task.result() if over else failed("INTERNAL", CUT_SHORT)
         again = ending.status == "retryable_error" or (tool.offered.idempotent and ending.status != "ok")
+        results = self._results_of(tool)
         if again:
-            self._results.drop(name)
+            results.drop(name)
         else:
-            self._results.keep(name, digest, msgspec.json.encode(ending))
+            results.keep(name, digest, msgspec.json.encode(ending))
+
+    def _results_of(self, tool: FunctionTool) -> GivenResults:
+        """What does nothing may be done again after a restart, so it needs no disk."""
+        return self._results if tool.offered.side_effects or not tool.offered.idempotent else self._light
 
     async def _watched(self, tool: FunctionTool, now: Turn) -> HostEnding:
         """The ending of one execution: at its deadline it is stopped, and one that cannot be stopped is left behind."""
@@ -180,3 +186,4 @@ class Execution:
 
     def close(self) -> None:
         self._results.close()
+        self._light.close()

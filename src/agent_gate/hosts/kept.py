@@ -20,6 +20,7 @@ from agent_gate.store.once import replace_whole
 MEMBERSHIP_FILE, SEEN_FILE, RESULTS_FILE = "membership.json", "seen.json", "results.db"
 SETUP_FILE = "component.json"
 RESULT_SECONDS = 86_400.0
+PURGE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,9 @@ class GivenResults:
 
     def __init__(self, folder: Path | None) -> None:
         self._db = sqlite3.connect(folder / RESULTS_FILE if folder else ":memory:", isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
+        # A crash of the host loses nothing; waiting for the disk twice a call would cost more than most calls.
+        self._db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
+        self._purged = 0.0
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS results (name TEXT PRIMARY KEY, digest TEXT, body BLOB, at REAL)"
         )
@@ -102,7 +105,9 @@ class GivenResults:
 
     def keep(self, name: str, digest: str, body: bytes) -> None:
         now = time.time()
-        self._db.execute("DELETE FROM results WHERE at < ?", (now - RESULT_SECONDS,))
+        if now - self._purged > PURGE_SECONDS:
+            self._purged = now
+            self._db.execute("DELETE FROM results WHERE at < ?", (now - RESULT_SECONDS,))
         self._db.execute("REPLACE INTO results VALUES (?, ?, ?, ?)", (name, digest, body, now))
 
     def drop(self, name: str) -> None:
