@@ -13,7 +13,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -683,11 +682,11 @@ def test_a_start_that_fails_lets_the_calls_it_took_up_end(tmp_path, files, api):
 
 
 def test_a_call_that_ran_when_the_gateway_died_is_unknown_and_is_not_run_again(tmp_path, files, api):
-    arrived = threading.Event()
+    arrived, killed = threading.Event(), threading.Event()
 
     def hang(handler, body):
         arrived.set()
-        time.sleep(0.5)
+        killed.wait(10)
 
     api.replies["/read"] = hang
     gateway = Gateway(tmp_path, "--insecure")
@@ -696,6 +695,7 @@ def test_a_call_that_ran_when_the_gateway_died_is_unknown_and_is_not_run_again(t
         calling.start()
         assert arrived.wait(10)
         first.kill()
+        killed.set()
         calling.join(10)
     gateway.start()
     try:
@@ -716,12 +716,19 @@ def _ignore(gateway):
         return
 
 
+def takes_no_more(gateway):
+    try:
+        return gateway.request("GET", "/ready", token=None).status == 503
+    except (OSError, http.client.HTTPException):
+        return True
+
+
 def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path, files, api):
     arrived = threading.Event()
 
     def slow(handler, body):
         arrived.set()
-        time.sleep(0.3)
+        eventually(lambda: takes_no_more(gateway), "the beginning of the end")
 
     api.replies["/read"] = slow
     box = []

@@ -123,12 +123,13 @@ def test_a_call_that_was_given_up_keeps_its_place_until_the_thread_is_done(make:
 
 
 def test_a_cancellation_reaches_a_coroutine(make: Make, run: Run) -> None:
+    plugins.Cancellable.begun.clear()
     plugins.Cancellable.cancelled.clear()
 
     async def main() -> None:
         async with make("Cancellable") as source:
             work = asyncio.create_task(source.answer(await job(source)))
-            await asyncio.sleep(0.05)
+            await eventually(plugins.Cancellable.begun.is_set)
             work.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await work
