@@ -15,6 +15,7 @@ from agent_gate.core.ports import Job
 from agent_gate.net.auth import prove
 from agent_gate.net.pool import Pool
 from agent_gate.observe.redact import MASK, Redactor
+from agent_gate.sources.access import Access
 from agent_gate.sources.http import HttpSource
 from agent_gate.sources.mcp import McpSource
 
@@ -256,3 +257,23 @@ def test_a_source_may_be_told_to_leave_results_alone():
 )
 def test_the_name_of_a_value_says_whether_it_authenticates(name, value, secret):
     assert list(secrets_among({name: value})) == ([] if secret is None else [secret])
+
+
+class EachTheirOwn(Renewed):
+    """Every agent has an account of its own."""
+
+    def __init__(self, who: Identity) -> None:
+        super().__init__(who)
+        self.proofs = {name: self.with_token(f"token-of-{name}-0123456789") for name in ("", "ada", "ben")}
+
+    def at_hand(self, caller: str) -> Proof | None:
+        return self.proofs[caller]
+
+
+def test_agents_that_take_turns_with_their_own_accounts_have_each_secret_learned_once() -> None:
+    learned: list[frozenset[str]] = []
+    access = Access(EachTheirOwn(Identity(source="lab")), learned.append)
+    for caller in ("ada", "ben") * 3:
+        assert access.at_hand(caller) is not None
+    assert len(learned) == 3
+    assert access.masked(b'"token-of-ada-0123456789"') == f'"{MASK}"'.encode()

@@ -341,7 +341,8 @@ class Keeper:
             ) from error
         finally:
             self._running -= 1
-            self._used = self._clock.monotonic()
+            if self.plan.on_demand:
+                self._used = self._clock.monotonic()
         if self._circuit.failures:
             self._circuit.worked()
         return result
