@@ -49,7 +49,9 @@ EXTENSIONS = (
     "dpop",
     "dpop-nonce",
 )
+EARLIER = ("2025-03-26-oauth-metadata-backcompat", "2025-03-26-oauth-endpoint-fallback")
 RUNS = [
+    *((name, "") for name in EARLIER),
     *((name, "2025-11-25") for name in BOTH),
     *((name, "2026-07-28") for name in (*BOTH, *NEWEST)),
     *((name, "") for name in EXTENSIONS),

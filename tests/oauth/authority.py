@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import ssl
 import subprocess
 import threading
 import time
@@ -15,14 +16,18 @@ from urllib.request import urlopen
 
 from tests.typescript.node_tools import installed, node
 
+from agent_gate.net.tls import CertificateFiles
+
+ANY_AUTHORITY = ssl._create_unverified_context()
 PROGRAM = Path(__file__).with_name("authorization_server.mjs")
 
 
 class AuthorizationProcess:
     """Its issuer, and how often it was asked for what."""
 
-    def __init__(self, seconds: int = 3600, port: int = 0) -> None:
+    def __init__(self, seconds: int = 3600, port: int = 0, tls: CertificateFiles | None = None) -> None:
         command = [node(), str(PROGRAM), str(installed()), str(seconds), str(port)]
+        command += [str(tls.cert), str(tls.key)] if tls is not None else []
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         first = next(line for line in self._process.stdout if line.startswith("{"))
@@ -33,7 +38,7 @@ class AuthorizationProcess:
 
     def count(self, path: str) -> int:
         """How often this path was asked for."""
-        with urlopen(f"{self.issuer}/test/count?path={path}", timeout=10) as reply:
+        with urlopen(f"{self.issuer}/test/count?path={path}", timeout=10, context=ANY_AUTHORITY) as reply:
             return int(reply.read())
 
     def has_served(self, path: str, times: int) -> None:
@@ -51,9 +56,20 @@ class AuthorizationProcess:
         self._process.stdout.close()
 
 
+def connection_to(url: str) -> http.client.HTTPConnection:
+    """A connection of the tests themselves, which trust every authority."""
+    parts = urlsplit(url)
+    if parts.scheme == "https":
+        host = parts.hostname or ""
+        return http.client.HTTPSConnection(host, parts.port, timeout=10, context=ANY_AUTHORITY)
+    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+
+
 @contextmanager
-def authorization_server(seconds: int = 3600) -> Iterator[AuthorizationProcess]:
-    made = AuthorizationProcess(seconds)
+def authorization_server(
+    seconds: int = 3600, tls: CertificateFiles | None = None
+) -> Iterator[AuthorizationProcess]:
+    made = AuthorizationProcess(seconds, tls=tls)
     try:
         yield made
     finally:
@@ -96,7 +112,7 @@ class Person:
 
     def _visit(self, url: str, form: dict[str, str] | None) -> tuple[str | None, str]:
         parts = urlsplit(url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+        connection = connection_to(url)
         headers = {"Cookie": "; ".join(f"{k}={v}" for k, v in self._cookies.items())}
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         if form is None:

@@ -1,15 +1,17 @@
 // A certified authorization server over real HTTP: discovery, registration, PKCE, rotation with reuse detection, the
 // device flow, revocation, resource indicators. It prints its issuer; `/test/count?path=/token` tells how often it was asked.
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { pathToFileURL } from 'node:url';
 
-const [folder, seconds = '3600', port = '0'] = process.argv.slice(2);
+const [folder, seconds = '3600', port = '0', cert, key] = process.argv.slice(2);
 const { default: Provider, errors } = await import(pathToFileURL(`${folder}/oidc-provider/lib/index.js`).href);
 process.removeAllListeners('warning');
 
-const server = createServer();
+const server = cert ? createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }) : createServer();
 await new Promise((ready) => server.listen(Number(port), '127.0.0.1', ready));
-const issuer = `http://127.0.0.1:${server.address().port}`;
+const issuer = `http${cert ? 's' : ''}://127.0.0.1:${server.address().port}`;
 const lifetime = Number(seconds);
 
 const provider = new Provider(issuer, {

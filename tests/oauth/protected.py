@@ -1,13 +1,16 @@
 """An MCP server behind the authorization server: it answers only those whose token that one calls good."""
 
-import http.client
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
+
+from tests.oauth.authority import connection_to
+
+from agent_gate.net.tls import CertificateFiles, server_context
 
 TOOLS = [
     {"name": name, "description": f"Does {name}", "inputSchema": {"type": "object"}}
@@ -21,7 +24,7 @@ class ProtectedServer:
 
     path = "/mcp"
 
-    def __init__(self, issuer: str) -> None:
+    def __init__(self, issuer: str, tls: CertificateFiles | None = None) -> None:
         self.issuer, self.tokens = issuer, []  # type: str, list[str]
         self.sessions: dict[str, str] = {}
         self.mixed: list[tuple[str, str]] = []
@@ -62,7 +65,10 @@ class ProtectedServer:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.origin = f"http://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            context = server_context(tls.cert, tls.key)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.origin = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_port}"
         self.url = f"{self.origin}{self.path}"
         self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
@@ -105,8 +111,7 @@ class ProtectedServer:
         return str(self.introspect(token).get("sub"))
 
     def introspect(self, token: str) -> dict[str, Any]:
-        parts = urlsplit(self.issuer)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+        connection = connection_to(self.issuer)
         connection.request("GET", f"/test/token?token={quote(token)}")
         found: dict[str, Any] = json.loads(connection.getresponse().read())
         connection.close()
@@ -132,8 +137,8 @@ class ProtectedServer:
 
 
 @contextmanager
-def protected_server(issuer: str) -> Iterator[ProtectedServer]:
-    made = ProtectedServer(issuer)
+def protected_server(issuer: str, tls: CertificateFiles | None = None) -> Iterator[ProtectedServer]:
+    made = ProtectedServer(issuer, tls)
     try:
         yield made
     finally:

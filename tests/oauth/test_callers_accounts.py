@@ -183,3 +183,28 @@ def test_a_sign_in_that_an_agent_begins_is_shown_by_its_client_in_both_eras(gate
     found = next(stream)["result"]["structuredContent"]
     stream.close()
     assert (found["user_said"], found["auth_url"]) == ("accept", asked["params"]["url"])
+
+
+def test_each_agent_has_its_own_key_which_is_tried_before_it_is_kept(tmp_path, authority):
+    keys = {"the-key-of-pi-0123456789": "pi", "the-key-of-coder-0123456789": "coder"}
+    wrong = "a-wrong-key-of-coder-0123456789"
+    with protected_server(authority.issuer) as server:
+        server.is_good = lambda token: token in keys  # type: ignore[method-assign]
+        server.account = lambda token: keys.get(token, "")  # type: ignore[method-assign]
+        text = CONFIG.format(pi=TOKEN, coder=OTHER_TOKEN, url=server.url).replace("oauth2-pkce", "api-key")
+        with running(tmp_path, {"config.yaml": text, "permissions.yaml": RULES}, "--insecure") as gateway:
+            until(lambda: state(gateway)["status"] == "needs_auth")
+            stored = gateway.call("connections_key", {"source": "notes", "key": next(iter(keys))})
+            assert stored.json["data"]["message"] == "notes for pi: connected, I see 3 tools"
+            assert "for pi" in said(gateway.call("notes__read_note"))
+            lacking = gateway.call("notes__read_note", token=OTHER_TOKEN).json["error"]
+            assert "connections_key" in lacking["message"]
+            refused = gateway.call("connections_key", {"source": "notes", "key": wrong}, token=OTHER_TOKEN)
+            assert "does not take this key" in refused.json["error"]["message"]
+            body = {"key": list(keys)[1], "agent": "coder"}
+            told = gateway.admin.request("POST", "/servers/notes/auth/key", body)
+            assert (told["agent"], told["connected"]) == ("coder", True)
+            assert "for coder" in said(gateway.call("notes__read_note", token=OTHER_TOKEN))
+            assert "for pi" in said(gateway.call("notes__read_note"))
+        assert server.mixed == []
+    assert traces(tmp_path, *keys, wrong) == []

@@ -15,6 +15,7 @@ from tests.oauth.authority import AuthorizationProcess, Person, answer_in, autho
 from tests.oauth.protected import ProtectedServer, protected_server
 
 from agent_gate.errors import GatewayError
+from agent_gate.net.certificates import ensure_certificate
 
 CONFIG = """
 gateway: {{port: 0}}
@@ -148,6 +149,47 @@ def test_an_expired_token_is_renewed_silently_after_a_restart(tmp_path):
             [account] = gateway.admin.get("/api/connections")
             assert account["renewed_at"] is not None
         assert traces(tmp_path, *server.tokens) == []
+
+
+def test_over_tls_a_sign_in_goes_its_whole_way_and_a_strange_certificate_ends_it(tmp_path):
+    tls, strange = ensure_certificate(tmp_path / "ours"), ensure_certificate(tmp_path / "theirs")
+    trusted = {"SSL_CERT_FILE": str(tmp_path / "ours" / "ca.crt")}
+    with (
+        authorization_server(tls=tls, seconds=2) as authority,
+        authorization_server(tls=strange) as stranger,
+        protected_server(authority.issuer, tls) as server,
+    ):
+        text = files(server.url, ", auth: {type: oauth2-pkce}")
+        with running(tmp_path / "gate", text, "--insecure", env=trusted) as gateway:
+            link = start(gateway)
+            assert link.startswith("https://")
+            sign_in(gateway, authority, link)
+            until(lambda: state(gateway)["status"] == "ready")
+            before = authority.count("/token")
+            until(
+                lambda: gateway.call("notes__list_notes").status == 200 and authority.count("/token") > before
+            )
+            gateway.admin.request("POST", "/servers/notes/auth/end")
+            authority.has_served("/token/revocation", 1)
+            server.issuer = stranger.issuer
+            with pytest.raises(GatewayError, match="cannot be reached"):
+                start(gateway)
+        assert stranger.count("/reg") == 0
+        assert traces(tmp_path / "gate", *server.tokens) == []
+
+
+def test_a_token_that_the_server_refuses_before_its_end_is_renewed_and_the_call_goes_through(
+    tmp_path, authority, server
+):
+    with running(tmp_path, files(server.url, ", auth: {type: oauth2-pkce}"), "--insecure") as gateway:
+        sign_in(gateway, authority, start(gateway))
+        until(lambda: state(gateway)["status"] == "ready")
+        first, known = server.tokens[-1], server.is_good
+        server.is_good = lambda token: token != first and known(token)  # type: ignore[method-assign]
+        before = authority.count("/token")
+        assert gateway.call("notes__list_notes").status == 200
+        authority.has_served("/token", before + 1)
+        assert server.tokens[-1] != first
 
 
 def test_r15_a_kill_between_the_servers_new_tokens_and_their_commit_asks_once_and_never_loops(tmp_path):

@@ -64,6 +64,9 @@ def test_a_named_secret_is_used_listed_by_its_name_and_forgotten(gateway, api):
     assert "Sealed" in command(gateway, "vault", "rotate")
     assert gateway.admin.get("/api/vault") != before
     until(lambda: gateway.call("light_get").status == 200)
+    command(gateway, "secrets", "remove", "house")
+    until(lambda: gateway.call("light_get").status == 503)
+    assert "vault:house" not in command(gateway, "secrets", "list")
     assert traces(gateway.folder, SECRET) == []
 
 

@@ -273,9 +273,11 @@ class SignIns:
         state = self._begun.get((owner, initiator))
         if state is None and "://" not in pasted:
             raise InvalidArgs(NO_FLOW)
-        await self._finished(await self._custody.flows.finish_pasted(state or "", pasted, initiator))
+        before = self._clock.now()
+        finished = await self._custody.flows.finish_pasted(state or "", pasted, initiator)
+        tried = await self._finished(finished)
         self._begun.pop((owner, initiator), None)
-        return await self.outcome(source, caller)
+        return await self.outcome(source, caller, before if tried else None)
 
     async def begun_by(self, pasted: str, initiator: str) -> str:
         """The source of the sign-in that a person finishes without naming it: by the address, or the only one begun."""
@@ -332,8 +334,8 @@ class SignIns:
             kind="key", tokens=OAuthTokens(access_token=value), by=by, since=self._clock.now()
         )
         before = self._clock.now()
-        await self._keep(owner, connected)
-        state = await self.outcome(source, caller, before)
+        tried = await self._keep(owner, connected)
+        state = await self.outcome(source, caller, before if tried else None)
         why = state.reason if state.status == Status.NEEDS_AUTH else await self._refusal(source, caller)
         if why:
             await self._custody.accounts.end(owner)
@@ -357,8 +359,8 @@ class SignIns:
         self._open.pop(owner, None)
         before = self._clock.now()
         await self._custody.accounts.end(owner)
-        await self._notice(owner)
-        return await self.outcome(source, caller, before)
+        tried = await self._notice(owner)
+        return await self.outcome(source, caller, before if tried else None)
 
     async def confirm(self, owner: str) -> AccountState:
         """The person says that the account which came back is theirs: it counts from now on."""
@@ -369,48 +371,51 @@ class SignIns:
         before = self._clock.now()
         await self._custody.vault.remove(owner, HELD)
         self._held.discard(owner)
-        await self._keep(owner, msgspec.json.decode(kept.value, type=Connected))
-        return await self.outcome(source, caller, before)
+        tried = await self._keep(owner, msgspec.json.decode(kept.value, type=Connected))
+        return await self.outcome(source, caller, before if tried else None)
 
-    async def _finished(self, finished: Finished) -> None:
+    async def _finished(self, finished: Finished) -> bool:
+        """Use the account, or hold it until it is confirmed; whether the source is tried with it now."""
         self._open.pop(finished.owner, None)
         if not finished.confirm:
-            await self._take_over(finished)
-            return
+            return await self._take_over(finished)
         self._identity(finished.source)
         await self._custody.vault.put(finished.owner, HELD, msgspec.json.encode(finished.connected))
         self._held.add(finished.owner)
         await self.calls.confirm(finished)
+        return False
 
-    async def _take_over(self, finished: Finished) -> None:
-        await self._keep(finished.owner, finished.connected)
+    async def _take_over(self, finished: Finished) -> bool:
+        return await self._keep(finished.owner, finished.connected)
 
-    async def _keep(self, owner: str, connected: Connected) -> None:
+    async def _keep(self, owner: str, connected: Connected) -> bool:
         await self._custody.accounts.keep(owner, connected)
         log.info("An account was connected", extra={"source": parts_of(owner)[0], "by": connected.by})
-        await self._notice(owner)
+        return await self._notice(owner)
 
-    async def _notice(self, owner: str) -> None:
-        """Let the source use what it has now. A caller's own account changes nothing for the others."""
+    async def _notice(self, owner: str) -> bool:
+        """Let the source use what it has now; whether it begins anew for that. A caller's own account changes nothing
+        for the others."""
         source, caller = parts_of(owner)
         now = self._source(source)
         if caller:
             await self._sources.forget_caller(source, caller)
-        if not caller or now is None or now.status not in WELL or self._lists_with(source, caller):
+        anew = not caller or now is None or now.status not in WELL or self._lists_with(source, caller)
+        if anew:
             self._sources.connect_anew(source)
+        return anew
 
     def _lists_with(self, source: str, caller: str) -> bool:
         """Whether tools are listed with this caller's account: no other is there."""
         who = self._identity(source)[0]
         return self._account(who) is None and set(self._callers(who)) <= {caller}
 
-    async def outcome(self, source: str, caller: str = "", since: float | None = None) -> AccountState:
-        """The state once the source has been tried with what it has now; as it is, where that takes too long."""
-        began = self._clock.now() if since is None else since
+    async def outcome(self, source: str, caller: str, since: float | None) -> AccountState:
+        """How it stands; where the source began anew after `since`, once it has been tried, or that takes too long."""
         deadline = self._clock.monotonic() + OUTCOME_SECONDS
-        while self._clock.monotonic() < deadline:
+        while since is not None and self._clock.monotonic() < deadline:
             now = self._source(source)
-            if now is None or (now.status in SETTLED and (now.since >= began or caller)):
+            if now is None or (now.status in SETTLED and now.since >= since):
                 break
             await asyncio.sleep(LOOK_AGAIN)
         return self.status(source, caller)
