@@ -41,6 +41,11 @@ class AuthorizationProcess:
         with urlopen(f"{self.issuer}/test/count?path={path}", timeout=10, context=ANY_AUTHORITY) as reply:
             return int(reply.read())
 
+    def let_tokens_last(self, seconds: int) -> None:
+        """Those that are given from now on."""
+        with urlopen(f"{self.issuer}/test/lifetime?seconds={seconds}", timeout=10, context=ANY_AUTHORITY):
+            return
+
     def has_served(self, path: str, times: int) -> None:
         """Fails unless it has, or has within seconds: what it prints comes after its answer."""
         deadline = time.monotonic() + 10

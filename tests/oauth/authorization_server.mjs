@@ -12,7 +12,7 @@ process.removeAllListeners('warning');
 const server = cert ? createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }) : createServer();
 await new Promise((ready) => server.listen(Number(port), '127.0.0.1', ready));
 const issuer = `http${cert ? 's' : ''}://127.0.0.1:${server.address().port}`;
-const lifetime = Number(seconds);
+let lifetime = Number(seconds);
 
 const provider = new Provider(issuer, {
   clients: [
@@ -31,7 +31,7 @@ const provider = new Provider(issuer, {
   responseTypes: ['code'],
   rotateRefreshToken: true,
   issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
-  ttl: { AccessToken: lifetime, ClientCredentials: lifetime, RefreshToken: 86400, Session: 3600, Grant: 86400,
+  ttl: { AccessToken: () => lifetime, ClientCredentials: () => lifetime, RefreshToken: 86400, Session: 3600, Grant: 86400,
          Interaction: 3600, DeviceCode: 600, IdToken: 3600, AuthorizationCode: 60 },
   features: {
     devInteractions: { enabled: true },
@@ -76,6 +76,10 @@ server.on('request', async (request, response) => {
   const path = new URL(request.url, issuer).pathname;
   if (path === '/test/count') {
     return response.end(String(counts.get(new URL(request.url, issuer).searchParams.get('path')) ?? 0));
+  }
+  if (path === '/test/lifetime') { // of the tokens that are given from now on
+    lifetime = Number(new URL(request.url, issuer).searchParams.get('seconds'));
+    return response.end();
   }
   if (path === '/test/forget') { // every grant that a person gave is taken back
     const grants = [...given];

@@ -14,7 +14,7 @@ SECRET = "CANARY-of-the-commands-0123456789"
 CONFIG = """
 gateway: {{port: 0}}
 admin: {{port: 0, socket: ./data/admin.sock}}
-agents: {{pi: {{token: {token}}}}}
+agents: {{pi: {{token: {token}, rate_limit: {{max_requests_per_minute: 0}}}}}}
 services: {{house: {{url: "{api}", auth: {{type: bearer, token: "vault:house"}}, tools: tools.yaml}}}}
 storage: {{path: ./data/gate.db}}
 """
