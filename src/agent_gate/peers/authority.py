@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -23,6 +23,16 @@ CA_LIFETIME = timedelta(days=3652)
 LEAF_LIFETIME = timedelta(days=30)
 BACKDATED = timedelta(minutes=5)
 REQUEST = re.compile(r"\s*-----BEGIN CERTIFICATE REQUEST-----[^-]+-----END CERTIFICATE REQUEST-----\s*")
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    InvalidSignature,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+"""What reading a certificate or a request of somebody else may raise."""
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
 
 
@@ -216,7 +226,7 @@ def check_request(pem: str, subject: CertificateSubject, domain: str, identity_k
             raise Malformed("it is not signed by its own key")
         names, extensions = request.subject, request.extensions
         key = request.public_key()
-    except (ValueError, InvalidSignature, TypeError, x509.UnsupportedGeneralNameType) as error:
+    except UNREADABLE as error:
         raise Malformed("it cannot be read") from error
     check_request_names(names, extensions, subject, domain)
     return check_request_key(key, identity_key)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -19,7 +18,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import PairingFailed
 from agent_gate.observe.failpoint import reach
 from agent_gate.peers import messages
-from agent_gate.peers.authority import Leaf, component_uri, private_pem, request_certificate, spki
+from agent_gate.peers.authority import UNREADABLE, Leaf, component_uri, private_pem, request_certificate, spki
 from agent_gate.peers.challenge import challenge_context, open_challenge
 from agent_gate.peers.encoding import Malformed, canonical, from_base64, from_time, to_base64
 from agent_gate.peers.messages import PairMessage, read_pair_message
@@ -196,9 +195,10 @@ class Joining:
             leaf = Leaf(x509.load_pem_x509_certificate(issued.certificate_pem.encode()))
             authority = x509.load_pem_x509_certificate(authority_pem.encode())
             leaf.certificate.verify_directly_issued_by(authority)
-        except (ValueError, TypeError, InvalidSignature):
+            certified = leaf.key
+        except UNREADABLE:
             raise Malformed("the certificate was not issued by the authority beside it") from None
-        if leaf.key != spki(key.public_key()):
+        if certified != spki(key.public_key()):
             raise Malformed("the certificate is for another key")
         if leaf.fingerprint != issued.mtls_cert_fingerprint:
             raise Malformed("the certificate has another fingerprint than the gateway says")
