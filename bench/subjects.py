@@ -17,6 +17,7 @@ from bench.load import TOKEN, Ask
 from bench.machine import CACHE, HERE, LOADED, SERVED, built, free_port, running
 
 AGENT_GATE = Path(sys.executable).with_name("agent-gate")
+NOTHING: Mapping[str, Any] = {}
 TOOLS = {
     "api_echo": {
         "description": "Returns the text",
@@ -55,8 +56,12 @@ def call_servers(upstream: int) -> dict[str, Any]:
     }
 
 
-def write_config(folder: Path, servers: Mapping[str, Any], upstream: int | None) -> Path:
-    """A gateway that governs every call: a token, a rule, a schema, a durable row before each."""
+def write_config(
+    folder: Path, servers: Mapping[str, Any], upstream: int | None, more: Mapping[str, Any] = NOTHING
+) -> Path:
+    """A gateway that governs every call: a token, a rule, a schema, a durable row before each.
+
+    `more` is added to the configuration, section by section."""
     agent = {"token": TOKEN, "rate_limit": {"max_requests_per_minute": 0}}
     config: dict[str, Any] = {
         "gateway": {"id": "bench", "port": free_port()},
@@ -69,6 +74,8 @@ def write_config(folder: Path, servers: Mapping[str, Any], upstream: int | None)
         health = {"path": "/mcp", "expect_status": 405}
         service = {"url": f"http://127.0.0.1:{upstream}", "tools": "tools.yaml", "health": health}
         config["services"] = {"api": service}
+    for section, entries in more.items():
+        config[section] = {**config.get(section, {}), **entries}
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(json.dumps(config))
@@ -78,9 +85,18 @@ def write_config(folder: Path, servers: Mapping[str, Any], upstream: int | None)
 
 
 @contextmanager
-def gateway(servers: Mapping[str, Any], upstream: int | None = None) -> Iterator[Subject]:
+def gateway(
+    servers: Mapping[str, Any],
+    upstream: int | None = None,
+    *,
+    more: Mapping[str, Any] = NOTHING,
+    files: Mapping[str, Any] = NOTHING,
+) -> Iterator[Subject]:
+    """`files` are written beside the configuration, as JSON."""
     folder = CACHE / "gateway"
-    config = write_config(folder, servers, upstream)
+    config = write_config(folder, servers, upstream, more)
+    for name, held in files.items():
+        (folder / name).write_text(json.dumps(held))
     port = json.loads(config.read_text())["gateway"]["port"]
     command = [AGENT_GATE, "serve", "--config", config, "--insecure"]
     began = time.monotonic()

@@ -406,6 +406,20 @@ def test_the_surface_and_the_guard_can_refuse_an_upgrade(run: Run) -> None:
     run(main())
 
 
+def test_compression_is_never_agreed_on_and_a_compressed_frame_ends_the_connection(run: Run) -> None:
+    async def main() -> None:
+        echo = Echo()
+        async with serve_echo(echo) as server:
+            async with connect(url(server), compression="deflate") as client:
+                assert client.response is not None
+                assert "Sec-WebSocket-Extensions" not in client.response.headers
+            async with connected(server) as raw:
+                await raw.send(handshake() + frame(b"x", opcode=0x41))
+                await eventually(lambda: echo.events[-1][:2] == ("closed", 1002))
+
+    run(main())
+
+
 def test_without_websocket_handler_an_upgrade_is_refused(run: Run) -> None:
     async def main() -> None:
         async with serving() as server, connected(server) as client:

@@ -21,7 +21,7 @@ from agent_gate.policy import Policy
 from agent_gate.results import reader, readers
 from agent_gate.results.jobs import ViewJob
 from agent_gate.results.readers import SMALL, Readers
-from agent_gate.results.reading import Stored
+from agent_gate.results.reading import InStore, Stored
 
 
 def stored(value):
@@ -221,10 +221,70 @@ def test_several_results_that_are_too_large_together_are_refused_before_they_are
                 await gate.artifacts.save(gate.call(), Result(b'"' + b"x" * 100 + b'"')) for _ in range(2)
             ]
             handles = [one.handle for one in kept]
-            assert len(await gate.artifacts.load_all(handles, ANNA)) == 2
+            assert len(await gate.artifacts.find_all(handles, ANNA, SMALL)) == 2
             monkeypatch.setattr("agent_gate.results.artifacts.MOST_BYTES", 150)
-            assert len(await gate.artifacts.load_all(handles[:1], ANNA)) == 1
+            assert len(await gate.artifacts.find_all(handles[:1], ANNA, SMALL)) == 1
             with pytest.raises(InvalidArgs, match="too large together"):
-                await gate.artifacts.load_all(handles, ANNA)
+                await gate.artifacts.find_all(handles, ANNA, SMALL)
 
     told(story)
+
+
+class Watched:
+    """A real store that notes the largest value that anybody had read from it."""
+
+    def __init__(self, store):
+        self._store, self.largest = store, 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def read(self, sql, params=()):
+        rows = await self._store.read(sql, params)
+        sizes = [len(value) for row in rows for value in row if isinstance(value, str | bytes)]
+        self.largest = max([self.largest, *sizes])
+        return rows
+
+
+def test_a_large_result_in_a_file_is_never_fetched_into_the_gateway(tmp_path):
+    async def story():
+        async with opened(tmp_path) as real:
+            store = Watched(real)
+            gate = SmallCalls(store)
+            meta = MetaTools(gate.calls, gate.shelf, lambda _caller: (), gate.artifacts, fits)
+            kept = await gate.artifacts.save(gate.call(), Result(WORDS.body))
+            seen = await meta.view(ANNA, ViewArgs(handle=kept.handle, selector=LAST.selector))
+            assert seen.text == "19999: word 19999"
+            assert store.largest < SMALL
+
+    told(story)
+
+
+def test_a_store_that_cannot_be_opened_beside_the_gateway_is_said_in_words():
+    async def story(found):
+        with pytest.raises(ViewFailed, match="The store cannot be read"):
+            await found.work(
+                "a",
+                LAST,
+                lambda: answered([InStore("application/json", 1 << 20, "result:0", "/nowhere/gate.db")]),
+            )
+
+    run(story)
+
+
+def test_a_result_that_went_before_its_turn_came_is_said_to_be_gone(tmp_path):
+    async def story():
+        async with opened(tmp_path) as store:
+            readers_of_it = Readers(fits)
+            try:
+                there = InStore("application/json", 1 << 20, "result:" + "0" * 32, str(store.file))
+                with pytest.raises(ViewFailed, match="There is no such artifact"):
+                    await readers_of_it.work("a", LAST, lambda: answered([there]))
+            finally:
+                readers_of_it.close()
+
+    told(story)
+
+
+async def answered(value):
+    return value

@@ -16,6 +16,7 @@ RESULTS = {
     "resource": '{"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "x", "size": 1e400}}]}',
     "secret": '{"content": [%s], "structuredContent": {"n": 1e400, "key": "' + KEY + '"}}',
     "none": '{"foo": 1, "key": "' + KEY + '"}',
+    "mood": '{"content": [%s, {"type": "mood", "text": {"of": ["the", "day"]}}]}',
     "deep": '{"content": ' + "[" * 5_000 + "]" * 5_000 + "}",
 }
 SERVER = """
@@ -78,6 +79,12 @@ def test_a_number_out_of_range_is_passed_on_and_recorded_as_it_came(gateway, too
     assert reply.status == 200
     assert b"1e400" in reply.body or reply.json["data"] == "x"
     assert last_row(gateway, f"odd:{tool}")["state"] == "completed"
+
+
+def test_a_part_of_an_unknown_type_is_passed_on_whatever_it_holds(gateway):
+    reply = gateway.call("odd__mood")
+    assert (reply.status, reply.json["data"]) == (200, "x")
+    assert last_row(gateway, "odd:mood")["state"] == "completed"
 
 
 def test_a_key_beside_a_number_out_of_range_is_masked(gateway):

@@ -39,7 +39,7 @@ from agent_gate.results.budget import Fits
 from agent_gate.results.handles import HANDLE, find_handles
 from agent_gate.results.jobs import FillJob, ViewJob
 from agent_gate.results.readers import SMALL, Readers
-from agent_gate.results.reading import MEDIA_TYPES, Stored
+from agent_gate.results.reading import MEDIA_TYPES, InStore, Stored
 from agent_gate.results.views import VIEW_BUDGET, ResultView
 
 log = logging.getLogger("agent_gate.calls")
@@ -190,12 +190,12 @@ class MetaTools:
         if not handles or tool is None:
             return args.args
 
-        async def load() -> Sequence[Stored]:
-            found = await self._artifacts.load_all(handles, caller)
+        async def find() -> Sequence[Stored | InStore]:
+            found = await self._artifacts.find_all(handles, caller, SMALL)
             return [found[handle] for handle in job.handles]
 
         job = FillJob(args.args, tool.input_schema, tuple(sorted(handles)))
-        return await self._readers.work(("views", caller.name), job, load)
+        return await self._readers.work(("views", caller.name), job, find)
 
     async def answer(
         self, name: str, arguments: Mapping[str, Json], call: Call, *, wait: float | None
@@ -227,13 +227,13 @@ class MetaTools:
         except ViewFailed:
             stored = await self._waited(caller, args.handle, wait)
 
-        async def load() -> Sequence[Stored]:
-            return [stored or await self._artifacts.load(args.handle, caller)]
+        async def find() -> Sequence[Stored | InStore]:
+            return [stored or await self._artifacts.find(args.handle, caller, SMALL)]
 
         job = ViewJob(args.selector)
         if stored is not None and len(stored.body) <= SMALL:
             return self._readers.now(job, [stored])
-        return await self._readers.work(("views", caller.name), job, load)
+        return await self._readers.work(("views", caller.name), job, find)
 
     async def _waited(self, caller: Caller, handle: str, wait: float) -> Stored:
         if not HANDLE.fullmatch(handle):

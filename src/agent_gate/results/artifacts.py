@@ -8,8 +8,8 @@ from agent_gate.core.call import Call, Caller, Result
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.envelope import Artifact
-from agent_gate.results.handles import HANDLE, MOST_BYTES, TOO_LARGE
-from agent_gate.results.reading import MEDIA_TYPES, Stored
+from agent_gate.results.handles import GONE, HANDLE, MOST_BYTES, TOO_LARGE
+from agent_gate.results.reading import MEDIA_TYPES, InStore, Stored, size_of
 from agent_gate.store import Statement, Store
 
 LIFETIME = 24 * 3600.0
@@ -19,6 +19,10 @@ _INSERT = (
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (handle) DO NOTHING"
 )
 _SELECT = "SELECT media_type, body FROM artifacts WHERE handle = ? AND caller = ? AND expires_at > ?"
+_PLACE = (
+    "SELECT media_type, size, CASE WHEN size <= ? THEN body END FROM artifacts "
+    "WHERE handle = ? AND caller = ? AND expires_at > ?"
+)
 _SMALL = (
     "SELECT media_type, CASE WHEN size <= ? THEN body END FROM artifacts "
     "WHERE handle = ? AND caller = ? AND expires_at > ?"
@@ -76,6 +80,16 @@ class Artifacts:
         found = await self._find(_SELECT, handle, caller)
         return Stored(found[0], bytes(found[1]))
 
+    async def find(self, handle: str, caller: Caller, most: int) -> Stored | InStore:
+        """The result, or where it is if it is larger than `most` bytes and another process can read it there."""
+        file = self._store.file
+        if file is None:
+            return await self.load(handle, caller)
+        media_type, size, body = await self._find(_PLACE, handle, caller, most)
+        return (
+            InStore(media_type, size, handle, str(file)) if body is None else Stored(media_type, bytes(body))
+        )
+
     async def load_small(self, handle: str, caller: Caller, most: int) -> Stored | None:
         """The result unless it is larger than `most` bytes."""
         media_type, body = await self._find(_SMALL, handle, caller, most)
@@ -86,15 +100,17 @@ class Artifacts:
             raise ViewFailed("This is not a handle. Use one from the `artifacts` of a result.")
         found = await self._store.read(select, (*more, handle, caller.name, self._clock.now()))
         if not found:
-            raise ViewFailed("There is no such artifact, or it has expired. Call the tool again.")
+            raise ViewFailed(GONE)
         return found[0]
 
-    async def load_all(self, handles: Iterable[str], caller: Caller) -> dict[str, Stored]:
+    async def find_all(
+        self, handles: Iterable[str], caller: Caller, most: int
+    ) -> dict[str, Stored | InStore]:
         """The results that one call refers to; a single one may be as large as it is."""
-        found: dict[str, Stored] = {}
+        found: dict[str, Stored | InStore] = {}
         for handle in sorted(set(handles)):
-            found[handle] = await self.load(handle, caller)
-            if len(found) > 1 and sum(len(stored.body) for stored in found.values()) > MOST_BYTES:
+            found[handle] = await self.find(handle, caller, most)
+            if len(found) > 1 and sum(size_of(one) for one in found.values()) > MOST_BYTES:
                 raise InvalidArgs(TOO_LARGE)
         return found
 

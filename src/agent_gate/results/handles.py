@@ -18,6 +18,7 @@ from agent_gate.results.jsonpath import select
 from agent_gate.results.reading import ResultReading, compact
 
 HANDLE = re.compile(r"result:(?P<call>[0-9a-f]{32})")
+GONE = "There is no such artifact, or it has expired. Call the tool again."
 MOST_BYTES = 64 << 20
 """Of several results together that one call refers to."""
 TOO_LARGE = "The results behind these handles are too large together. Pass fewer, or parts of them."

@@ -6,20 +6,25 @@ does. Its memory is bounded, and everybody else's work comes before its own.
 
 import os
 import signal
+import sqlite3
 import sys
+from contextlib import closing, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.budget import Fits
+from agent_gate.results.handles import GONE
 from agent_gate.results.jobs import Job
 from agent_gate.results.reading import Stored
 
 SECONDS = 20
 MEMORY = 1 << 30
 NICENESS = 10
+OWN_SHARE = Path("/proc/self/autogroup")
 LENGTH = 8
 
 TOO_MUCH = (
@@ -28,11 +33,20 @@ TOO_MUCH = (
 )
 
 
+class HeldResult(msgspec.Struct, frozen=True):
+    """A result of so many bytes: those that follow the order, or what the store's `file` has under its `handle`."""
+
+    media_type: str
+    size: int
+    file: str = ""
+    handle: str = ""
+
+
 class ReaderOrder(msgspec.Struct, frozen=True):
-    """A job, and the media type and size of each result that follows it."""
+    """A job, and the results that it is about."""
 
     job: Job
-    results: tuple[tuple[str, int], ...]
+    results: tuple[HeldResult, ...]
 
 
 class ReaderReply(msgspec.Struct, frozen=True):
@@ -75,18 +89,22 @@ def main() -> None:
     while True:
         try:
             order = decode(receive_frame(incoming))
-            results = [Stored(kind, receive(incoming, size)) for kind, size in order.results]
+            bodies = [b"" if one.file else receive(incoming, one.size) for one in order.results]
         except EOFError:
             return
         _alarm(2 * SECONDS)
-        send_frame(outgoing, msgspec.json.encode(_reply(order.job, results, fits)))
+        send_frame(outgoing, msgspec.json.encode(_reply(order, bodies, fits)))
         outgoing.flush()
         _alarm(0)
 
 
-def _reply(job: Job, results: list[Stored], fits: Fits) -> ReaderReply:
+def _reply(order: ReaderOrder, bodies: list[bytes], fits: Fits) -> ReaderReply:
     try:
-        return ReaderReply(done=msgspec.Raw(msgspec.json.encode(job.run(results, fits))))
+        results = [
+            Stored(one.media_type, _fetch(one) if one.file else body)
+            for one, body in zip(order.results, bodies, strict=True)
+        ]
+        return ReaderReply(done=msgspec.Raw(msgspec.json.encode(order.job.run(results, fits))))
     except ViewFailed as error:
         return ReaderReply(failed=error.message)
     except InvalidArgs as error:
@@ -95,15 +113,32 @@ def _reply(job: Job, results: list[Stored], fits: Fits) -> ReaderReply:
         return ReaderReply(failed=TOO_MUCH)
 
 
-def _restrain() -> None:
-    """Where the system can: bounded memory, and the processor only when others leave it."""
+def _fetch(held: HeldResult) -> bytes:
+    """A result from the store's file, which is only read: the gateway has said already whose it is."""
     try:
+        with closing(sqlite3.connect(f"{Path(held.file).as_uri()}?mode=ro", uri=True)) as database:
+            found = database.execute("SELECT body FROM artifacts WHERE handle = ?", (held.handle,)).fetchone()
+    except sqlite3.Error as error:
+        raise ViewFailed(f"The store cannot be read: {error}. Look again later.") from None
+    if found is None:
+        raise ViewFailed(GONE)
+    return bytes(found[0])
+
+
+def _restrain() -> None:
+    """Where the system can: bounded memory, and the processor only when others leave it.
+
+    Linux shares the processor out by session first, so in the gateway's own this would cost the gateway its turns.
+    """
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    with suppress(AttributeError, OSError):
+        os.setsid()
         os.nice(NICENESS)
-    except (ImportError, OSError, ValueError):
-        return
+    with suppress(OSError):
+        OWN_SHARE.write_text(str(NICENESS))
 
 
 def _alarm(seconds: int) -> None:

@@ -2,7 +2,8 @@
 
 Reading tens of megabytes keeps the interpreter to itself for seconds, in whatever thread it happens. So it happens
 in another process (`reader.py`): two at most, one at a time for each agent, agents in turn, under a deadline. A
-result is loaded only when its turn has come, so those who wait hold no memory. What is small is read at once.
+result is looked for only when its turn has come, so those who wait hold no memory; where the store is a file, the
+process reads the result from there itself. What is small is read at once.
 """
 
 import asyncio
@@ -20,8 +21,8 @@ from agent_gate.errors import DependencyUnavailable, ViewFailed
 from agent_gate.results.budget import Fits
 from agent_gate.results.jobs import Doable
 from agent_gate.results.lanes import Lanes
-from agent_gate.results.reader import SECONDS, ReaderOrder, ReaderReply, receive_frame, send_frame
-from agent_gate.results.reading import Stored
+from agent_gate.results.reader import SECONDS, HeldResult, ReaderOrder, ReaderReply, receive_frame, send_frame
+from agent_gate.results.reading import InStore, Stored, size_of
 
 log = logging.getLogger("agent_gate.results")
 
@@ -38,7 +39,8 @@ BUSY = (
 ENDED = "The process that read this result ended before it was done. Look at a smaller part of it."
 
 T = TypeVar("T")
-Load = Callable[[], Awaitable[Sequence[Stored]]]
+Found = Sequence[Stored] | Sequence[Stored | InStore]
+Find = Callable[[], Awaitable[Sequence[Stored | InStore]]]
 
 
 class Reader:
@@ -62,17 +64,22 @@ class Reader:
         )
         self.end = weakref.finalize(self, _end, self._process)
 
-    def exchange(self, job: Doable[Any], results: Sequence[Stored]) -> bytes:
+    def exchange(self, job: Doable[Any], results: Found) -> bytes:
         """Blocks until the process has answered; `OSError` or `EOFError` where it ended."""
-        order = ReaderOrder(
-            cast(Any, job), tuple((stored.media_type, len(stored.body)) for stored in results)
-        )
+        order = ReaderOrder(cast(Any, job), tuple(map(held, results)))
         to, back = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
         send_frame(cast(Any, to), msgspec.json.encode(order))
         for stored in results:
-            to.write(stored.body)
+            if isinstance(stored, Stored):
+                to.write(stored.body)
         to.flush()
         return receive_frame(cast(Any, back))
+
+
+def held(stored: Stored | InStore) -> HeldResult:
+    if isinstance(stored, InStore):
+        return HeldResult(stored.media_type, stored.size, stored.file, stored.handle)
+    return HeldResult(stored.media_type, len(stored.body))
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -98,20 +105,20 @@ class Readers:
         """Do a small job here."""
         return job.run(results, self._fits)
 
-    async def work(self, lane: Hashable, job: Doable[T], load: Load | Sequence[Stored]) -> T:
-        """Do a job on results, or on what `load` brings when it is this lane's turn."""
+    async def work(self, lane: Hashable, job: Doable[T], find: Find | Sequence[Stored]) -> T:
+        """Do a job on results, or on what `find` finds when it is this lane's turn."""
         waiting = True
         try:
             async with asyncio.timeout(SECONDS), self._lanes.turn(lane):
                 waiting = False
-                results = await load() if callable(load) else load
-                if sum(len(stored.body) for stored in results) <= SMALL:
-                    return self.now(job, results)
+                results = await find() if callable(find) else find
+                if sum(map(size_of, results)) <= SMALL:
+                    return self.now(job, [one for one in results if isinstance(one, Stored)])
                 return cast(T, msgspec.json.decode(await self._asked(job, results), type=job.gives))
         except TimeoutError:
             raise (DependencyUnavailable(BUSY, retry_after=5) if waiting else ViewFailed(TOO_LONG)) from None
 
-    async def _asked(self, job: Doable[Any], results: Sequence[Stored]) -> bytes:
+    async def _asked(self, job: Doable[Any], results: Found) -> bytes:
         reader = self._idle.pop() if self._idle else await asyncio.to_thread(Reader, self._fits)
         try:
             reply = await asyncio.to_thread(reader.exchange, job, results)

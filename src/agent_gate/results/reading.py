@@ -68,6 +68,21 @@ class Stored:
         return read(self.body, self.media_type)
 
 
+@dataclass(frozen=True, slots=True)
+class InStore:
+    """A large result that stays in the store's file until whoever reads it opens it there: fetching it would keep the
+    interpreter from everybody else."""
+
+    media_type: str
+    size: int
+    handle: str
+    file: str
+
+
+def size_of(one: Stored | InStore) -> int:
+    return one.size if isinstance(one, InStore) else len(one.body)
+
+
 def read(body: bytes, media_type: str) -> ResultReading:
     """What a stored artifact says."""
     if media_type == MEDIA_TYPES["mcp"]:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from pathlib import Path
 
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.engine import Engine, Fault
@@ -28,6 +29,10 @@ class DurableStore:
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
+
+    @property
+    def file(self) -> Path | None:
+        return self._engine.file
 
     @property
     def head(self) -> Head:

@@ -1,6 +1,7 @@
 """What the writer needs from a database: `Engine`, and `Fault`, the reason why nothing can be written."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from agent_gate.store.statement import Head, Param, Record
@@ -19,6 +20,9 @@ class Engine(Protocol):
 
     errors: tuple[type[Exception], ...]
     """What the driver raises."""
+
+    file: Path | None
+    """What another process may read, where it is a file."""
 
     commits_alone: bool
     """Whether one statement outside of a transaction is a durable transaction of its own."""

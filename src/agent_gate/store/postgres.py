@@ -7,6 +7,7 @@ answer was lost can be told apart from one that never happened, and nothing is d
 import os
 from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
@@ -55,6 +56,7 @@ class PostgresConnection(psycopg.Connection[Record]):
 
 class PostgresEngine:
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
+    file: Path | None = None
     commits_alone = False
 
     def __init__(self, url: str, chain: str) -> None:

@@ -38,6 +38,7 @@ class SqliteEngine:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.file: Path | None = path.absolute()
         self._wal = f"{path}-wal"
         self._lock = FileLock(path)
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()

@@ -57,6 +57,11 @@ class Store(Protocol):
     def chain(self) -> str: ...
 
     @property
+    def file(self) -> Path | None:
+        """The SQLite file that another process of ours may read beside this one, where there is one."""
+        ...
+
+    @property
     def head(self) -> Head:
         """The last durable link of this store's own chain."""
         ...

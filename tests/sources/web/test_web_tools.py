@@ -1,11 +1,18 @@
 """The web tools through a running gateway, against local servers that answer as the real ones do."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
 import pytest
 from tests.gateway import TOKEN, Api, running
+
+from agent_gate.errors import CallTimeout
+from agent_gate.sources.web.fetching import Fetched
+from agent_gate.sources.web.reading import make_readable
 
 ARTICLE = """<!doctype html><html lang=en><head><title>Tides | The Almanac</title>
 <meta name=author content="Ada Brook"><meta property="article:published_time" content="2026-03-04">
@@ -286,3 +293,18 @@ def test_a_folder_of_files_can_be_searched(tmp_path):
 def test_a_provider_without_what_it_needs_is_said_with_its_place(tmp_path):
     with pytest.raises(AssertionError, match="needs `url`"), search_with(tmp_path, {"provider": "searxng"}):
         pass
+
+
+async def test_a_page_that_takes_too_long_to_read_ends_and_leaves_no_process():
+    before = psutil.Process().children()
+    fetched = Fetched(url="https://a.example/", status=200, content_type="text/html", body=b"<p>hello")
+    with pytest.raises(CallTimeout, match="took too long"):
+        await make_readable(fetched, raw=True, seconds=0.001)
+    assert psutil.Process().children() == before
+
+
+def test_the_process_that_reads_a_page_gets_no_more_memory_than_there_is_for_it():
+    greedy = "from agent_gate.sources.web.extract import MEMORY, confine; confine(); bytearray(MEMORY)"
+    ended = subprocess.run([sys.executable, "-c", greedy], capture_output=True, text=True, check=False)
+    assert ended.returncode != 0
+    assert "MemoryError" in ended.stderr

@@ -82,8 +82,14 @@ def answered_by(data: bytes) -> int | None:
 
 
 def wants_reply(message: Message) -> bool:
-    """Whether it is a request of the server, and no notification."""
-    return bool(message.method and message.id) and bytes(message.id) != NULL
+    """Whether it is a request of the server, and no notification. An id that is no text could not be repeated."""
+    number = bytes(message.id)
+    if not message.method or not number or number == NULL:
+        return False
+    try:
+        return bool(number.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def rpc_error(raw: Raw) -> RpcError:
