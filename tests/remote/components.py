@@ -42,8 +42,9 @@ class Joined:
         self.gateway, self.name, self.component_type, self.state = gateway, name, component_type, state
         self.client = RemoteClient(state)
 
-    def event(self, event_type: str, **more: Any) -> dict[str, Any]:
-        """An envelope of its own, as a program would write it."""
+    @staticmethod
+    def envelope(event_type: str, source: dict[str, str], payload: dict[str, Any]) -> dict[str, Any]:
+        """An event as a program would write it."""
         return {
             "version": "v1",
             "event_id": new_id(),
@@ -51,11 +52,15 @@ class Joined:
             "occurred_at": "2026-02-13T16:00:00Z",
             "event_type": event_type,
             "tenant_id": "family",
-            "source": {"component_type": self.component_type, "component_id": self.name},
+            "source": source,
             "routing": {"agent_id": "assistant", "session_id": "ses_1"},
-            "payload": {},
-            **more,
+            "payload": payload,
         }
+
+    def event(self, event_type: str, **more: Any) -> dict[str, Any]:
+        """An envelope of its own."""
+        source = {"component_type": self.component_type, "component_id": self.name}
+        return {**self.envelope(event_type, source, {}), **more}
 
     def publish(self, event: dict[str, Any]) -> Any:
         return self.client.request("POST", "/v1/events", event)

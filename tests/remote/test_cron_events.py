@@ -6,10 +6,28 @@ from typing import Any
 
 import pytest
 from tests.gateway import Gateway
+from tests.remote.components import Joined
 from tests.remote.paired import HostProcess, command, gating
 from tests.remote.test_paired_host import until
 
+from agent_gate.cli.operator import AdminClient
+from agent_gate.cli.remote import MutualConnection
+from agent_gate.errors import Forbidden
+from agent_gate.hosts.kept import HostFolder
+from agent_gate.peers.belonging import Belonging
+
 SPEC = "agent_gate.hosts.cron:host"
+
+
+class PairedClient(AdminClient):
+    """What a host could send beside what its SDK does."""
+
+    def __init__(self, belonging: Belonging, url: str) -> None:
+        super().__init__(Path())
+        self._belonging, self._url = belonging, url
+
+    def connection(self, timeout: float | None = 60) -> MutualConnection:
+        return MutualConnection(self._belonging, self._url, timeout)
 
 
 def heard(gateway: Gateway) -> list[dict[str, Any]]:
@@ -34,6 +52,24 @@ def create(gateway: Gateway, namespace: str, **more: str) -> None:
     until(lambda: gateway.call(f"{namespace}__cron_create", args).status == 200)
 
 
+def speaks_of_its_own_calls_only(gateway: Gateway, state: Path) -> None:
+    """A tool host hears and tells what became of its calls, and of nobody else's."""
+    membership = HostFolder(state).membership()
+    assert membership is not None
+    client = PairedClient(Belonging(membership), gateway.announced["peers"])
+    events = [one for _kind, one in client.events("/v1/events?once=1&after=0.0", endless=False)]
+    assert {one["event_type"] for one in events} == {"tool.call.requested"}
+    assert {one["routing"]["target"] for one in events} == {"cron"}
+    calls = {one["caller"]: one["call"] for one in gateway.admin.get("/api/calls?by=call")["calls"]}
+    source = {"component_type": "tool_host", "component_id": "cron"}
+    own = Joined.envelope("tool.call.completed", source, {"call_id": events[0]["payload"]["call_id"]})
+    assert client.request("POST", "/v1/events", own)["accepted"] is True
+    for call in (calls["operator"], "nobody's"):
+        foreign = Joined.envelope("tool.call.completed", source, {"call_id": call})
+        with pytest.raises(Forbidden, match="own calls"):
+            client.request("POST", "/v1/events", foreign)
+
+
 def test_a_paired_cron_host_fires_into_the_gateway(gateway: Gateway, tmp_path: Path) -> None:
     key = command(gateway, "identity").stdout.strip()
     words = ("--name", "cron", "--listen", "127.0.0.1:0", "--gateway-key", key)
@@ -49,6 +85,7 @@ def test_a_paired_cron_host_fires_into_the_gateway(gateway: Gateway, tmp_path: P
         assert mine[0]["source"]["component_id"] == "cron"
         assert mine[0]["source"]["transport"] == "mtls_http"
         assert len({event["payload"]["scheduled_at"] for event in mine}) == len(mine)
+        speaks_of_its_own_calls_only(gateway, tmp_path / "cron.host")
     finally:
         far.stop()
 

@@ -141,3 +141,26 @@ async def test_a_host_has_five_handshakes_a_minute(tmp_path: Path) -> None:
         elsewhere = Wish(found.wish().subject, "wss://127.0.0.1:1", found.wish().pin)
         with pytest.raises(PairingFailed, match="cannot be reached"):
             await found.peering.pair(elsewhere, "operator")
+
+
+async def test_another_gateway_on_the_same_store_hears_of_pairing_and_revocation(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as found:
+        plans, clock, pool = KeptPlans(), SystemClock(), Pool()
+        vault = Vault(found.store, clock, tmp_path / "data", "family", {})
+        await vault.open()
+        other = Peering(found.store, clock, plans, lambda: toolbox(pool), tenant="family")
+        await other.open(tmp_path / "data", vault, "home")
+        await other.start()
+        assert await plans.added["memory-east"].source.connect() == []
+        await other.refresh()
+        kept = plans.added["memory-east"]
+        await found.peering.revoke("memory-east", "anna")
+        await other.refresh()
+        assert plans.added == {}
+        with pytest.raises(PairingRequired):
+            await kept.source.connect()
+        await found.peering.pair(found.wish(), "operator")
+        await other.refresh()
+        assert await plans.added["memory-east"].source.connect() == []
+        await plans.remove("memory-east")
+        await pool.aclose()

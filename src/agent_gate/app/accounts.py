@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("agent_gate.app")
 FEW_MINUTES = 300.0
+FEW_SECONDS = 4.0
 
 
 class GatewayAccounts:
@@ -63,6 +64,8 @@ class GatewayAccounts:
         await self.peering.start()
         sweeper.every(HOUR, self.peering.renew_due)
         sweeper.every(FEW_MINUTES, self.peering.peers.revoke_unconfirmed)
+        if self._gateway.settings.storage.type == "postgres":
+            sweeper.every(FEW_SECONDS, self.peering.refresh)
         sweeper.every(HOUR, self._forget_flows)
 
     async def _forget_flows(self) -> None:

@@ -116,6 +116,11 @@ async def confirm_nothing(_fingerprint: str) -> bool:
     return False
 
 
+def standing(peer: Peer) -> tuple[object, ...]:
+    """What makes a peer another source than before; its certificate and when it was seen do not."""
+    return peer.component_type, peer.endpoint, peer.identity_key, peer.notes
+
+
 class Peering:
     """What an operator does with peers. `toolbox` and `tenant` are what their sources are made with."""
 
@@ -434,6 +439,24 @@ class Peering:
         self._drop_strangers()
         log.warning("A peer was revoked", extra={"peer": name, "by": person})
         return peer
+
+    async def refresh(self) -> None:
+        """Take over what another gateway on the same store has paired, trusted or revoked."""
+        before = {peer.name: standing(peer) for peer in self.peers.active()}
+        await self.peers.load()
+        now = {peer.name: standing(peer) for peer in self.peers.active()}
+        changed = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+        for name in changed - now.keys():
+            if (socket := self._sockets.pop(name, None)) is not None:
+                socket.close()
+        known = {peer.name: peer for peer in self.peers.known()}
+        for namespace in {known[name].namespace for name in changed & known.keys()}:
+            try:
+                await self._serve(namespace)
+            except ConfigError as error:
+                log.error("A paired host cannot be used: %s", error.message, extra={"peer": namespace})
+        if changed:
+            self._drop_strangers()
 
     async def rotate(self, name: str, person: str) -> Peer:
         """A new certificate for a peer, by another handshake over the connection that the old one secures."""
