@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.approval.test_client_channel import Client, events
-from tests.gateway import OTHER_TOKEN, TOKEN, Gateway, running
+from tests.gateway import OTHER_TOKEN, TOKEN, Api, Gateway, running
 from tests.oauth.authority import AuthorizationProcess, Person, answer_in, authorization_server
 from tests.oauth.protected import ProtectedServer, protected_server
 from tests.oauth.test_signing_in import came_back, state, traces, until
@@ -20,7 +20,21 @@ agents:
 servers:
   notes: {{url: "{url}", auth: {{type: oauth2-pkce}}, credentials: per-caller}}
 """
-RULES = "rules: [{pattern: 'notes__*', action: allow}, {pattern: 'connections_*', action: allow}]"
+SERVICE = """
+gateway: {{port: 0}}
+admin: {{port: 0}}
+agents:
+  pi: {{token: {pi}}}
+  coder: {{token: {coder}}}
+services:
+  greeter:
+    url: "{url}"
+    auth: {{type: api-key, header_name: X-Key}}
+    credentials: per-caller
+    tools: tools.yaml
+"""
+GREET = "tools: {greet: {request: {method: GET, path: /hello}}}\n"
+RULES = "rules: [{pattern: 'notes__*', action: allow}, {pattern: 'connections_*', action: allow}, {pattern: greet, action: allow}]"
 SHOWS_LINKS = {"elicitation": {"url": {}}}
 
 
@@ -208,3 +222,25 @@ def test_each_agent_has_its_own_key_which_is_tried_before_it_is_kept(tmp_path, a
             assert "for pi" in said(gateway.call("notes__read_note"))
         assert server.mixed == []
     assert traces(tmp_path, *keys, wrong) == []
+
+
+def test_a_service_over_http_gets_each_agents_own_key_and_a_refused_one_hurts_nobody_else(tmp_path):
+    keys = {"the-key-of-pi-0123456789": "pi", "the-key-of-coder-0123456789": "coder"}
+
+    def answer(handler, _body):
+        name = keys.get(handler.headers.get("X-Key", ""))
+        return (200, {}, json.dumps({"hello": name}).encode()) if name else (401, {}, b"{}")
+
+    with Api() as api:
+        api.replies["*"] = answer
+        config = SERVICE.format(pi=TOKEN, coder=OTHER_TOKEN, url=api.url)
+        files = {"config.yaml": config, "permissions.yaml": RULES, "tools.yaml": GREET}
+        with running(tmp_path, files, "--insecure") as gateway:
+            for agent, key in zip(("pi", "coder"), keys, strict=True):
+                body = {"key": key, "agent": agent}
+                gateway.admin.request("POST", "/servers/greeter/auth/key", body)
+            for token, name in ((TOKEN, "pi"), (OTHER_TOKEN, "coder"), (TOKEN, "pi")):
+                assert gateway.call("greet", token=token).json["data"] == {"hello": name}
+            keys.popitem()
+            assert gateway.call("greet", token=OTHER_TOKEN).json["error"]["code"] == "DEPENDENCY_UNAVAILABLE"
+            assert gateway.call("greet").json["data"] == {"hello": "pi"}

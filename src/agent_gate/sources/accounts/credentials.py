@@ -86,6 +86,9 @@ class SourceCredentials:
         return self._taken(filled, key, account)
 
     def _written_key(self, filled: Identity) -> str:
+        """A key that the operator gave for everybody; where each caller has its own, there is none."""
+        if filled.per_caller:
+            return ""
         env = filled.sign_in.env if filled.sign_in else ""
         return filled.token or self._custody.secrets.variable(env)
 
@@ -244,7 +247,10 @@ class CallerCredentials:
                 f"{caller} has no key of its own for {title}. Store one with connections_key, or "
                 f"`agent-gate auth key {self._who.source} --agent {caller}`"
             )
-        link = await self._begin(self._who.source, caller)
+        try:
+            link = await self._begin(self._who.source, caller)
+        except AuthorizationFault as fault:
+            return CallerSignInNeeded(f"{error.message}. {fault.message}")
         return CallerSignInNeeded(
             f"{caller} has no account of its own at {title}. Its person signs in at {link} and makes the call again",
             details={"auth_url": link, "source": self._who.source},

@@ -12,7 +12,7 @@ from agent_gate.config.services.section import SERVICES
 from agent_gate.config.services.settings import ServiceConfig, ToolDefinition
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
-from agent_gate.core.credentials import Proof, SignInNeeded
+from agent_gate.core.credentials import CallerSignInNeeded, Proof, SignInNeeded
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
@@ -112,8 +112,15 @@ class HttpSource:
             if (fresh := await self._access.refused(caller, proof, challenge)) is not None:
                 reply = await self._asked(tool, job, fresh)
         if not 200 <= reply.status < 300:
-            raise failure(self.config, reply, self._access.redactor)
+            raise self._failure(reply)
         return result(tool, reply, self._access.masked)
+
+    def _failure(self, reply: WholeReply) -> Exception:
+        """What a call is told; a credential of one caller's own that is refused is nobody else's matter."""
+        told = failure(self.config, reply, self._access.redactor)
+        if self._per_caller and isinstance(told, SignInNeeded):
+            return CallerSignInNeeded(told.message)
+        return told
 
     async def _asked(self, tool: ToolDefinition, job: Job, proof: Proof) -> WholeReply:
         """The service's reply to the request with this proof."""

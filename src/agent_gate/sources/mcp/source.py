@@ -13,6 +13,7 @@ from typing import Self
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.call import Call, Result, sent_arguments
 from agent_gate.core.catalog import Excluded
+from agent_gate.core.credentials import CallerSignInNeeded, SignInNeeded
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job
 from agent_gate.core.tool import Definition, Json
@@ -231,6 +232,8 @@ class McpSource:
         told = call_error(error, self.title, order.method)
         if isinstance(error, Broken) and not error.sent and not self.connections.usable:
             return ConnectionGone(told.message)
+        if self.connections.per_caller and isinstance(told, SignInNeeded):
+            return CallerSignInNeeded(told.message)
         return told
 
     def received(self, body: bytes, order: Order) -> Result:
