@@ -53,11 +53,21 @@ async def locate(tab: Tab, node: PageNode) -> Place:
             continue
         number = node.details.backend or await number_by_ref(world, node.ref)
         element = await resolve(guard, number) if number else ""
-        if element:
+        if element and await is_inside(guard, element):
             return Place(node, guard, element, number)
     raise InvalidArgs(
         stale(tab, node.ref) if node.ref not in (tab.sight.known if tab.sight else {}) else gone(node)
     )
+
+
+async def is_inside(guard: World, element: str) -> bool:
+    """Whether an element stands in this frame: one of another frame of the same process can be resolved here too."""
+    try:
+        return bool(
+            await guard.call("(element) => element.ownerDocument === document", {"objectId": element})
+        )
+    except Exception:  # noqa: BLE001 -- a frame that is going away, or of another origin
+        return False
 
 
 def gone(node: PageNode) -> str:

@@ -78,7 +78,7 @@ async def describe(
         origins[frame_of(ref)] = Details(origin=origin)
     hidden = await closed_roots(world) if said["hosts"] else []
     heard = await listeners(main)
-    if heard or hidden:
+    if heard or hidden or said["quiet"]:
         loose.extend(await unspoken(world, origin, heard, hidden))
     await world.session.send("Runtime.releaseObjectGroup", {"objectGroup": GROUP})
 
@@ -129,7 +129,9 @@ async def unspoken(world: World, origin: str, heard: list[int], hidden: list[int
     for index, record in enumerate(records):
         source = record.pop("source")
         number = kept[source] if source >= 0 else await number_of(world, elements[index])
-        own, near, role, name = (record.pop(key) for key in ("own", "near", "role", "name"))
+        own, near, role, name, text, states = (
+            record.pop(key) for key in ("own", "near", "role", "name", "text", "states")
+        )
         found.append(
             Loose(
                 ref=f"x{number}",
@@ -137,6 +139,8 @@ async def unspoken(world: World, origin: str, heard: list[int], hidden: list[int
                 own=own,
                 role=role or CLICKABLE,
                 name=name,
+                text=text,
+                states=states,
                 details=Details(origin=origin, backend=number, **record),
             )
         )

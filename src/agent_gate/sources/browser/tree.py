@@ -159,6 +159,8 @@ class Loose:
     own: str
     role: str
     name: str
+    text: str = ""
+    states: Mapping[str, Any] = field(default_factory=dict)
     details: Details
 
 
@@ -174,7 +176,16 @@ def add_loose(root: PageNode, found: Sequence[Loose]) -> None:
                 known.details = replace(loose.details, backend=0)
             continue
         parent = by_ref.get(loose.near, root)
-        node = PageNode(loose.role, name=loose.name, ref=loose.ref, details=loose.details, pointer=True)
+        text = (HIDDEN if loose.text else "") if loose.details.secret else loose.text
+        node = PageNode(
+            loose.role,
+            name=loose.name,
+            text=text,
+            ref=loose.ref,
+            states=loose.states,
+            details=loose.details,
+            pointer=True,
+        )
         place(parent, node)
         by_ref[node.ref] = node
 

@@ -52,10 +52,19 @@
     return !(element.textContent || "").trim() && element.clientHeight > 0;
   }
 
+  // What takes clicks and is only text for the snapshot: the line that opens details, and text under a hand.
+  function isQuiet(element) {
+    if (element instanceof HTMLElement && element.localName === "summary") return true;
+    if (element._ariaRef || !element.firstChild || element.firstElementChild || !(element instanceof HTMLElement)) return false;
+    const parent = up(element);
+    return getComputedStyle(element).cursor === "pointer" && parent instanceof Element && getComputedStyle(parent).cursor !== "pointer";
+  }
+
   const MOST = 150;
   const refs = {};
   const some = [];
   const hosts = [];
+  const quiet = [];
   const walk = (root) => {
     for (const element of root.querySelectorAll("*")) {
       if (element._ariaRef) {
@@ -63,11 +72,13 @@
         const found = details(element);
         if (Object.keys(found).length) refs[element._ariaRef.ref] = found;
       } else if (isSecret(element)) continue;
+      if (isQuiet(element)) quiet.push(element);
       if (element.shadowRoot) walk(element.shadowRoot);
       else if (mayHide(element) && hosts.length < MOST) hosts.push(element);
     }
   };
   walk(document);
   globalThis.agentGateHosts = hosts;
-  return { origin: self.origin, refs, hosts: hosts.length, some };
+  globalThis.agentGateQuiet = quiet;
+  return { origin: self.origin, refs, hosts: hosts.length, quiet: quiet.length, some };
 }

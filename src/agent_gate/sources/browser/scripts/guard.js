@@ -82,17 +82,19 @@
     return JSON.stringify([element.tagName, type, labels(element), done.submits, done.href]);
   }
 
-  function outermost(element) {
+  // The outermost element whose closed shadow root hides this one: events from inside seem to come from it.
+  function concealing(element) {
     let host = null;
-    for (let root = element.getRootNode(); root instanceof ShadowRoot; root = root.host.getRootNode()) host = root.host;
+    for (let root = element.getRootNode(); root instanceof ShadowRoot; root = root.host.getRootNode())
+      if (root.mode === "closed") host = root.host;
     return host;
   }
 
   function isFor(event, element) {
     const path = event.composedPath();
     if (path.includes(element)) return true;
-    const host = outermost(element);
-    if (host && path.includes(host) && !path.some((one) => one instanceof ShadowRoot)) return true;
+    const host = concealing(element);
+    if (host && path[0] === host) return true;
     const label = path.find((one) => one instanceof HTMLLabelElement);
     if (label && (label.control === element || label.contains(element))) return true;
     return element instanceof HTMLLabelElement && path[0] === element.control;

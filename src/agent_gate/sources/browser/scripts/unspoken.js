@@ -1,5 +1,5 @@
 // Called in the world in which references are kept, with elements that react to clicks and with closed shadow roots:
-// what can be said of them, and of what stands inside those roots.
+// what can be said of them, of what stands inside those roots, and of what `describe.js` found to take clicks quietly.
 (...given) => {
   const attribute = (element, name) => Element.prototype.getAttribute.call(element, name);
   const up = (node) => node.parentNode || node.host || null;
@@ -21,6 +21,17 @@
     const inner = element instanceof HTMLInputElement || element instanceof HTMLSelectElement ? "" : element.innerText || element.textContent;
     const candidates = [attribute(element, "aria-label"), labelled, button, inner, attribute(element, "alt"), attribute(element, "title"), attribute(element, "placeholder")];
     return short(candidates.find((one) => one && one.trim()) || "");
+  }
+
+  function stateOf(element) {
+    const states = {};
+    if (element.checked) states.checked = true;
+    if (element.disabled) states.disabled = true;
+    const pressed = attribute(element, "aria-checked");
+    if (pressed === "true") states.checked = true;
+    if (element instanceof HTMLSelectElement) return { states, text: short([...element.selectedOptions].map((one) => one.text).join(", ")) };
+    const written = element instanceof HTMLTextAreaElement || (element instanceof HTMLInputElement && !/^(button|submit|reset|image|checkbox|radio|file|password)$/.test(element.type));
+    return { states, text: written ? short(element.value) : "" };
   }
 
   function detailsOf(element) {
@@ -47,6 +58,24 @@
     return box.width > 0 && box.height > 0 && getComputedStyle(element).visibility === "visible";
   }
 
+  // Frames of one process can be handed each other's elements; each frame speaks for its own.
+  function isOurs(node) {
+    try {
+      return node.ownerDocument === document;
+    } catch {
+      return false;
+    }
+  }
+
+  const heard = new Map();
+  const kindOf = (element) => `${element.tagName} ${attribute(element, "role")}`;
+  for (const node of given) {
+    if (!isOurs(node) || !(node instanceof Element) || !node.parentNode) continue;
+    const kinds = heard.get(node.parentNode) || heard.set(node.parentNode, {}).get(node.parentNode);
+    kinds[kindOf(node)] = (kinds[kindOf(node)] || 0) + 1;
+  }
+  const isOneOfMany = (element) => ((heard.get(element.parentNode) || {})[kindOf(element)] || 0) > 2;
+
   const records = [];
   const elements = [];
   const seen = new Set();
@@ -58,11 +87,12 @@
     let near = up(element);
     while (near && !near._ariaRef) near = up(near);
     const inner = element.querySelector ? element.querySelector(ACTS) : null;
-    // A listener around whole controls is a delegate, not a control.
-    if (!own && inner && source >= 0 && !element.matches(ACTS)) return;
-    if (own && inner && element.childElementCount > 1) return;
+    // A listener around whole controls is a delegate, not a control, unless each of several neighbours has one.
+    if (inner && !element.matches(ACTS) && !isOneOfMany(element)) {
+      if (own ? element.childElementCount > 1 : source >= 0) return;
+    }
     elements.push(element);
-    records.push({ source, own, near: near ? near._ariaRef.ref : "", role: own ? "" : roleOf(element), name: nameOf(element), ...detailsOf(element) });
+    records.push({ source, own, near: near ? near._ariaRef.ref : "", role: own ? "" : roleOf(element), name: nameOf(element), ...stateOf(element), ...detailsOf(element) });
   }
 
   function addInside(root) {
@@ -73,6 +103,7 @@
   }
 
   given.forEach((node, index) => {
+    if (!isOurs(node)) return;
     if (node instanceof ShadowRoot) addInside(node);
     else if (node instanceof Element) {
       add(node, index);
@@ -83,5 +114,6 @@
       }
     }
   });
+  for (const element of globalThis.agentGateQuiet || []) add(element, -1);
   return { records, elements };
 }
