@@ -267,7 +267,7 @@ class Recorder:
     def __init__(self, failures=0):
         self.failures, self.seen, self.told = failures, [], asyncio.Event()
 
-    async def asked(self, asked):
+    async def ask(self, asked):
         if self.failures:
             self.failures -= 1
             raise DependencyUnavailable("down")
@@ -275,7 +275,7 @@ class Recorder:
         self.told.set()
         return f"m{len(self.seen)}"
 
-    async def resolved(self, ended, message):
+    async def show_end(self, ended, message):
         self.seen.append((str(ended.state), message))
         self.told.set()
 
@@ -428,7 +428,7 @@ def test_a_store_that_is_away_at_the_start_keeps_no_question_from_its_channel(tm
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("step", ["asked", "resolved"])
+@pytest.mark.parametrize("step", ["ask", "show_end"])
 def test_a_channel_that_breaks_on_a_question_is_told_again_and_more_and_more_seldom(
     tmp_path, monkeypatch, step
 ):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from tests.calls.small_calls import YES, SmallCalls, opened, told
 
-from agent_gate.approval.channels.dispatcher import ended_within
+from agent_gate.approval.channels.dispatcher import wait_for_end
 from agent_gate.calls.perform import Waiting
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.catalog import Catalog, Shelf
@@ -89,7 +89,7 @@ def test_a_stream_of_the_admin_api_can_be_stopped_as_something_happens(tmp_path)
 def test_a_channels_story_can_be_stopped_as_its_question_ends():
     async def story():
         ends = asyncio.get_running_loop().create_future()
-        task = await waits(ended_within(ends, 60))
+        task = await waits(wait_for_end(ends, 60))
         ends.set_result(None)
         await stops(task)
 

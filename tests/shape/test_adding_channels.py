@@ -36,13 +36,13 @@ class Paper:
     def __init__(self, settings: PaperSettings, desk: Desk, names: Names) -> None:
         self.name, self._settings, self._desk, self._names = settings.name, settings, desk, names
 
-    async def asked(self, approval: Approval) -> str:
+    async def ask(self, approval: Approval) -> str:
         sheet = self._settings.folder / approval.id
         readers = [self._names.get(reader, reader) for reader in self._settings.readers]
         sheet.write_text(f"{self._desk.card(approval).signature} for {readers}")
         return str(sheet)
 
-    async def resolved(self, approval: Approval, message: str) -> None:
+    async def show_end(self, approval: Approval, message: str) -> None:
         Path(message).write_text(approval.state.value)
 
     async def run(self) -> None:

@@ -259,10 +259,10 @@ class Sealer:
         """Forget calls whose last row another gateway wrote, into a chain of its own."""
         calls = list(self._open)
         for start in range(0, len(calls), PAGE):
-            for (call,) in await self._finished(calls[start : start + PAGE]):
+            for (call,) in await self._read_finished(calls[start : start + PAGE]):
                 del self._open[call]
 
-    async def _finished(self, calls: Sequence[str]) -> list[tuple[str]]:
+    async def _read_finished(self, calls: Sequence[str]) -> list[tuple[str]]:
         marks = ", ".join("?" * len(calls))
         sql = f"SELECT DISTINCT call FROM record WHERE call IN ({marks}) AND state NOT IN ({OPEN})"
         return await self._store.read(sql, tuple(calls))

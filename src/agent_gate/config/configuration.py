@@ -72,9 +72,9 @@ class Configuration:
     async def fill(self, look_up: LookUp) -> None:
         """Look up what the settings refer to, now and at every reload."""
         self._look_up = look_up
-        self.loaded = await self._filled(self.loaded)
+        self.loaded = await self._fill(self.loaded)
 
-    async def _filled(self, loaded: Loaded) -> Loaded:
+    async def _fill(self, loaded: Loaded) -> Loaded:
         if self._look_up is None:
             return loaded
         filling = Filling(self._look_up)
@@ -111,7 +111,7 @@ class Configuration:
         """
         files: tuple[Path, ...] = ()
         try:
-            loaded = await self._filled(await asyncio.to_thread(self._read))
+            loaded = await self._fill(await asyncio.to_thread(self._read))
             files = (*loaded.watched, *code_files(loaded.settings))
             self._refuse_emptied(loaded)
             yield loaded

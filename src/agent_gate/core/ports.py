@@ -253,16 +253,16 @@ class Plans(Protocol):
 class Channel(Protocol):
     """Something that pushes approvals to a person and brings the answer back.
 
-    `asked` and `resolved` raise a `GatewayError` where the message did not get through; they are tried again.
+    `ask` and `show_end` raise a `GatewayError` where the message did not get through; they are tried again.
     """
 
     name: str
 
-    async def asked(self, approval: Approval) -> str:
+    async def ask(self, approval: Approval) -> str:
         """Show a question; returns what finds its message again."""
         ...
 
-    async def resolved(self, approval: Approval, message: str) -> None:
+    async def show_end(self, approval: Approval, message: str) -> None:
         """Show on that message how the question ended."""
         ...
 

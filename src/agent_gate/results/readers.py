@@ -114,11 +114,11 @@ class Readers:
                 results = await find() if callable(find) else find
                 if sum(map(size_of, results)) <= SMALL:
                     return self.now(job, [one for one in results if isinstance(one, Stored)])
-                return cast(T, msgspec.json.decode(await self._asked(job, results), type=job.gives))
+                return cast(T, msgspec.json.decode(await self._ask(job, results), type=job.gives))
         except TimeoutError:
             raise (DependencyUnavailable(BUSY, retry_after=5) if waiting else ViewFailed(TOO_LONG)) from None
 
-    async def _asked(self, job: Doable[Any], results: Found) -> bytes:
+    async def _ask(self, job: Doable[Any], results: Found) -> bytes:
         reader = self._idle.pop() if self._idle else await asyncio.to_thread(Reader, self._fits)
         try:
             reply = await asyncio.to_thread(reader.exchange, job, results)

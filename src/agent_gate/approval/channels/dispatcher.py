@@ -73,7 +73,7 @@ class Dispatcher:
         self._undo = self._inbox.subscribe(self._heard)
         for told in channels:
             self._tasks.start(self._keep_running(told.channel))
-        taken_up = await self._worked(self._take_up)
+        taken_up = await self._attempt(self._take_up)
         if channels:
             self._tasks.start(self._look_again(taken_up=taken_up))
 
@@ -81,7 +81,7 @@ class Dispatcher:
         """Go on with the stories that had not ended when the last run did."""
         await self._store.flush()
         for told in self._channels:
-            known = await self._known(told.channel.name)
+            known = await self._read_open(told.channel.name)
             for approval_id, message in known.items():
                 approval = await self._inbox.get(approval_id)
                 if approval is not None:
@@ -93,11 +93,11 @@ class Dispatcher:
     async def _look_again(self, *, taken_up: bool) -> None:
         while True:
             await asyncio.sleep(self._look_every)
-            taken_up = taken_up or await self._worked(self._take_up)
+            taken_up = taken_up or await self._attempt(self._take_up)
             if taken_up:
-                await self._worked(self._look)
+                await self._attempt(self._look)
 
-    async def _worked(self, work: Callable[[], Awaitable[None]]) -> bool:
+    async def _attempt(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Whether the store let it; where not, it is tried again later."""
         try:
             await work()
@@ -132,7 +132,7 @@ class Dispatcher:
         self._stories.clear()
         self.faults.clear()
 
-    async def _known(self, channel: str) -> dict[str, str | None]:
+    async def _read_open(self, channel: str) -> dict[str, str | None]:
         """The stories of this channel that had not ended."""
         rows = await self._store.read(
             "SELECT approval, message FROM deliveries WHERE channel = ? AND state <> 'closed'", (channel,)
@@ -180,14 +180,14 @@ class Dispatcher:
         """Send the question until it is through; None when it ended before."""
         channel, tries = told.channel, 0
         wait = told.due(approval, self._clock.now()) - self._clock.now()
-        while not await ended_within(ends, wait):
+        while not await wait_for_end(ends, wait):
             try:
-                message = await channel.asked(approval)
+                message = await channel.ask(approval)
             except Exception as error:  # noqa: BLE001 - the boundary: a channel may break on one question
                 wait, tries = pause(tries, error), tries + 1
-                self._failed(channel, approval, error)
+                self._note_failure(channel, approval, error)
                 continue
-            await self._sent(channel, approval, message)
+            await self._note_sent(channel, approval, message)
             self._took(channel, "sent")
             return message
         return None
@@ -195,9 +195,9 @@ class Dispatcher:
     async def _show_end(self, channel: Channel, ended: Approval, message: str) -> None:
         for tries in range(MOST_UPDATES):
             try:
-                await channel.resolved(ended, message)
+                await channel.show_end(ended, message)
             except Exception as error:  # noqa: BLE001 - the boundary, as above
-                self._failed(channel, ended, error)
+                self._note_failure(channel, ended, error)
                 await asyncio.sleep(pause(tries, error))
             else:
                 self._took(channel, "updated")
@@ -207,7 +207,7 @@ class Dispatcher:
         self._metrics.deliveries.add(channel.name, what)
         self.faults.pop(channel.name, None)
 
-    def _failed(self, channel: Channel, approval: Approval, error: Exception) -> None:
+    def _note_failure(self, channel: Channel, approval: Approval, error: Exception) -> None:
         self._metrics.deliveries.add(channel.name, "failed")
         why, fault = (error.message, None) if isinstance(error, GatewayError) else (repr(error), error)
         self.faults[channel.name] = why
@@ -217,7 +217,7 @@ class Dispatcher:
             exc_info=fault,
         )
 
-    async def _sent(self, channel: Channel, approval: Approval, message: str) -> None:
+    async def _note_sent(self, channel: Channel, approval: Approval, message: str) -> None:
         """Durable at once, because a restart before this would send the question again."""
         self._mark(channel, approval, message, "sent")
         try:
@@ -256,7 +256,7 @@ class Dispatcher:
             steady.cancel()
 
 
-async def ended_within(ends: asyncio.Future[Approval], seconds: float) -> bool:
+async def wait_for_end(ends: asyncio.Future[Approval], seconds: float) -> bool:
     """Whether the question ended before `seconds` passed."""
     ended, _ = await asyncio.wait([ends], timeout=max(0.0, seconds))
     return bool(ended)

@@ -73,7 +73,7 @@ class Telegram:
         self._unreadable: set[bytes] = set()
         """Digests of updates that could not be read; where their number cannot be read either, they come again."""
 
-    async def asked(self, approval: Approval) -> str:
+    async def ask(self, approval: Approval) -> str:
         message, cut = chat.parts(self._desk.card(approval), self._desk.clock.now())
         markup = {"reply_markup": {"inline_keyboard": self._keyboard(approval, cut=cut)}}
         number = await self._show("sendMessage", message, markup)
@@ -95,7 +95,7 @@ class Telegram:
         except GatewayError as error:
             log.warning("A picture was not sent", extra={"approval": approval.id, "why": error.message})
 
-    async def resolved(self, approval: Approval, message: str) -> None:
+    async def show_end(self, approval: Approval, message: str) -> None:
         """Show the end on the message and take its buttons away, then what became of the call."""
         await self._edit(approval, message)
         if approval.state is State.APPROVED:
@@ -153,9 +153,9 @@ class Telegram:
             return
         try:
             if update.callback_query is not None:
-                await self._pressed(update.callback_query)
+                await self._take_press(update.callback_query)
             elif update.message is not None:
-                await self._said(update.message)
+                await self._take_message(update.message)
         except GatewayError as error:
             log.warning("An update could not be answered", extra={"channel": self.name, "why": error.message})
 
@@ -173,11 +173,11 @@ class Telegram:
             return None
         return self._people.get(user.id) or ("operator" if len(self._allowed) == 1 else f"telegram:{user.id}")
 
-    async def _pressed(self, query: CallbackQuery) -> None:
+    async def _take_press(self, query: CallbackQuery) -> None:
         person = self._person(query.sender)
         pressed = self._desk.buttons.read(self.name, query.data or "")
         if person is None or pressed is None or not self._here(query.message):
-            self._refused("stranger" if person is None else "forged", query.sender)
+            self._note_refusal("stranger" if person is None else "forged", query.sender)
             said = NOT_YOURS if person is None else NOT_OURS
         elif pressed.action == "full":
             said = await self._send_all(pressed.approval_id)
@@ -190,7 +190,7 @@ class Telegram:
         try:
             approval = await self._desk.answer(approval_id, answer_of(action, person, self.name, reason))
         except GatewayError as error:
-            self._refused("late" if error.code == "INVALID_ARGS" else "not_allowed", user)
+            self._note_refusal("late" if error.code == "INVALID_ARGS" else "not_allowed", user)
             return error.message
         return self._desk.card(approval).outcome()
 
@@ -208,7 +208,7 @@ class Telegram:
         await self._bot.document(fields, f"arguments-{approval.id[-8:]}.json", content)
         return "Here they are."
 
-    async def _said(self, message: BotMessage) -> None:
+    async def _take_message(self, message: BotMessage) -> None:
         """`/pending`, or a reply to a question: its text is the reason of the press that follows."""
         if self._person(message.sender) is None or not self._here(message) or message.text is None:
             return
@@ -250,7 +250,7 @@ class Telegram:
         name = message.chat.username
         return name is not None and name.lower() == self._chat.removeprefix("@").lower()
 
-    def _refused(self, why: str, user: User) -> None:
+    def _note_refusal(self, why: str, user: User) -> None:
         self._desk.metrics.answers_refused.add(self.name, why)
         log.warning("An answer was refused", extra={"channel": self.name, "why": why, "user": user.id})
 

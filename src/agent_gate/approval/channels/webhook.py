@@ -190,12 +190,12 @@ class Webhook:
         }
         check_headers(list(self._headers.items()))
 
-    async def asked(self, approval: Approval) -> str:
+    async def ask(self, approval: Approval) -> str:
         message = f"{approval.id}.asked"
         await self._post(message, approval)
         return message
 
-    async def resolved(self, approval: Approval, message: str) -> None:
+    async def show_end(self, approval: Approval, message: str) -> None:
         await self._post(f"{message.partition('.')[0]}.resolved", approval)
 
     async def run(self) -> None:

@@ -53,7 +53,7 @@ def card(a: dict[str, Any]) -> str:
     return "\n".join(out)
 
 
-def wanted(client: AdminClient, approval_id: str | None, last: bool, verdict: str) -> str | None:
+def choose_question(client: AdminClient, approval_id: str | None, last: bool, verdict: str) -> str | None:
     """The question to answer; None where a person who saw it does not want to approve it after all.
 
     What is open may have changed since they looked, so a yes without an id is shown what it is for.
@@ -85,7 +85,7 @@ def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[s
     """Send one answer; the passphrase is asked for on the terminal where the gateway wants one."""
     client: AdminClient = ctx.obj["client"]
     with reporting():
-        chosen = wanted(client, approval_id, last, body["verdict"])
+        chosen = choose_question(client, approval_id, last, body["verdict"])
         if chosen is None:
             say("Nothing was answered.", err=True)
             sys.exit(1)

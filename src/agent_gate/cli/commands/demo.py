@@ -63,7 +63,7 @@ def visit_the_shop() -> str:
 """
 
 
-async def started(server: Server, port: int) -> Server:
+async def start_server(server: Server, port: int) -> Server:
     """The server on its usual port, or on any other one when that is taken."""
     try:
         await server.start("127.0.0.1", port)
@@ -74,7 +74,7 @@ async def started(server: Server, port: int) -> Server:
 
 async def start_notes(folder: Path, token_seconds: float) -> Server:
     notes = Notes(folder / "data", token_seconds)
-    server = await started(Server(notes.handle), NOTES_PORT)
+    server = await start_server(Server(notes.handle), NOTES_PORT)
     notes.authority.issuer = f"http://127.0.0.1:{server.port}"
     os.environ.setdefault("NOTES_URL", f"{notes.origin}{NOTES_PATH}")
     return server
@@ -84,9 +84,9 @@ async def play(folder: Path, port: int | None, token_seconds: float) -> None:
     """Start the home, the notes and the shop, then the gateway in front of them; all end together."""
     # As the gateway reads it: the environment wins, which may still hold another folder's token.
     token = {**ensure_secrets(folder / ".env"), **os.environ}["HOME_TOKEN"]
-    home = await started(Server(Home(token).handle), HOME_PORT)
+    home = await start_server(Server(Home(token).handle), HOME_PORT)
     notes = await start_notes(folder, token_seconds)
-    shop = await started(Server(Shop().handle), SHOP_PORT)
+    shop = await start_server(Server(Shop().handle), SHOP_PORT)
     os.environ.setdefault("HOME_URL", f"http://127.0.0.1:{home.port}")
     os.environ.setdefault("SHOP_HOST", f"127.0.0.1:{shop.port}")
     options = Options(config=folder / "config.yaml", port=port, insecure=True)

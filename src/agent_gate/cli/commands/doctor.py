@@ -19,7 +19,7 @@ def socket_or_usual(admin_socket: Path | None, config: Path | None) -> Path:
         return DEFAULT_SOCKET if config is None else config.parent / DEFAULT_SOCKET
 
 
-def mended(finding: DoctorFinding) -> bool:
+def mend(finding: DoctorFinding) -> bool:
     """Do what can be done; what this user may not do stays a problem, and says how it is fixed."""
     if finding.repair is None:
         return False
@@ -40,7 +40,7 @@ def command(fix: bool, admin_socket: Path | None, config: Path | None, as_json: 
         chosen = config or (Path("config.yaml") if Path("config.yaml").exists() else None)
         here = Here(chosen, config, admin_socket)
         findings = list(diagnose(here, AdminClient(socket_or_usual(admin_socket, chosen))))
-        repaired = [finding for finding in findings if fix and mended(finding)]
+        repaired = [finding for finding in findings if fix and mend(finding)]
         if as_json:
             print_json([finding.shown() | {"fixed": finding in repaired} for finding in findings])
         for finding in [] if as_json else findings:

@@ -41,11 +41,11 @@ def command(kind: str, name: str, listen: str, gateway: str, gateway_key: str, s
             component_type=KINDS[kind],  # type: ignore[arg-type]
             gateway_url=gateway,
         )
-        asyncio.run(joined(setup, *split_address(listen)))
+        asyncio.run(join_gateway(setup, *split_address(listen)))
         say(f"Paired. Use it with --remote {setup.folder}")
 
 
-async def joined(setup: "HostSetup", host: str, port: int) -> None:
+async def join_gateway(setup: "HostSetup", host: str, port: int) -> None:
     from agent_gate.hosts.kept import save_setup
     from agent_gate.hosts.server import HostServer
 

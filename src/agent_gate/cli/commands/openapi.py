@@ -30,7 +30,7 @@ MANY = 64
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
-def fetched(source: str) -> str:
+def read_source(source: str) -> str:
     """The text of a document in a file or behind an address."""
     if not source.startswith(("http://", "https://")):
         return as_text(read_file(Path(source)), source)
@@ -135,7 +135,7 @@ def command(
     yours to change from then on, and the gateway never reads the document again.
     """
     with reporting():
-        read = read_document(fetched(document), document)
+        read = read_document(read_source(document), document)
         name = service or service_name(read)
         if not NAME.fullmatch(name):
             raise click.UsageError(

@@ -42,7 +42,9 @@ NOT_SAID = "Stopped. The gateway did not say what became of the call: it may sti
 STILL_RUNS = "Stopped. The call could not be taken back and goes on; its result is kept: agent-gate pending"
 
 
-async def fitted(client: Client, tool: str, items: Sequence[str], given: dict[str, Any]) -> dict[str, Any]:
+async def fit_arguments(
+    client: Client, tool: str, items: Sequence[str], given: dict[str, Any]
+) -> dict[str, Any]:
     """The arguments with each `key=value` read as the type that the tool's schema wants."""
     names = plain_names(items)
     found = await client.tools([tool]) if names else []
@@ -53,7 +55,7 @@ async def fitted(client: Client, tool: str, items: Sequence[str], given: dict[st
     return given | {name: coerced(text, types_of(schema, name)) for name, text in texts.items()}
 
 
-async def described(client: Client, tool: str) -> str:
+async def describe_tool(client: Client, tool: str) -> str:
     found = await client.tools([tool])
     if not found:
         raise await unknown(client, ToolNotFound(f"Unknown tool: {tool}"), tool)
@@ -79,7 +81,7 @@ class Errand(NamedTuple):
 
 async def perform(client: Client, errand: Errand) -> None:
     """Call, print, and only then tell the gateway that the result arrived."""
-    arguments = await fitted(client, errand.tool, errand.items, errand.given)
+    arguments = await fit_arguments(client, errand.tool, errand.items, errand.given)
     started = client.start(
         errand.tool,
         arguments,
@@ -89,7 +91,7 @@ async def perform(client: Client, errand: Errand) -> None:
     )
     try:
         if errand.detach:
-            put(await detached(client, started))
+            put(await start_detached(client, started))
         else:
             await deliver(client, await client.reply(started))
     except ToolNotFound as error:
@@ -105,7 +107,7 @@ async def deliver(client: Client, reply: Reply) -> None:
         await client.acknowledge([reply.call_id], timeout=ACKNOWLEDGE_SECONDS)
 
 
-async def detached(client: Client, started: Awaited) -> str:
+async def start_detached(client: Client, started: Awaited) -> str:
     """The call's id, once the gateway has it; a refusal that comes at once is still an error."""
     heard = asyncio.ensure_future(started.heard.wait())
     try:
@@ -176,7 +178,7 @@ def command(
         put(context.get_help())
         return
     if show_help:
-        say(run(lambda client: described(client, tool), connection))
+        say(run(lambda client: describe_tool(client, tool), connection))
         return
     try:
         given = parse_arguments(arguments)

@@ -104,13 +104,13 @@ class HttpSource:
             raise Forbidden(CHANGED)
         tool, caller = self._tools[case.tool.upstream], case.call.caller.name
         proof = self._access.at_hand(caller) or await self._access.fetch(caller)
-        reply = await self._asked(tool, job, proof)
+        reply = await self._ask(tool, job, proof)
         if reply.status == UNAUTHENTICATED and wants_nonce(proof, reply):
-            reply = await self._asked(tool, job, proof)
+            reply = await self._ask(tool, job, proof)
         if reply.status == UNAUTHENTICATED:
             challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
             if (fresh := await self._access.refused(caller, proof, challenge)) is not None:
-                reply = await self._asked(tool, job, fresh)
+                reply = await self._ask(tool, job, fresh)
         if not 200 <= reply.status < 300:
             raise self._failure(reply)
         return result(tool, reply, self._access.masked)
@@ -122,7 +122,7 @@ class HttpSource:
             return CallerSignInNeeded(told.message)
         return told
 
-    async def _asked(self, tool: ToolDefinition, job: Job, proof: Proof) -> WholeReply:
+    async def _ask(self, tool: ToolDefinition, job: Job, proof: Proof) -> WholeReply:
         """The service's reply to the request with this proof."""
         call = job.case.call
         request = build(tool, job.arguments, proof, call.idempotency_key)

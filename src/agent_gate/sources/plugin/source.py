@@ -70,7 +70,7 @@ class PluginSource:
         if self._worker is None:
             self._worker = Worker(self.key)
         if self._handler is None:
-            handler = await self._made(self._worker)
+            handler = await self._make_handler(self._worker)
             await self._during(self._worker, START_SECONDS, "start", part(handler, "start"))
             self._handler, self.unwell = handler, None
         return self.definitions()
@@ -78,9 +78,9 @@ class PluginSource:
     def definitions(self) -> list[Definition]:
         return [to_definition(self.config, tool) for tool in self.config.tools]
 
-    async def _made(self, worker: Worker) -> ServiceHandler:
+    async def _make_handler(self, worker: Worker) -> ServiceHandler:
         made = await self._during(
-            worker, START_SECONDS, "start", self._class, await self._filled(), list(self.config.tools)
+            worker, START_SECONDS, "start", self._class, await self._fill_secrets(), list(self.config.tools)
         )
         if not isinstance(made, ServiceHandler):
             raise DependencyUnavailable(f"{self.key} did not start: its class makes something else")
@@ -125,7 +125,7 @@ class PluginSource:
             raise DependencyUnavailable(f"{self.key} is not started. Nothing was sent")
         return self._worker, self._handler
 
-    async def _filled(self) -> ServiceConfig:
+    async def _fill_secrets(self) -> ServiceConfig:
         """The settings as the plugin gets them: with the secrets that the file refers to."""
         proof = self._access.at_hand("") or await self._access.fetch("")
         given = {name.decode(): value.decode() for name, value in proof.headers}

@@ -48,7 +48,7 @@ def wording(error: BaseException) -> str:
         return type(error).__name__
 
 
-async def guarded(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+async def guard(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     try:
         return await function(*args)
     except asyncio.CancelledError:
@@ -109,10 +109,10 @@ class Worker:
             end(outcome.set_exception, error)
             return
         if runs_here:
-            task = self._loop.create_task(guarded(function, args))
+            task = self._loop.create_task(guard(function, args))
             self._tasks[outcome] = task
         else:
-            task = self._loop.create_task(guarded(self._threaded, (function, args)))
+            task = self._loop.create_task(guard(self._run_in_thread, (function, args)))
         task.add_done_callback(partial(self._finish, outcome))
 
     def _cancel(self, outcome: Outcome) -> None:
@@ -129,7 +129,7 @@ class Worker:
         else:
             end(outcome.set_result, task.result())
 
-    async def _threaded(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    async def _run_in_thread(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         ended: asyncio.Future[Any] = self._loop.create_future()
         work = partial(self._work, ended, function, args)
         threading.Thread(target=work, name=self._thread.name, daemon=True).start()

@@ -92,7 +92,7 @@ class WebSocketSurface:
         self._asked_about: set[str] = set()
         self._drops = Drops()
         self._stopping = False
-        self._unsubscribe = calls.inbox.subscribe(self._asked)
+        self._unsubscribe = calls.inbox.subscribe(self._tell_asked)
 
     @property
     def connected(self) -> int:
@@ -272,9 +272,9 @@ class WebSocketSurface:
         self._check_room(agent.asking, message)
         agent.asking += 1
         agent.open(message.id)
-        self._tasks.start(self._looked(agent, message, find()))
+        self._tasks.start(self._look_up(agent, message, find()))
 
-    async def _looked(self, agent: Agent, message: SocketMessage, found: Awaitable[bytes]) -> None:
+    async def _look_up(self, agent: Agent, message: SocketMessage, found: Awaitable[bytes]) -> None:
         ended = watch_message("websocket", message.method, message.params)
         try:
             await self._answer(agent, message, found)
@@ -336,7 +336,7 @@ class WebSocketSurface:
             return self._calls.fault(call)
         return outcome
 
-    def _asked(self, approval: Approval) -> None:
+    def _tell_asked(self, approval: Approval) -> None:
         """Tell an agent that wants to know what its call waits for."""
         watcher = self._watching.get(approval.call_id)
         if watcher is None or approval.state is not State.PENDING:

@@ -110,19 +110,19 @@ class Answers:
             if approval is None:
                 raise InvalidArgs(NOT_VALID)
             if request.method == "POST":
-                return await self._posted(request, approval, channel, pressed)
+                return await self._post(request, approval, channel, pressed)
         except GatewayError as error:
             self._metrics.answers_refused.add("link", error.code.lower())
             return said(error)
         return self._shown(approval, channel, pressed)
 
-    async def _posted(self, request: Request, approval: Approval, channel: str, pressed: Pressed) -> Response:
+    async def _post(self, request: Request, approval: Approval, channel: str, pressed: Pressed) -> Response:
         """The end of the question; where the passphrase was wrong, the question once more with those words."""
         if refused := refuse_media(request, FORM):
             return refused
         form = parse_query(request.body.decode("ascii", "replace"))
         try:
-            return await self._confirmed(form, channel, pressed)
+            return await self._confirm(form, channel, pressed)
         except (Unauthorized, RateLimited) as error:
             self._metrics.answers_refused.add("link", error.code.lower())
             return self._shown(approval, channel, pressed, error, form.get("reason", ""))
@@ -168,7 +168,7 @@ class Answers:
         why = f'<label>Reason (optional)<input name="reason" maxlength="500" value="{html.escape(reason)}"></label>'
         return f'<form method="post">{NO_DEFAULT}{why}{secret}{buttons}</form>'
 
-    async def _confirmed(self, form: Mapping[str, str], channel: str, pressed: Pressed) -> Response:
+    async def _confirm(self, form: Mapping[str, str], channel: str, pressed: Pressed) -> Response:
         """The answer itself: the choice of the link, or one of those its page offered."""
         choice = form.get("choice", pressed.action)
         if choice not in offered(pressed):

@@ -115,9 +115,9 @@ class Pairings:
         return PairingTalk(self, person)
 
     def begin(self, talk: "PairingTalk", data: str | bytes) -> "asyncio.Task[Any]":
-        return self._tasks.start(self._talked(talk, data))
+        return self._tasks.start(self._talk(talk, data))
 
-    async def _talked(self, talk: "PairingTalk", data: str | bytes) -> None:
+    async def _talk(self, talk: "PairingTalk", data: str | bytes) -> None:
         try:
             asked = read_wish(data)
             pairing_id = await self._peering.pair(

@@ -93,20 +93,20 @@ class SlackButtons:
             payload = payload_of(request)
         except GatewayError as error:
             return error_response(error)
-        await self._tell(channel, payload, await self._said(name, channel.person, payload))
+        await self._tell(channel, payload, await self._answer_press(name, channel.person, payload))
         return json_response(200, {})
 
-    async def _said(self, channel: str, person: str, payload: SlackPayload) -> dict[str, Any]:
+    async def _answer_press(self, channel: str, person: str, payload: SlackPayload) -> dict[str, Any]:
         """Hand in the answer; what the message says from now on, or a word to the one who pressed."""
         try:
-            answered = await self._pressed(channel, person, payload)
+            answered = await self._take_press(channel, person, payload)
         except GatewayError as error:
             return {"response_type": "ephemeral", "replace_original": False, "text": unmarked(error.message)}
         shown = card(answered)
         became = fate(answered, await self._became(answered))
         return {"replace_original": True, "text": unmarked(f"{shown.title()}\n{shown.outcome()}\n{became}")}
 
-    async def _pressed(self, channel: str, person: str, payload: SlackPayload) -> Approval:
+    async def _take_press(self, channel: str, person: str, payload: SlackPayload) -> Approval:
         pressed = self._buttons.read(channel, payload.actions[0].value) if payload.actions else None
         if pressed is None or pressed.action not in ANSWERS:
             raise InvalidArgs("This button was not made by this gateway")

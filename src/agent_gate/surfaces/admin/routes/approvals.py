@@ -122,7 +122,7 @@ class Approvals:
         answer = self._said(ask, body)
         answered = [(str(id_), await self._try_answer(str(id_), answer)) for id_ in ids]
         return json_response(
-            200, {"results": await asyncio.gather(*(self._told(*each) for each in answered))}
+            200, {"results": await asyncio.gather(*(self._tell(*each) for each in answered))}
         )
 
     async def _try_answer(self, approval_id: str, answer: Answer) -> Approval | GatewayError:
@@ -131,7 +131,7 @@ class Approvals:
         except GatewayError as error:
             return error
 
-    async def _told(self, approval_id: str, answered: Approval | GatewayError) -> dict[str, Any]:
+    async def _tell(self, approval_id: str, answered: Approval | GatewayError) -> dict[str, Any]:
         """What one of many answers led to; all of them are waited for together."""
         if isinstance(answered, GatewayError):
             return {"id": approval_id, "error": answered.as_dict()}

@@ -42,18 +42,18 @@ class Live:
             Route(
                 "GET",
                 "/api/events/published",
-                self._published,
+                self._stream_events,
                 "The events that subscribers hear, after a cursor, as Server-Sent Events",
                 query={"after": TEXT, "once": FLAG},
             ),
         ]
 
-    async def _published(self, ask: OperatorRequest) -> Reply:
+    async def _stream_events(self, ask: OperatorRequest) -> Reply:
         feed, given = self._admin.feed, ask.param("after")
         after = Cursor.read(given) if given else feed.here()
-        return StreamResponse(200, self._told(after, once=bool(ask.param("once"))))
+        return StreamResponse(200, self._tell_events(after, once=bool(ask.param("once"))))
 
-    async def _told(self, after: Cursor, *, once: bool) -> AsyncIterator[bytes]:
+    async def _tell_events(self, after: Cursor, *, once: bool) -> AsyncIterator[bytes]:
         yield f"id: {after}\n: connected\n\n".encode()
         async for told in self._admin.feed.follow(after, lambda _one: True, once=once):
             yield as_sse(told)

@@ -133,10 +133,10 @@ class Record:
             self._store, filters, limit=int(ask.number("limit", 50, 1000)), cursor=params.get("cursor")
         )
         if params.get("by") == "call":
-            return json_response(200, {"calls": await self._folded(page.rows), "next": page.cursor})
+            return json_response(200, {"calls": await self._fold(page.rows), "next": page.cursor})
         return json_response(200, {"rows": [row.decoded() for row in page.rows], "next": page.cursor})
 
-    async def _folded(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    async def _fold(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """The calls that the rows belong to, each whole and once, in the order of the rows."""
         ids = list(dict.fromkeys(row.call for row in rows))
         if not ids:
@@ -146,7 +146,7 @@ class Record:
         calls = grouped([Row(*values) for values in found])
         return [summary(calls[call]) for call in ids]
 
-    async def _found(self, call: str) -> list[dict[str, Any]]:
+    async def _search(self, call: str) -> list[dict[str, Any]]:
         await self._store.flush()
         rows = await show(self._store, call)
         if not rows:
@@ -154,10 +154,10 @@ class Record:
         return [row.decoded() for row in rows]
 
     async def _rows(self, ask: OperatorRequest) -> Reply:
-        return json_response(200, await self._found(ask.values["id"]))
+        return json_response(200, await self._search(ask.values["id"]))
 
     async def _timeline(self, ask: OperatorRequest) -> Reply:
-        rows = await self._found(ask.values["id"])
+        rows = await self._search(ask.values["id"])
         return json_response(
             200, {**summary(rows), "spans": spans(rows, self._admin.clock.now()), "rows": rows}
         )
