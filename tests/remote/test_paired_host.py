@@ -1,13 +1,16 @@
 """From a fresh host to a revoked one: pairing by the command line, calls under policy, and every way it fails closed."""
 
 import json
+import os
+import pty
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.gateway import Gateway
+from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import HostProcess, Relay, command, gating, hosting, pair
 
 APPEND, QUERY, DELETE = (f"memory_east__memory_{verb}" for verb in ("append", "query", "delete"))
@@ -108,6 +111,29 @@ def test_p6_without_a_pin_and_a_terminal_nothing_is_paired(gateway: Gateway, hos
     wanted = {"component_type": "tool", "component_id": "memory-east", "endpoint": host.announced["url"]}
     with pytest.raises(Exception, match="nobody confirmed"):
         gateway.admin.request("POST", "/v1/pairings", wanted)
+
+
+@pytest.mark.parametrize("typed", ["yes", "y"])
+def test_somebody_at_a_terminal_compares_the_whole_fingerprint_and_says_yes(
+    gateway: Gateway, host: HostProcess, typed: str
+) -> None:
+    near, far = pty.openpty()
+    words = [COMMAND, "pair", "tool", host.announced["url"], "memory-east"]
+    pairing = subprocess.Popen(
+        [*words, "--admin-socket", gateway.announced["socket"]],
+        stdin=far,
+        stdout=far,
+        stderr=far,
+        env={"PATH": os.environ["PATH"], "HOME": "/tmp"},
+    )
+    os.close(far)
+    shown = b""
+    while b"Type yes" not in shown:
+        shown += os.read(near, 4096)
+    assert host.announced["fingerprint"].encode() in shown
+    os.write(near, f"{typed}\n".encode())
+    assert (pairing.wait(30) == 0) is (typed == "yes")
+    os.close(near)
 
 
 def test_p24_p25_an_older_certificate_counts_no_more_after_a_rotation(
