@@ -106,6 +106,9 @@ class Reply:
 class Gateway:
     """One running gateway in its own process."""
 
+    process_of = ForkedCommand
+    """How its process is made."""
+
     def __init__(self, folder, *options, env=None, config="config.yaml"):
         self.folder, self.options, self.env, self.config = Path(folder), options, env or {}, config
         self.process = None
@@ -115,7 +118,7 @@ class Gateway:
         self.log = (self.folder / "stderr.txt").open("ab")
         self.said_before = len(self.stderr)
         command = [COMMAND, "serve", "--config", self.config, *self.options]
-        self.process = ForkedCommand(
+        self.process = self.process_of(
             command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True
         )
         line = self.process.stdout.readline()
@@ -167,14 +170,20 @@ class Gateway:
         return [row["state"] for row in self.admin.get(f"/api/calls/{call}")]
 
 
+class TypedGateway(Gateway):
+    """One that is started as a person types it, so that it stands in the process list under its name."""
+
+    process_of = subprocess.Popen
+
+
 @contextmanager
-def running(folder, files, *options, env=None):
+def running(folder, files, *options, env=None, kind=Gateway):
     """Write `files` into `folder`, start a gateway there, and stop it at the end."""
     for name, text in files.items():
         path = Path(folder) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    gateway = Gateway(folder, *options, env=env).start()
+    gateway = kind(folder, *options, env=env).start()
     try:
         yield gateway
     finally:

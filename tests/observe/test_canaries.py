@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from tests.approval.bot_api import BotApi
 from tests.approval.conftest import until
-from tests.gateway import Api, running
+from tests.gateway import Api, TypedGateway, running
 
 CANARY = {
     "agent": "CANARY-agent-token-0123456789",
@@ -129,7 +129,7 @@ def seen(tmp_path_factory):
     env = {name: CANARY[key] for name, key in ENV.items()} | {"LOG_LEVEL": "debug"}
     token, replies = CANARY["agent"], []
     try:
-        with running(folder, files, "--insecure", env=env) as gate:
+        with running(folder, files, "--insecure", env=env, kind=TypedGateway) as gate:
             until(lambda: any(s["key"] == "lab" and s["reason"] for s in gate.admin.get("/api/sources")))
             shown["processes"] = command_lines(gate.process.pid)
             for name in (*AUTH, "gone"):
