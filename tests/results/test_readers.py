@@ -19,7 +19,7 @@ from agent_gate.discovery.meta import ViewArgs
 from agent_gate.discovery.tokens import fits
 from agent_gate.errors import DependencyUnavailable, GatewayError, InvalidArgs, ViewFailed
 from agent_gate.policy import Policy
-from agent_gate.results import reader, readers
+from agent_gate.results import readers, reading_child
 from agent_gate.results.jobs import ViewJob
 from agent_gate.results.readers import SMALL, Readers
 from agent_gate.results.reading import InStore, Stored
@@ -44,7 +44,7 @@ def crash(_text, _budget):
 
 
 def hoard(_text, _budget):
-    return bool(bytearray(reader.MEMORY * 2))
+    return bool(bytearray(reading_child.MEMORY * 2))
 
 
 def run(story):

@@ -1,7 +1,7 @@
 """Has large results read by processes of their own, so that nobody else's call waits for it.
 
 Reading tens of megabytes keeps the interpreter to itself for seconds, in whatever thread it happens. So it happens
-in another process (`reader.py`): two at most, one at a time for each agent, agents in turn, under a deadline. A
+in another process (`reading_child.py`): two at most, one at a time for each agent, agents in turn, under a deadline. A
 result is looked for only when its turn has come, so those who wait hold no memory; where the store is a file, the
 process reads the result from there itself. What is small is read at once.
 """
@@ -21,8 +21,15 @@ from agent_gate.errors import DependencyUnavailable, ViewFailed
 from agent_gate.results.budget import Fits
 from agent_gate.results.jobs import Doable
 from agent_gate.results.lanes import Lanes
-from agent_gate.results.reader import SECONDS, HeldResult, ReaderOrder, ReaderReply, receive_frame, send_frame
 from agent_gate.results.reading import InStore, Stored, size_of
+from agent_gate.results.reading_child import (
+    SECONDS,
+    HeldResult,
+    ReaderOrder,
+    ReaderReply,
+    receive_frame,
+    send_frame,
+)
 
 log = logging.getLogger("agent_gate.results")
 
@@ -51,7 +58,7 @@ class Reader:
         command = [
             sys.executable,
             "-m",
-            "agent_gate.results.reader",
+            "agent_gate.results.reading_child",
             function.__module__,
             function.__qualname__,
         ]
