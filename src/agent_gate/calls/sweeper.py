@@ -1,4 +1,10 @@
-"""One ticking task for every deadline, because a timer per call costs more than the rest of the call."""
+"""One ticking task for every deadline, because a timer per call costs more than the rest of the call.
+
+Who runs a call puts it into `watched` and takes it out at its end. Twenty times a second the sweeper cancels what is
+past its deadline, and marks it, so that its owner tells a timeout from a caller who hung up. The same tick starts the
+chores (to expire questions, to purge rows), each in a task of its own: one that hangs delays itself alone. Without the
+tick no call would ever time out, and no question expire.
+"""
 
 import asyncio
 import logging

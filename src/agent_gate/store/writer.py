@@ -3,6 +3,9 @@
 The event loop appends units to a queue and calls the writer when it has no more to add (`Cohort`). The writer
 takes what is there, runs it in one transaction, commits (which fsyncs) and tells all waiters in one call into the
 loop. A unit without a waiter rides along with the next commit, or with the tick.
+
+It is one thread because the record is one chain: each row holds the hash of the row before, so two writers would make
+two ends of it. Nothing is told before the commit has returned, or a crash could take back what a caller relies on.
 """
 
 import asyncio

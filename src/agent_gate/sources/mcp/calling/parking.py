@@ -1,7 +1,10 @@
 """Calls that wait here while their caller is asked: an old server's question becomes a new client's round.
 
 A server with sessions asks in the middle of a call; a client that comes back is answered with `input_required`
-and makes a second request. In between, the call stays open in a task here.
+and makes a second request. In between, the call stays open in a task here: the server's question waits in a future,
+the caller holds a `requestState` that names the call, and its next request brings the answers and waits for the next
+question or the result. Who never comes back is given up after ten minutes, since the server's request would otherwise
+stay open for ever; a thousand calls at most wait like this.
 """
 
 import asyncio
