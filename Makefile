@@ -23,9 +23,10 @@ check: $(VENV)/.dev ## Lint, types, layers, docs against the code
 	@$(BIN)/python tools/class_names.py
 	@$(BIN)/python -m pytest -p no:cacheprovider tests/docs
 
-bench: $(VENV)/.dev ## Measure CPU per call and discovery on real servers, and print the tables
+bench: $(VENV)/.dev ## Measure CPU per call, discovery on real servers and the browser's pages, and print the tables
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.discovery
+	@$(BIN)/python -m bench.browser
 
 chaos: $(VENV)/.dev ## A thousand kills; the record must survive them all
 	@AGENT_GATE_KILLS=1000 $(BIN)/python -m pytest tests/chaos --timeout=7200 -s

@@ -131,6 +131,8 @@ def test_everything_that_can_be_acted_on_is_reached_from_what_the_agent_sees(hou
     missed = [one for one in visit.truth if one["mark"] not in visit.marks.values()]
     assert missed == []
     assert len(visit.truth) > 1
+    guessed = {ref for ref in REFERENCE.findall(visit.everything) if ref.startswith("x")}
+    assert guessed <= visit.marks.keys(), "something that takes no clicks is said to"
 
 
 @EVERY_PAGE

@@ -15,7 +15,6 @@ from agent_gate.surfaces.admin.routes.peers import PeerRoutes
 from agent_gate.surfaces.admin.routes.policy import PolicyRoutes
 from agent_gate.surfaces.admin.routes.policy_tools import PolicyTools
 from agent_gate.surfaces.admin.routes.record import Record
-from agent_gate.surfaces.admin.routes.screens import ScreenRoutes
 from agent_gate.surfaces.admin.routes.sources import Sources
 from agent_gate.surfaces.admin.routes.tools import ToolRoutes
 from agent_gate.surfaces.admin.routes.vault import VaultRoutes
@@ -29,7 +28,6 @@ PARTS = (
     ToolRoutes,
     Economics,
     Sources,
-    ScreenRoutes,
     PeerRoutes,
     PolicyRoutes,
     PolicyTools,

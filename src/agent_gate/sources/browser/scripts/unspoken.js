@@ -55,7 +55,7 @@
 
   function isShown(element) {
     const box = element.getBoundingClientRect();
-    return box.width > 0 && box.height > 0 && getComputedStyle(element).visibility === "visible";
+    return box.width > 0 && box.height > 0 && element.checkVisibility({ visibilityProperty: true });
   }
 
   // Frames of one process can be handed each other's elements; each frame speaks for its own.
