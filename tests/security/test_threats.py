@@ -349,6 +349,60 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             HERE + "shown.py::test_the_admin_listener_opens_to_no_stranger_and_no_agent",
         ),
     ),
+    "T61": (
+        "Pairing starts on the admin socket and nowhere else.",
+        (
+            "tests/remote/test_paired_host.py::test_p27_pairing_starts_on_the_admin_socket_and_nowhere_else",
+            "tests/remote/test_peers_listener.py::test_p27_a_paired_cli_operates_the_gateway_and_can_never_pair",
+        ),
+    ),
+    "P1-20": (
+        "Whoever replays, splices, alters or stands between pairs nobody.",
+        (
+            "tests/peers/test_pairing_handshake.py::test_p1_an_initiation_from_another_time_gets_an_error_and_nothing_else",
+            "tests/peers/test_pairing_handshake.py::test_p2_an_initiation_that_was_seen_is_refused",
+            "tests/peers/test_pairing_handshake.py::test_p12_the_right_answer_signed_for_another_handshake_is_refused",
+            "tests/peers/test_pairing_handshake.py::test_p13_parts_of_two_handshakes_do_not_fit_together",
+            "tests/peers/test_pairing_handshake.py::test_whoever_changes_anything_on_the_way_pairs_nobody",
+            "tests/peers/test_pairing_handshake.py::test_messages_that_come_twice_late_or_not_at_all_pair_nobody_wrongly",
+            "tests/peers/test_pairing_handshake.py::test_p16_to_p18_a_request_gives_nothing_but_its_key",
+            "tests/remote/test_paired_host.py::test_p5_somebody_in_the_middle_is_found_out_in_phase_two",
+            "tests/remote/test_dialled_hosts.py::test_somebody_between_a_dialling_host_and_its_gateway_is_found_out",
+        ),
+    ),
+    "P21-22": (
+        "A handshake that a crash cuts short leaves no peer, or one that works.",
+        (
+            "tests/remote/test_pairing_crashes.py::test_p21_a_gateway_that_dies_in_a_handshake",
+            "tests/remote/test_pairing_crashes.py::test_p22_a_host_that_dies_in_a_handshake",
+        ),
+    ),
+    "P23-25": (
+        "Only the current certificate of an active peer counts, and a revocation within a second.",
+        (
+            "tests/net/test_net_mutual.py::test_p23_whom_the_authority_does_not_vouch_for_reaches_no_handler",
+            "tests/remote/test_peering.py::test_p25_a_revocation_closes_what_is_connected_and_refuses_what_comes",
+            "tests/remote/test_peers_listener.py::test_p25_a_revocation_ends_a_stream_within_a_second",
+            "tests/remote/test_network.py::test_sslscan_finds_tls_1_3_and_nothing_older",
+        ),
+    ),
+    "P26": (
+        "A component does what its role, its policy and its lease allow, and nothing else.",
+        (
+            "tests/peers/test_peer_authorization.py::test_the_role_matrix_is_what_is_written_out",
+            "tests/peers/test_peer_authorization.py::test_a_denial_beats_whatever_allows",
+            "tests/peers/test_peer_authorization.py::test_a_lease_only_reduces",
+            "tests/remote/test_peers_listener.py::test_p26_whoever_may_not_publish_is_forbidden",
+        ),
+    ),
+    "P28-30": (
+        "Keys that others could read are not used, and strangers cost little.",
+        (
+            "tests/peers/test_peer_records.py::test_p28_keys_that_others_could_read_or_swap_refuse_the_start",
+            "tests/hosts/test_host_server.py::test_p29_plain_websockets_to_other_machines_are_refused_before_anything_is_looked_up",
+            "tests/hosts/test_host_server.py::test_p30_handshakes_that_go_nowhere_are_few_and_leave_room_later",
+        ),
+    ),
     "T62": (
         "Secrets are shown nowhere.",
         (
