@@ -67,7 +67,11 @@ class Reader:
             "SYSTEMROOT": os.environ.get("SYSTEMROOT", ""),
         }
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Linux shares the processor out by session first: not at the gateway's cost
         )
         self.end = weakref.finalize(self, _end, self._process)
 

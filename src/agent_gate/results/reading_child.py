@@ -126,16 +126,12 @@ def _fetch(held: HeldResult) -> bytes:
 
 
 def _restrain() -> None:
-    """Where the system can: bounded memory, and the processor only when others leave it.
-
-    Linux shares the processor out by session first, so in the gateway's own this would cost the gateway its turns.
-    """
+    """Where the system can: bounded memory, and the processor only when others leave it, for its session too."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     with suppress(AttributeError, OSError):
-        os.setsid()
         os.nice(NICENESS)
     with suppress(OSError):
         OWN_SHARE.write_text(str(NICENESS))
