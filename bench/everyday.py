@@ -86,7 +86,7 @@ def main() -> None:
         for suite in suites:
             judge(suite, semantic, missed=chosen.missed)
         index = Index(suites[0].catalog.tools, suites[0].catalog.titles(), semantic=semantic)
-        for name in ("nothing.jsonl", "nothing_unseen.jsonl"):
+        for name in ("nothing.jsonl", "nothing_unseen.jsonl", "nothing_fresh.jsonl"):
             said = [not index.search(query, 8) for query in nothing(name)]
             print(f"  {name}: said so {fmean(said):.1%}  n={len(said)}")
         for query, right in NAMED.items():

@@ -43,6 +43,7 @@ async function send(method, path, { body, signal } = {}) {
 export const get = async (path) => (await send("GET", path)).json();
 export const post = async (path, body = {}) => (await send("POST", path, { body })).json();
 export const remove = async (path) => (await send("DELETE", path)).json();
+export const blob = async (path) => (await send("GET", path)).blob();
 export const text = async (path) => (await send("GET", path)).text();
 export const segment = encodeURIComponent;
 

@@ -3,6 +3,7 @@ import { segment } from "./api.js";
 import { at, button, h, show } from "./dom.js";
 import { ago, count, left, many, moment } from "./format.js";
 import { field } from "./layout.js";
+import { picture } from "./picture.js";
 import { ending, stateWord } from "./words.js";
 
 const LONG = 400;
@@ -114,7 +115,7 @@ export function question(approval, { answer, makeRule, wait }) {
     ),
     ownLink(approval),
     approval.picture
-      ? h("img.picture", { src: `/api/approvals/${segment(approval.id)}/picture`, alt: "What the call would act on" })
+      ? picture(`/api/approvals/${segment(approval.id)}/picture`, "What the call would act on")
       : null,
     h("h3", many(details.length, "argument")),
     details.length ? h("div.arguments", details) : h("p.soft", "The call has no arguments."),

@@ -38,12 +38,15 @@ def files(permissions=ALLOW, **browser):
 
 
 @contextmanager
-def browser_house(folder, permissions=ALLOW, env=None, **browser):
+def browser_house(folder, permissions=ALLOW, env=None, login_to_site="", also=None, **browser):
     """The running gateway and a site that its browser may reach, and nothing else on this machine."""
     need_browser()
     with Api() as site:
         host = site.url.partition("//")[2]
-        given = {"allow_private": [host], **browser}
+        more = [also.url.partition("//")[2]] if also else []
+        given = {"allow_private": [host, *more], **browser}
+        if login_to_site:
+            given["logins"] = {site.url: login_to_site}
         with running(Path(folder), files(permissions, **given), "--insecure", env=env) as gateway:
             yield gateway, site
 

@@ -16,7 +16,8 @@ def browsers_below(gateway):
         below = psutil.Process(gateway.process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
-    return [one for one in below if command(one) and command(one)[0].endswith(("chromium", "node", "chrome"))]
+    named = [(one, command(one)[:1]) for one in below]
+    return [one for one, program in named if program and program[0].endswith(("chromium", "node", "chrome"))]
 
 
 def command(process):
@@ -32,7 +33,7 @@ def alive(processes):
 
 @pytest.fixture
 def small(tmp_path):
-    with browser_house(tmp_path, max_contexts=2, max_tabs=3, idle=3, timeout=8) as (gateway, site):
+    with browser_house(tmp_path, max_contexts=2, max_tabs=3, timeout=8) as (gateway, site):
         site.replies["/here"] = page("<h1>Here</h1><button onclick='for(;;);'>Hang</button>")
         site.replies["/many"] = page(
             "<button onclick='for(let i=0;i<50;i++)window.open(\"/here\")'>Many</button>"
@@ -63,11 +64,8 @@ def test_a_browser_that_is_killed_is_replaced_and_the_agent_told(small):
     agent = Agent(gateway, site, "a")
     agent.open("/here")
     for process in browsers_below(gateway):
-        if (
-            command(process)[:1]
-            and command(process)[0].endswith("chromium")
-            and "--type=" not in " ".join(command(process))
-        ):
+        words = command(process)
+        if words and words[0].endswith("chromium") and "--type=" not in " ".join(words):
             process.send_signal(signal.SIGKILL)
     eventually(lambda: "No page is open" in agent.refused("snapshot"))
     assert "crashed and was replaced" in agent.open("/here")
@@ -93,13 +91,20 @@ def test_a_page_that_opens_fifty_windows_gets_no_more_than_the_tabs_it_may_have(
     assert 1 <= len(lines) <= 3
 
 
-def test_sessions_beyond_the_most_are_refused_and_idle_ones_are_closed(small):
+def test_sessions_beyond_the_most_are_refused(small):
     gateway, site = small
     for name in "ab":
         Agent(gateway, site, name).open("/here")
     assert "browser.max_contexts" in Agent(gateway, site, "c").refused("navigate", url=site.url)
-    eventually(lambda: browsers_below(gateway) == [], seconds=15)
-    assert "# Here" in Agent(gateway, site, "c").open("/here")
+
+
+def test_a_browser_that_nobody_uses_is_closed_and_started_again(tmp_path):
+    with browser_house(tmp_path, idle=2) as (gateway, site):
+        site.replies["/here"] = page("<h1>Here</h1>")
+        agent = Agent(gateway, site, "a")
+        agent.open("/here")
+        eventually(lambda: browsers_below(gateway) == [])
+        assert "# Here" in agent.open("/here")
 
 
 def test_what_a_killed_gateway_left_is_swept_at_the_next_start(small):

@@ -282,6 +282,24 @@ def test_t41_a_denied_or_invented_callback_connects_nothing_and_shows_nothing_of
         assert needs_auth(gateway)
 
 
+@pytest.mark.parametrize(
+    ("server", "listed"),
+    [
+        ('url: "http://127.0.0.1:9/mcp"', True),
+        ('url: "http://127.0.0.1:9/mcp", auth: {type: bearer, token: a-fixed-token-of-the-file}', False),
+        ('command: "true"', False),
+    ],
+)
+def test_the_tools_that_connect_are_listed_from_the_start_where_a_source_has_no_fixed_credential(
+    tmp_path, server, listed
+):
+    text = CONFIG.format(token=TOKEN, url="", more="").replace('url: ""', server)
+    with running(tmp_path, {"config.yaml": text}, "--insecure") as gateway:
+        names = {tool["name"] for tool in gateway.request("GET", "/api/tools").json["tools"]}
+    wanted = {f"connections_{name}" for name in ("start", "status", "code", "key", "end")}
+    assert names == (wanted if listed else set())
+
+
 def fetched(url: str) -> tuple[int, bytes, bytes]:
     import http.client
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import threading
 import time
 
 import psutil
@@ -122,7 +123,7 @@ def test_a_reader_that_cannot_go_on_fails_one_view_and_no_other(counter, said):
 
 
 def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(monkeypatch):
-    monkeypatch.setattr(readers, "SECONDS", 1.5)
+    monkeypatch.setattr(readers, "SECONDS", 3)
 
     async def story(found):
         before = children()
@@ -139,7 +140,32 @@ def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(mo
         # The next may get its turn in the moment in which its own time ends.
         assert {type(one) for one in rest} <= {DependencyUnavailable, ViewFailed}
         found.close()
-        assert children() == before
+        while children() != before:
+            await asyncio.sleep(0.01)
+
+    run(story)
+
+
+def test_nobody_waits_for_the_end_of_a_process_that_took_too_long(monkeypatch):
+    going_on, in_time, really_end = threading.Event(), [], readers._end
+
+    def end_later(process):
+        in_time.append(going_on.wait(5))
+        really_end(process)
+
+    monkeypatch.setattr(readers, "SECONDS", 0.5)
+    monkeypatch.setattr(readers, "_end", end_later)
+
+    async def story(found):
+        found._fits = never_fits
+        with pytest.raises(GatewayError):
+            await found.work("a", LAST, [WORDS])
+        found._fits = fits
+        assert (await found.work("b", ViewJob({"type": "head"}), [stored("x")])).text
+        going_on.set()
+        while not in_time:
+            await asyncio.sleep(0.01)
+        assert all(in_time)
 
     run(story)
 

@@ -59,6 +59,19 @@ def test_looks_over_the_websocket_are_lines_too(tmp_path, api):
     assert (line["surface"], line["rpc"], line["level"]) == ("websocket", "list_tools", "info")
 
 
+def test_a_call_over_the_websocket_is_one_line_like_any_other_request(tmp_path, api):
+    with gate(tmp_path, api, WANTED) as gateway:
+        url, asked = gateway.announced["url"], ("get_state", "entity_id=sensor.one")
+        nursery.run([COMMAND, "request", "--url", url, *asked], env={"AGENT_TOKEN": TOKEN}, check=True)
+        gateway.call("get_state", {"entity_id": "sensor.one"})
+        found = eventually(
+            lambda: [one for one in lines(gateway.stderr) if one.get("tool")][1:2] and lines(gateway.stderr)
+        )
+        assert lines(gateway.stderr, "Call ended") == []
+    told = [(line.get("surface"), line.get("rpc")) for line in found if line.get("tool") == "get_state"]
+    assert told == [("websocket", "tool_request"), (None, None)]
+
+
 def test_requests_on_standard_input_are_lines_too(tmp_path):
     config = {"gateway": {"port": 0}, "admin": {"port": 0}, "agent": {"token": TOKEN}}
     (tmp_path / "config.yaml").write_text(json.dumps(config | {"log": {"requests": True}}))

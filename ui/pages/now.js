@@ -1,11 +1,12 @@
 // Now: what needs a person, what runs, what just happened.
-import { get, post } from "../api.js";
+import { get, post, segment } from "../api.js";
 import { now as time } from "../clock.js";
 import { button, empty, fault, h, say, show } from "../dom.js";
 import { ago, many, span } from "../format.js";
 import { inbox, listen } from "../inbox.js";
 import { because, boxed, every } from "../layout.js";
 import { List } from "../list.js";
+import { picture } from "../picture.js";
 import { callList } from "../rows.js";
 
 function question(approval) {
@@ -77,6 +78,21 @@ const runningRow = (call) =>
     h("span.end"),
   );
 
+function browser(screen, again) {
+  const stop = button("Stop", async () => {
+    await post(`/api/browsers/${segment(screen.id)}/stop`);
+    say("Stopped.");
+    again();
+  });
+  return h(
+    "div.need",
+    h("strong", screen.title || screen.place || "Nothing open yet"),
+    h("p", `${screen.caller} · `, h("code", screen.place)),
+    picture(`/api/browsers/${segment(screen.id)}/picture`, `What ${screen.caller} sees`),
+    h("div.buttons", stop),
+  );
+}
+
 const noCalls = () =>
   empty(
     "No call was made yet",
@@ -85,11 +101,12 @@ const noCalls = () =>
   );
 
 export function now(main) {
-  const [todo, running, latest] = [h("div"), h("div"), h("div")];
+  const [todo, running, latest, browsers] = [h("div"), h("div"), h("div"), h("div")];
   show(
     main,
     h("section", h("h2", "Needs you"), todo),
     h("section", h("h2", "Running now"), running),
+    browsers,
     h("section", h("h2", "Latest calls"), latest),
   );
   let needed = null;
@@ -121,6 +138,25 @@ export function now(main) {
     }
   }
 
+  // A section of its own only while something is open; a picture is fetched anew each time.
+  async function loadBrowsers() {
+    try {
+      const open = await get("/api/browsers");
+      const shown = () =>
+        h(
+          "section",
+          h("h2", "Open browsers"),
+          h(
+            "div.needs",
+            open.map((screen) => browser(screen, loadBrowsers)),
+          ),
+        );
+      show(browsers, open.length ? shown() : null);
+    } catch (error) {
+      show(browsers, fault(error, loadBrowsers));
+    }
+  }
+
   async function loadCalls() {
     try {
       const value = await get("/api/calls?by=call&limit=60");
@@ -132,6 +168,7 @@ export function now(main) {
 
   load();
   loadCalls();
+  loadBrowsers();
   const stop = [
     listen((kind) => {
       if (kind === "approvals" && needed) drawNeeds();
@@ -139,6 +176,7 @@ export function now(main) {
       if (kind === "calls" || kind === "catalog" || kind === "online") load();
     }),
     every(5000, load),
+    every(5000, loadBrowsers),
     () => runs.close(),
     () => calls.close(),
   ];

@@ -31,6 +31,7 @@ from agent_gate.store.statement import Conflict, Statement, Store
 
 log = logging.getLogger("agent_gate.calls")
 requests = logging.getLogger(REQUESTS)
+LEVELS = {State.COMPLETED: logging.DEBUG, State.UNKNOWN: logging.WARNING}
 COMPLETED = State.COMPLETED
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 REMEMBER_KEY = (
@@ -253,9 +254,9 @@ class Settle:
         return Outcome(call_id=call_id, state=COMPLETED, result=result)
 
     def _log(self, case: Case, outcome: Outcome, seconds: float) -> None:
-        """One event a call; those that went well only where somebody wants to hear of each."""
+        """One event a call; of those that went well the request's own line says enough."""
         told = requests if outcome.state is COMPLETED else log
-        level = logging.WARNING if outcome.state is State.UNKNOWN else logging.INFO
+        level = LEVELS.get(outcome.state, logging.INFO)
         fields = {
             "call": case.call.id,
             "trace_id": trace_of(case.call.id, case.call.trace).trace_id,

@@ -195,6 +195,32 @@ class Witness(Protocol):
         ...
 
 
+class Screen(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a source has open for an agent, such as a page, as a person sees it."""
+
+    id: str
+    caller: str
+    title: str
+    place: str
+    busy: bool
+    used: float
+    """Seconds since it was last used."""
+
+
+class Screens(Protocol):
+    """What a source offers that has something open which a person can watch and stop."""
+
+    def screens(self) -> Sequence[Screen]: ...
+
+    async def screen_picture(self, screen: str) -> Picture | None:
+        """What it shows; the last picture while it is busy, None where there is no such screen."""
+        ...
+
+    async def stop_screen(self, screen: str) -> bool:
+        """Close it at once, whatever it does; whether it was there."""
+        ...
+
+
 class Announce(Protocol):
     """A source calls this when its tools changed while it was connected."""
 
@@ -214,12 +240,13 @@ class Plan:
 
     `known` are tools that need no connection to be known; `pinned` ones are remembered from the last run. `reads`
     are what it can be asked for beside its tools. `witness` is the source again where it knows what its calls act on,
-    `apart` where callers have accounts of their own there.
+    `screens` where people can watch it, `apart` where callers have accounts of their own there.
     """
 
     source: Source
     settings: object
     witness: Witness | None = None
+    screens: Screens | None = None
     apart: KeepsApart | None = None
     known: Sequence[Definition] | None = None
     reads: Sequence[Definition] = ()

@@ -95,22 +95,32 @@ class Browser:
         if path == "/":
             hits = self.index.search(text, top_k)
         else:
-            below = tools_below(find(self.tree, path))
-            hits = [hit for hit in self.index.search(text, MOST) if hit.tool.id in below][:top_k]
+            below = tools_below(self._place(path))
+            found = self.index.search(text, len(self.index.documents))
+            hits = [hit for hit in found if hit.tool.id in below][:top_k]
         return [msgspec.structs.replace(self.deck.cards[hit.tool.id], score=hit.score) for hit in hits]
 
     def path(self, path: str) -> list[ChoiceCard]:
         """The children at a path, or the one card of a leaf."""
-        place = find(self.tree, path)
+        place = self._place(path)
         if isinstance(place, Tool):
             return [self.deck.cards[place.id]]
         inner = [self._node_card(node) for node in place.nodes.values()]
         return inner + [self.deck.cards[tool.id] for tool in place.leaves.values()]
 
     def leaf(self, path: str) -> Tool | None:
-        """The tool whose own path this is."""
-        place = find(self.tree, path)
+        """The tool whose own path, or id, this is."""
+        place = self._place(path)
         return place if isinstance(place, Tool) else None
+
+    def _place(self, path: str) -> Branch | Tool:
+        """What is at a path. A tool's id is one too, since that is what its card shows, with its hash or without."""
+        if path.startswith("/"):
+            return find(self.tree, path)
+        wanted = path.partition("#")[0]
+        named = (tool for tool in self.index.documents if tool.tool.id.partition("#")[0] == wanted)
+        found = next(named, None)
+        return found.tool if found is not None else find(self.tree, path)
 
     def _title(self, node: Branch) -> str:
         """What a namespace says of itself, where that is more than its name."""

@@ -4,6 +4,7 @@ Each tool is weighed apart from any other, so a changed catalog costs only what 
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from agent_gate.core.tool import Tool
 from agent_gate.discovery.senses import lanes
 from agent_gate.discovery.stemmer import stem
-from agent_gate.discovery.text import prose, terms, words
+from agent_gate.discovery.text import ACTIONS, prose, terms, words
 from agent_gate.discovery.verbs import done
 
 FIELDS: Mapping[str, tuple[float, float]] = {
@@ -30,6 +31,8 @@ BACKGROUND = ("server", "argument_texts", "description")
 FOREGROUND = ("gist", "arguments", "namespace", "name")
 SATURATION, LENGTH = 1.3, 0.6
 MEANT, SHORTEST = 30, 20
+SHARED = 3
+"""So many tools of a server must begin with a word that this is a product's name."""
 
 _SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
 
@@ -106,6 +109,24 @@ def _fields(tool: Tool, title: str) -> dict[str, Sequence[str]]:
         "argument_texts": prose(said[:200]),
         "server": _short_terms(title[:300]),
     }
+
+
+def owned(documents: Sequence[Document]) -> Mapping[str, Sequence[int]]:
+    """The tools that the name of a server stands for, or of a product that some of its tools begin with, by their
+    place."""
+    found: dict[str, list[int]] = defaultdict(list)
+    fronts: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, document in enumerate(documents):
+        space = document.tool.namespace
+        for name in set(map(stem, words(space))):
+            found[name].append(place)
+        first = words(document.tool.name)[:1]
+        if first:
+            fronts[space, stem(first[0])].append(place)
+    for (_, name), places in fronts.items():
+        if len(places) >= SHARED and name not in ACTIONS:
+            found[name] = sorted({*found[name], *places})
+    return found
 
 
 def _arguments(tool: Tool) -> Mapping[str, object]:

@@ -17,16 +17,16 @@ from operator import eq
 from typing import NamedTuple
 
 from agent_gate.core.tool import Tool
-from agent_gate.discovery.document import Document, weigh
+from agent_gate.discovery.document import Document, owned, weigh
 from agent_gate.discovery.semantic import Semantic, Space
 from agent_gate.discovery.signals import SIGNALS, RankedRequest
 from agent_gate.discovery.stemmer import stem
 from agent_gate.discovery.text import ACTIONS, FAINT, grams, prose, terms, words
-from agent_gate.discovery.thesaurus import thesaurus
+from agent_gate.discovery.thesaurus import idioms, thesaurus
 from agent_gate.discovery.verbs import asked, strangeness
 
 COMMON, FAINTNESS = 0.7, 0.5
-SYNONYM, PHRASE, SLIP, ALIKE = 0.6, 0.6, 0.8, 0.275
+SYNONYM, PHRASE, SLIP, ALIKE = 0.7, 0.75, 0.8, 0.275
 FLOOR = 0.42
 COVERAGE, COVERED, NAME = 0.45, 1.3, 0.5
 OTHER_VERB = 0.4
@@ -34,6 +34,7 @@ PART = 0.9
 FAINT_ECHO = 0.3
 ENOUGH_SAID = 0.125
 SHORTLIST, ENOUGH, CROWDED = 60, 300, 300
+LONGEST_TEXT = 2000
 LONGEST_QUERY, MOST_SLOTS, MOST_OPENED = 48, 24, 4096
 
 _JOINT = re.compile(
@@ -106,6 +107,7 @@ class Index:
         self._opened: dict[str, Mapping[int, int]] = {}
         self._crowd = max(20, len(self.documents) // 50)
         self._grams: dict[str, list[str]] | None = None
+        self._owned: Mapping[str, Sequence[int]] | None = None
         self._space = self._place(semantic)
 
     def _place(self, semantic: Semantic | None) -> Space | None:
@@ -116,6 +118,7 @@ class Index:
         known: dict[str, Slot] = {}
         aside = _ASIDE.match(query)
         query = query[aside.end() :] if aside else query
+        query = idioms().plain(query[:LONGEST_TEXT])
         whole, *parts = (self._ranked(part, known) for part in (query, *split(query)))
         if not (whole.served or any(part.served for part in parts)):
             return []
@@ -131,18 +134,23 @@ class Index:
         matched = self._lexical(query, known)
         found = _scaled(matched)
         cosines = self._space.similarities(query) if self._space is not None else ()
-        asked_for = RankedRequest(query, self.documents, found, cosines)
+        asked_for = RankedRequest(query, self.documents, found, cosines, self._names())
         totals = dict(found)
         for signal in SIGNALS:
             for place, rated in signal.rate(asked_for).items():
                 totals[place] = totals.get(place, 0.0) + signal.weight * rated
-        served = self._say_enough(query, matched) or any(signal.vouch(asked_for) for signal in SIGNALS)
+        served = self._say_enough(query, known, matched) or any(signal.vouch(asked_for) for signal in SIGNALS)
         return Ranked(_scaled(totals), served)
 
-    def _say_enough(self, query: str, matched: Mapping[int, float]) -> bool:
+    def _names(self) -> Mapping[str, Sequence[int]]:
+        if self._owned is None:
+            self._owned = owned(self.documents)
+        return self._owned
+
+    def _say_enough(self, query: str, known: dict[str, Slot], matched: Mapping[int, float]) -> bool:
         """Whether the best match by words is more than the chance that some word of a long request is somewhere."""
         rarest = log(1 + (len(self.documents) - 0.5) / 1.5)
-        said = len(set(prose(query)[:LONGEST_QUERY]))
+        said = len(self._slots(query, known))
         return max(matched.values(), default=0.0) >= ENOUGH_SAID * rarest * sqrt(said)
 
     def _lexical(self, query: str, known: dict[str, Slot]) -> dict[int, float]:

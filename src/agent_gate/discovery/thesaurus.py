@@ -1,12 +1,15 @@
 """Turns a word into the words that may stand for it: written synonyms first, then learnt relations.
 
+Idioms are read first, as the plain words that tools use: `throw the draft away` as `delete the draft`.
+
 Both are package data, read at the first use. The relations also know how common a word is, in the order of
 their list.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import islice
 from math import log
@@ -14,6 +17,8 @@ from struct import iter_unpack
 from zlib import decompress
 
 from agent_gate.discovery.stemmer import stem
+
+GAP = r"((?:[\W_]+[\w'-]+){0,5}?)"
 
 
 class Thesaurus:
@@ -68,6 +73,44 @@ def _rows(body: bytes) -> Iterator[bytes]:
         stop = at + 1 + 3 * body[at]
         yield body[at + 1 : stop]
         at = stop
+
+
+class Idioms:
+    """Says of what people say in several words, and often around others, what it comes to."""
+
+    def __init__(self, text: str) -> None:
+        self._by_first: dict[str, list[tuple[re.Pattern[str], str]]] = defaultdict(list)
+        for line in text.splitlines():
+            said, sign, read_as = line.partition(" = ")
+            if sign and not line.startswith("#"):
+                for first in said.split()[0].split("|"):
+                    self._by_first[first].append(_idiom(said, read_as))
+
+    def plain(self, text: str) -> str:
+        """The text with its idioms in plain words."""
+        for first in dict.fromkeys(re.findall(r"\w+", text.lower())):
+            for pattern, read_as in self._by_first.get(first, ()):
+                text = pattern.sub(partial(_read, read_as), text)
+        return text
+
+
+def _idiom(said: str, read_as: str) -> tuple[re.Pattern[str], str]:
+    parts = [GAP if word == "…" else rf"({word})" if "|" in word else word for word in said.split()]
+    joined = r"[\W_]+".join(parts).replace(rf"[\W_]+{GAP}", GAP)
+    return re.compile(rf"\b{joined}\b", re.IGNORECASE), read_as
+
+
+def _read(read_as: str, found: re.Match[str]) -> str:
+    """The plain words, with what stood in the gap, and the last of the words there was a choice of."""
+    groups = list(found.groups())
+    gap = next((group for group in groups if group and not group[0].isalnum()), "")
+    chosen = next((group for group in reversed(groups) if group and group[0].isalnum()), "")
+    return " ".join(read_as.replace("…", gap.strip()).replace("$", chosen).split())
+
+
+@cache
+def idioms() -> Idioms:
+    return Idioms((files("agent_gate.discovery") / "data" / "idioms.txt").read_text("utf-8"))
 
 
 @cache

@@ -72,7 +72,7 @@ def parse_path(path: str) -> tuple[str, ...]:
 
 def _invalid(path: str, why: str) -> PathInvalid:
     return PathInvalid(
-        f"Malformed path: {why}. Start at / and follow the ids of the cards.",
+        f"Malformed path: {why}. Start at / and follow the ids of the cards; a tool's own id is a path too.",
         details={"path": path[:LONGEST_TOLD]},
     )
 
@@ -97,11 +97,21 @@ def find(root: Branch, path: str) -> Branch | Tool:
             break
         if isinstance(place, Tool):
             raise _absent(path, {})
-        child = place.nodes.get(segment) or place.leaves.get(segment)
+        child = place.nodes.get(segment) or place.leaves.get(segment) or _below(place, segment)
         if child is None:
             raise _absent(path, {**place.nodes, **place.leaves}, segment, place.path)
         place = child
     return place
+
+
+def _below(place: Branch, segment: str) -> Tool | None:
+    """The one tool of this name further down, for who does not know its cluster."""
+    found = [
+        tool
+        for node in place.nodes.values()
+        if place.path != "/" and (tool := node.leaves.get(segment) or _below(node, segment))
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _absent(path: str, near: Mapping[str, object], segment: str = "", at: str = "") -> PathNotFound:

@@ -75,8 +75,8 @@ def configure(
 ) -> None:
     """Send everything under `agent_gate` to stderr at `level`; nothing ever goes to stdout.
 
-    `form` is `text`, `json`, or `auto`: text on a terminal and JSON otherwise. With `requests`, each request and each
-    call that went well is a line too.
+    `form` is `text`, `json`, or `auto`: text on a terminal and JSON otherwise. With `requests`, each request is
+    a line too.
     """
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)

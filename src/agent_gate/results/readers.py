@@ -93,6 +93,11 @@ def held(stored: Stored | InStore) -> HeldResult:
     return HeldResult(stored.media_type, len(stored.body))
 
 
+def end_aside(reader: Reader) -> None:
+    """End a process without waiting for it here: until the system has its memory back, nobody would be served."""
+    asyncio.get_running_loop().run_in_executor(None, reader.end)
+
+
 def _end(process: "subprocess.Popen[bytes]") -> None:
     process.kill()
     process.wait()
@@ -138,7 +143,7 @@ class Readers:
             log.warning("A process that read a result ended before it was done")
             raise ViewFailed(ENDED) from None
         except asyncio.CancelledError:
-            reader.end()
+            end_aside(reader)
             raise
         self._rest(reader)
         return msgspec.json.decode(reply, type=ReaderReply).unpack()
@@ -147,7 +152,12 @@ class Readers:
         self._idle.append(reader)
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(IDLE, self.close)
+        self._timer = asyncio.get_running_loop().call_later(IDLE, self._end_idle)
+
+    def _end_idle(self) -> None:
+        idle, self._idle, self._timer = self._idle, [], None
+        for reader in idle:
+            end_aside(reader)
 
     def close(self) -> None:
         """End the processes that have nothing to do."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from agent_gate.config.settings import Settings
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
-from agent_gate.core.ports import Clock, ContextSource, Plan, Source, Witness
+from agent_gate.core.ports import Clock, ContextSource, Plan, Screens, Source, Witness
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.sources.keeper import Keeper, Redact
@@ -183,6 +183,11 @@ class Supervisor:
             self._listings[key] = before
             raise
         return True
+
+    def watched(self) -> list[Screens]:
+        """The sources with something open that people can watch."""
+        found = (keeper.plan.screens for keeper in self.keepers.values())
+        return [screens for screens in found if screens is not None]
 
     async def announce(self, key: str, definitions: Sequence[Definition]) -> None:
         if key in self.keepers:

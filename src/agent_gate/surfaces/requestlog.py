@@ -71,11 +71,12 @@ def tell(fields: dict[str, Any]) -> None:
 
 
 def watch_message(surface: str, rpc: str, params: Any = None) -> Callable[[], None]:
-    """A request that came in a message and not by HTTP: what is returned is called when it ended."""
+    """A request that came in a message and not by HTTP, with its params or the tool it names: what is returned is
+    called when it ended."""
     if not log.isEnabledFor(logging.INFO):
         return say_nothing
     began = monotonic()
-    name = params.get("name") if isinstance(params, dict) else getattr(params, "name", None)
+    name = params.get("name") if isinstance(params, dict) else getattr(params, "name", params)
     tool = name[:LONGEST] if isinstance(name, str) else None
     return lambda: tell(
         {"surface": surface, "rpc": rpc[:LONGEST], "tool": tool, "seconds": round(monotonic() - began, 6)}

@@ -14,13 +14,14 @@ from agent_gate.sources.mcp.wire.mux import Mux
 from agent_gate.sources.mcp.wire.order import SILENT, Order
 
 LIMIT = 1 << 20
-FRAMES = 8
+FRAMES, SHORT = 8, 257
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"done":true}}'
 LOOP = asyncio.new_event_loop()
 
 
 def run(data: bytes) -> None:
-    assert events_of([data]) == events_of([data[at : at + 1] for at in range(len(data))])
+    size = 1 if len(data) < SHORT else SHORT
+    assert events_of([data]) == events_of([data[at : at + size] for at in range(0, len(data), size)])
     LOOP.run_until_complete(story(data.split(b"\n")[:FRAMES]))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from agent_gate.discovery.document import Document
 from agent_gate.discovery.signals.signal import RankedRequest, Signal
 from agent_gate.discovery.text import words
+from agent_gate.discovery.verbs import CREATE, DELETE, UPDATE
 
 FIGURE = re.compile(
     r"\b(how many|number of|count|average|mean|median|sum of|total|percentage of|share of|group(ed)? by|"
@@ -22,11 +23,18 @@ NOT = frozenset(
     {"explain", "plan", "validate", "save", "saved", "history", "cancel", "list", "create", "builder"}
 )
 
+CHANGES, WRITES = CREATE | UPDATE | DELETE, 0.5
+"""A query that changes records tells no figure, though its tool may be the only one."""
+
 
 def rate(asked: RankedRequest) -> Mapping[int, float]:
     if not FIGURE.search(asked.query[:400]):
         return {}
-    return {place: 1.0 for place, document in enumerate(asked.documents) if _queries(document)}
+    return {
+        place: WRITES if document.does & CHANGES else 1.0
+        for place, document in enumerate(asked.documents)
+        if _queries(document)
+    }
 
 
 def _queries(document: Document) -> bool:

@@ -19,4 +19,4 @@ def vouch(asked: RankedRequest) -> bool:
     return max(asked.cosines, default=0.0) >= NEAR
 
 
-MEANING = Signal("meaning", 2.0, rate, vouch)
+MEANING = Signal("meaning", 1.5, rate, vouch)

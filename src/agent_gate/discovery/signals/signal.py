@@ -1,7 +1,7 @@
 """What a signal is: one reason to rank a tool higher, told apart from all the others."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nlargest
 
 from agent_gate.discovery.document import Document
@@ -17,6 +17,8 @@ class RankedRequest:
     """How well the words fit, by place; the best is 1, and what shares no word is absent."""
     cosines: Sequence[float] = ()
     """How near the encoder, where there is one, places each tool to the request."""
+    names: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The tools that a server's or a product's name stands for."""
 
     def first(self, most: int) -> list[int]:
         """The places that the words found first."""

@@ -8,6 +8,7 @@ from agent_gate.sources.browser.aiming import check_same
 from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.changes import changes
 from agent_gate.sources.browser.facts import find
+from agent_gate.sources.browser.logins import KeptLogins
 from agent_gate.sources.browser.looking import Sight
 from agent_gate.sources.browser.settings import BrowserSettings
 from agent_gate.sources.browser.tab import Tab
@@ -37,12 +38,16 @@ class Act:
     tool: "BrowserTool"
     caller: str
     seconds: float
+    logins: KeptLogins
     before: Sequence[Item] = ()
     before_url: str = ""
 
     @property
     def tab(self) -> Tab:
         return self.browsing.page()
+
+    async def login(self, origin: str) -> tuple[str, str]:
+        return await self.logins.of(origin, self.caller)
 
     async def aim(self) -> Sight:
         """A fresh snapshot in which the call still means what was decided on; raises where it does not."""

@@ -29,7 +29,7 @@ class Browsing:
 
     def __init__(self, key: str, caller: str, engine: BrowserEngine, settings: BrowserSettings) -> None:
         self.id, self.caller = key, caller
-        self._engine, self._settings = engine, settings
+        self._engine, self.settings = engine, settings
         self.lock = asyncio.Lock()
         self.used = asyncio.get_running_loop().time()
         self.tabs: list[Tab] = []
@@ -45,7 +45,7 @@ class Browsing:
         await self.proxy.__aenter__()
         try:
             browser = await self._engine.browser()
-            size = self._settings.viewport
+            size = self.settings.viewport
             self._context = await browser.new_context(
                 proxy={"server": self.proxy.url},
                 viewport={"width": size.width, "height": size.height},
@@ -55,7 +55,7 @@ class Browsing:
         except BaseException:
             await self.proxy.__aexit__(None, None, None)
             raise
-        self._context.set_default_timeout(self._settings.timeout * 1000)
+        self._context.set_default_timeout(self.settings.timeout * 1000)
         self._context.on("page", self._on_page)
         self.used = asyncio.get_running_loop().time()
         return self
@@ -104,7 +104,7 @@ class Browsing:
         return said
 
     async def new_tab(self) -> Tab:
-        if len(self.tabs) >= self._settings.max_tabs:
+        if len(self.tabs) >= self.settings.max_tabs:
             raise InvalidArgs(
                 f"{len(self.tabs)} tabs are open, which is the most. Close one with browser_tabs"
             )
@@ -116,9 +116,9 @@ class Browsing:
 
     def _on_page(self, page: "Page") -> None:
         """A window that a page opened by itself; too many are closed at once."""
-        if len(self.tabs) >= self._settings.max_tabs:
+        if len(self.tabs) >= self.settings.max_tabs:
             if not any("more windows" in note for note in self.notes):
-                self.note(f"The page opened more windows than {self._settings.max_tabs}; they were closed")
+                self.note(f"The page opened more windows than {self.settings.max_tabs}; they were closed")
             self._tasks.start(close_page(page))
             return
         self._adopt(page)

@@ -70,6 +70,15 @@ class Browsings:
             )
         await self.close(oldest)
 
+    def named(self, key: str) -> Browsing | None:
+        return next((one for one in self.open_now.values() if one.id == key and one.alive), None)
+
+    def tell(self, browsing: Browsing, why: str) -> None:
+        """Have a session told at its next page why this one is gone."""
+        for key, one in self.open_now.items():
+            if one is browsing:
+                self._lost_words[key] = why
+
     async def close(self, browsing: Browsing) -> None:
         self.drop(browsing)
         await browsing.__aexit__(None, None, None)

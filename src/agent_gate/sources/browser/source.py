@@ -1,6 +1,7 @@
 """The browser as a source of tools, and as the witness of what its calls act on."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,10 +9,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Call, Result
-from agent_gate.core.ports import Job, Picture, Plan
+from agent_gate.core.ports import Job, Picture, Plan, Screen
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CallTimeout, GatewayError, InvalidArgs, OutcomeUnknown, UpstreamError
 from agent_gate.sources.browser.act import Act, dialog_words
@@ -19,13 +21,16 @@ from agent_gate.sources.browser.aiming import locate
 from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.browsings import Browsings
 from agent_gate.sources.browser.engine import first_line, folder_for
-from agent_gate.sources.browser.pictures import take_outlined
+from agent_gate.sources.browser.logins import KeptLogins, check_logins
+from agent_gate.sources.browser.pictures import take, take_outlined
 from agent_gate.sources.browser.settings import BROWSER, KEY, BrowserSettings
 from agent_gate.sources.browser.tools import TOOLS
 from agent_gate.sources.toolbox import Toolbox
 
 log = logging.getLogger("agent_gate.sources.browser")
 DEFINITIONS: tuple[Definition, ...] = tuple(tool.definition for tool in TOOLS.values())
+STOPPED = "A person stopped this browser; its pages are gone"
+SCREEN_SECONDS = 3.0
 WITHOUT_PAGE = frozenset({"browser_navigate", "browser_tabs", "browser_close"})
 BESIDE_DIALOG = frozenset(
     {"browser_dialog", "browser_close", "browser_console", "browser_network", "browser_navigate"}
@@ -43,6 +48,7 @@ class BrowserSource:
         self.key = self.namespace = self.title = KEY
         self._settings, self._clock = settings, toolbox.clock
         self._browsings = Browsings(settings, folder)
+        self._logins = KeptLogins(settings, toolbox)
 
     async def __aenter__(self) -> Self:
         return self
@@ -76,6 +82,39 @@ class BrowserSource:
             body = await take_outlined(tab, place)
         return Picture("image/jpeg", body)
 
+    def screens(self) -> list[Screen]:
+        now = asyncio.get_running_loop().time()
+        return [
+            Screen(
+                id=one.id,
+                caller=one.caller,
+                title=one.tab.sight.title[:120] if one.tab and one.tab.sight else "",
+                place=one.tab.page.url[:300] if one.tab else "",
+                busy=one.lock.locked(),
+                used=round(now - one.used, 1),
+            )
+            for one in self._browsings.open_now.values()
+            if one.alive
+        ]
+
+    async def screen_picture(self, screen: str) -> Picture | None:
+        browsing = self._browsings.named(screen)
+        if browsing is None:
+            return None
+        if browsing.tab is not None and browsing.tab.dialog is None and not browsing.lock.locked():
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(SCREEN_SECONDS), browsing.lock:
+                    browsing.last_picture = await take(browsing.page())
+        return Picture("image/jpeg", browsing.last_picture) if browsing.last_picture else None
+
+    async def stop_screen(self, screen: str) -> bool:
+        browsing = self._browsings.named(screen)
+        if browsing is None:
+            return False
+        self._browsings.tell(browsing, STOPPED)
+        await self._browsings.close(browsing)
+        return True
+
     async def answer(self, job: Job) -> Result:
         tool, call = TOOLS[job.case.tool.upstream], job.case.call
         browsing = self._browsings.of(call)
@@ -91,6 +130,7 @@ class BrowserSource:
             tool=tool,
             caller=call.caller.name,
             seconds=seconds,
+            logins=self._logins,
         )
         browsing.used = asyncio.get_running_loop().time()
         try:
@@ -100,7 +140,8 @@ class BrowserSource:
             raise await self._hung(act) from None
         finally:
             browsing.used = asyncio.get_running_loop().time()
-        return result(browsing, blocks)
+        answered = result(browsing, blocks)
+        return replace(answered, body=self._logins.masked(answered.body))
 
     async def _perform(self, act: Act) -> Sequence[Mapping[str, Any]]:
         from playwright.async_api import Error
@@ -119,9 +160,7 @@ class BrowserSource:
         """What a failure of Playwright means for the call."""
         if not act.browsing.alive:
             self._browsings.drop(act.browsing)
-            return OutcomeUnknown(
-                "The browser crashed while the call ran, and was replaced; its pages are gone. Navigate again"
-            )
+            return OutcomeUnknown("The browser ended while the call ran; its pages are gone. Navigate again")
         return UpstreamError(f"The page could not do that: {first_line(error)}")
 
     async def _hung(self, act: Act) -> GatewayError:
@@ -159,12 +198,14 @@ class BrowserKind:
         folder = folder_for(settings.storage.path.absolute().parent)
         plans = []
         for browser in BROWSER.of(settings).values():
+            check_logins(browser)
             source = BrowserSource(browser, folder, toolbox)
             plans.append(
                 Plan(
                     source=source,
                     settings=browser,
                     witness=source,
+                    screens=source,
                     known=DEFINITIONS,
                     enabled=browser.enabled,
                     counts_for_ready=False,

@@ -16,7 +16,7 @@ from agent_gate.calls.events import EventFeed
 from agent_gate.config.configuration import Configuration
 from agent_gate.core.call import Caller, Outcome
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.ports import Clock
+from agent_gate.core.ports import Clock, Screens
 from agent_gate.errors import InvalidArgs
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.trends import Trends
@@ -38,6 +38,7 @@ class Operated(Protocol):
     async def disconnect(self, key: str, person: str) -> None: ...
     def changes(self) -> Sequence[Any]: ...
     def accept(self, source: str, tool: str, seen: str = "") -> bool: ...
+    def watched(self) -> Sequence[Screens]: ...
 
 
 class SignInRecord(Protocol):

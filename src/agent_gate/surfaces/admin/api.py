@@ -15,6 +15,7 @@ from agent_gate.surfaces.admin.routes.peers import PeerRoutes
 from agent_gate.surfaces.admin.routes.policy import PolicyRoutes
 from agent_gate.surfaces.admin.routes.policy_tools import PolicyTools
 from agent_gate.surfaces.admin.routes.record import Record
+from agent_gate.surfaces.admin.routes.screens import ScreenRoutes
 from agent_gate.surfaces.admin.routes.sources import Sources
 from agent_gate.surfaces.admin.routes.tools import ToolRoutes
 from agent_gate.surfaces.admin.routes.vault import VaultRoutes
@@ -28,6 +29,7 @@ PARTS = (
     ToolRoutes,
     Economics,
     Sources,
+    ScreenRoutes,
     PeerRoutes,
     PolicyRoutes,
     PolicyTools,

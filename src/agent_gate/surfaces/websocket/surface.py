@@ -263,9 +263,11 @@ class WebSocketSurface:
 
     async def _execute(self, agent: Agent, message: SocketMessage, call: Call, extra: Extra) -> None:
         """A call by way of `tool_execute`, which can be cancelled like any other."""
+        ended = watch_message("websocket", message.method, call.tool)
         try:
             await self._answer(agent, message, extra(call))
         finally:
+            ended()
             agent.end(message.id)
 
     def _look(self, agent: Agent, message: SocketMessage, find: Callable[[], Awaitable[bytes]]) -> None:
@@ -302,9 +304,11 @@ class WebSocketSurface:
 
     async def _run(self, agent: Agent, call: Call) -> None:
         """One call to its end, which is when its reply is out of our hands."""
+        ended = watch_message("websocket", "tool_request", call.tool)
         try:
             await self._reply(agent, call, await self._outcome(call))
         finally:
+            ended()
             agent.end(call.client_id)
             self._watching.pop(call.id, None)
             self._asked_about.discard(call.id)

@@ -110,6 +110,8 @@
 
   function onInput(event) {
     if (!armed || !event.isTrusted || !armed.element) return;
+    // Enter in a field presses the form's own button; where that leads is looked at when the form is submitted.
+    if (event.type === "click" && armed.submits && formOf(event.target) && formOf(event.target) === formOf(armed.element)) return;
     if (!isFor(event, armed.element)) return stop(event, "moved");
     if (print(armed.element) !== armed.print) stop(event, "changed");
   }

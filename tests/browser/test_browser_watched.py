@@ -1,0 +1,71 @@
+"""What a person watches: each open browser with its last picture, and a button that stops it."""
+
+from tests.browser.browser_house import page
+from tests.processes import eventually
+
+
+def test_an_open_browser_is_listed_with_its_picture(agent):
+    agent.site.replies["/here"] = page("<title>Here</title><h1>Here</h1>")
+    agent.open("/here")
+    [screen] = [one for one in agent.gateway.admin.get("/api/browsers") if one["place"].endswith("/here")]
+    assert screen["caller"] == "pi"
+    assert screen["title"] == "Here"
+    connection = agent.gateway.admin.connection()
+    connection.request("GET", f"/api/browsers/{screen['id']}/picture")
+    assert connection.getresponse().read()[:3] == b"\xff\xd8\xff"
+    connection.close()
+
+
+def test_a_stopped_browser_is_gone_and_its_agent_told(agent):
+    agent.site.replies["/here"] = page("<h1>Here</h1>")
+    agent.open("/here")
+    for screen in agent.gateway.admin.get("/api/browsers"):
+        agent.gateway.admin.request("POST", f"/api/browsers/{screen['id']}/stop", {})
+    assert agent.gateway.admin.get("/api/browsers") == []
+    assert "No page is open" in agent.refused("snapshot")
+    assert "A person stopped this browser" in agent.open("/here")
+
+
+def test_the_page_shows_open_browsers_and_stops_one(agent):
+    """The operator's page, looked at with a browser of its own."""
+    from playwright.sync_api import sync_playwright
+    from tests.ui import chromium
+
+    agent.site.replies["/watched"] = page("<title>Watched page</title><h1>Here</h1>")
+    agent.open("/watched")
+    gateway = agent.gateway
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        try:
+            tab = browser.new_page()
+            tab.goto(gateway.admin.request("POST", "/api/logins", {})["url"])
+            tab.wait_for_selector("#nav a")
+            tab.goto(f"{gateway.announced['admin']}/#/now")
+            card = tab.locator("div.need", has_text="Watched page")
+            card.locator("img").wait_for()
+            eventually(lambda: card.locator("img").evaluate("image => image.naturalWidth > 100"))
+            card.get_by_role("button", name="Stop").click()
+            eventually(lambda: "/watched" not in str(gateway.admin.get("/api/browsers")))
+        finally:
+            browser.close()
+
+
+def test_the_page_shows_the_picture_beside_the_question(agent):
+    from playwright.sync_api import sync_playwright
+    from tests.ui import chromium
+
+    agent.site.replies["/pay"] = page("<form action=/order method=post><button>Place order</button></form>")
+    agent.open("/pay")
+    ask, _ = agent.asks("click", ref=agent.ref("Place order"))
+    gateway = agent.gateway
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        try:
+            tab = browser.new_page()
+            tab.goto(gateway.admin.request("POST", "/api/logins", {})["url"])
+            tab.wait_for_selector("#nav a")
+            tab.goto(f"{gateway.announced['admin']}/#/approvals/{ask['id']}")
+            image = tab.get_by_alt_text("What the call would act on")
+            eventually(lambda: image.evaluate("image => image.naturalWidth > 100"))
+        finally:
+            browser.close()
