@@ -9,6 +9,8 @@ from urllib.parse import urlencode
 import pytest
 from tests.approval.conftest import light, until
 
+from agent_gate.cli.commands.check import check
+
 SECRET = "slack-signing-secret-canary"
 
 
@@ -121,6 +123,8 @@ def test_without_an_address_for_other_devices_a_message_says_what_to_set(start, 
     assert len(by_path["/slack"]["blocks"]) == 1
     warnings = gate.admin.get("/api/status")["warnings"]
     assert [text for text in warnings if "sends no links" in text and "admin.public_url" in text]
+    _, said = check(gate.folder / "config.yaml", None)
+    assert [text for text in said if "sends no links" in text and "admin.public_url" in text]
     made = gate.admin.request("POST", "/api/logins", {})
     assert "admin.public_url" in made["advice"]
 

@@ -126,7 +126,7 @@ def of_files(here: Here) -> Iterable[DoctorFinding]:
         )
     for warning in warnings:
         placed, run = PLACED.match(warning), RUN.search(warning)
-        if run and run[1] == private(here.config.parent / ".env"):
+        if run and run[1].startswith("chmod ") and not placed:
             continue  # of_private_files says so, and can mend it
         edit = f"Edit {placed[1] if placed else here.config}; docs/configuration.md explains each key"
         yield DoctorFinding(

@@ -1,6 +1,7 @@
 """The channels of config.yaml, and what people are known by on them: each kind brings its own keys."""
 
 from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
 
 from agent_gate.approval.channels.kind import ChannelSettings, PersonKey
 from agent_gate.approval.channels.registry import CHANNELS
@@ -77,7 +78,8 @@ def read_person(node: Node, name: str, path: str, reading: Reading) -> Person:
 
 def doubt_channels(settings: Settings, place: str) -> Iterator[str]:
     """What the settings of channels can hardly mean; `place` is where they are written."""
-    reachable = settings.admin.public_url is not None or not is_loopback(settings.admin.host)
+    outside = urlsplit(settings.admin.public_url).hostname if settings.admin.public_url else None
+    reachable = not is_loopback(outside or settings.admin.host)
     for channel in settings.channels:
         for doubt in CHANNELS[channel.type].doubts(channel, reachable):
             yield f"{place}: {doubt}"

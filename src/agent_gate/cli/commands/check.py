@@ -12,6 +12,7 @@ from agent_gate.access.people import OPERATOR
 from agent_gate.approval.channels.make import channel_people
 from agent_gate.cli.offline import look_at
 from agent_gate.cli.output import json_option, print_json, say
+from agent_gate.config.configuration import doubts_of
 from agent_gate.config.load import Loaded
 from agent_gate.config.servers.section import SERVERS
 from agent_gate.config.servers.settings import find_command
@@ -132,6 +133,7 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     ]
     warnings = [
         *loaded.warnings,
+        *doubts_of(loaded.settings, loaded.places),
         *missing_programs(loaded.settings),
         *rule_warnings(loaded, catalog, policy, faults),
         *caller_warnings(loaded, policy),
