@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent_gate.sources.browser.aiming import check_same
+from agent_gate.sources.browser.aiming import check_posts, check_same
 from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.changes import changes
 from agent_gate.sources.browser.facts import find
@@ -75,6 +75,7 @@ class Act:
         if tab.dialog is not None:
             return text(f"{did}\n{dialog_words(tab)}")
         await tab.settle()
+        check_posts(tab)
         if tab.dialog_opened.is_set():
             return text(f"{did}\n{dialog_words(tab)}")
         before_url = self.before_url

@@ -12,7 +12,7 @@ from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError
 from agent_gate.sources.browser.engine import first_line
 from agent_gate.sources.browser.facts import stale
 from agent_gate.sources.browser.looking import look, number_of, resolve
-from agent_gate.sources.browser.tab import Tab
+from agent_gate.sources.browser.tab import Tab, origin_of
 from agent_gate.sources.browser.tree import PageNode, described
 from agent_gate.sources.browser.worlds import World, script
 
@@ -85,6 +85,9 @@ async def number_by_ref(world: World, ref: str) -> int:
 @asynccontextmanager
 async def guarded(tab: Tab, place: Place | None, submits: str) -> AsyncIterator[None]:
     """While this lasts, events of ours reach that element as it was decided on, and nothing else."""
+    if not submits:
+        await tab.posts.hold()
+    tab.acted_on = place.node.ref if place else "key"
     if place is None:
         for world in tab.worlds.guards():
             with contextlib.suppress(Exception):
@@ -146,6 +149,18 @@ def blame(tab: Tab, place: Place | None, report: Mapping[str, Any]) -> None:
         )
     name = described(place.node) if place else "what has the focus"
     raise Forbidden(f"The page changed {name} while the call was on its way, so nothing was done. Look again")
+
+
+def check_posts(tab: Tab) -> None:
+    """Say that a script of the page wanted to send a form, which was held back."""
+    if tab.posts.held:
+        where = f"POST {origin_of(tab.posts.held)}"
+        tab.learned[tab.acted_on] = where
+        tab.posts.held = ""
+        raise Forbidden(
+            f"This would submit a form ({where}), which was not decided on, so it was kept from it. "
+            "Call again: now it counts as a submission"
+        )
 
 
 def locator(tab: Tab, node: PageNode) -> "Locator":

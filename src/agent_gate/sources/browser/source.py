@@ -155,6 +155,9 @@ class BrowserSource:
             return await act.tool.perform(act)
         except Error as error:
             raise self._broken(act, error) from None
+        finally:
+            if tab is not None:
+                await tab.posts.release()
 
     def _broken(self, act: Act, error: Exception) -> GatewayError:
         """What a failure of Playwright means for the call."""

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.sources.browser.looking import Sight, look
+from agent_gate.sources.browser.posts import HeldPosts
 from agent_gate.sources.browser.tree import PageNode
 from agent_gate.sources.browser.trim import Groups
 from agent_gate.sources.browser.worlds import Worlds
@@ -36,6 +37,7 @@ class Tab:
         self.tasks = KeptTasks(log, "Something beside the calls failed in a page")
         self.worlds = Worlds(context, page)
         self.groups = Groups()
+        self.posts = HeldPosts(self.worlds, self.tasks)
         self.sight: Sight | None = None
         self.earlier: dict[str, PageNode] = {}
         self.learned: dict[str, str] = {}
@@ -47,6 +49,7 @@ class Tab:
         self.unfinished: asyncio.Task[Any] | None = None
         self.wants_download = False
         self.crashed = False
+        self.acted_on = ""
         self.asked_for = ""
         """The address of the last document that the page itself asked for, at its last hop."""
         self._under_way: set[Request] = set()
