@@ -126,12 +126,14 @@ def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(mo
     monkeypatch.setattr(readers, "SECONDS", 3)
 
     async def story(found):
-        before = children()
+        cold = children()
+        assert (await found.work("b", LAST, [WORDS])).text
+        warm, before = found._idle.pop(), children()
         found._fits = never_fits
         endless = [asyncio.ensure_future(found.work("a", LAST, [WORDS])) for _ in range(3)]
         while len(children() - before) < 1:
             await asyncio.sleep(0.01)
-        found._fits = fits
+        found._idle.append(warm)
         assert (await found.work("b", LAST, [WORDS])).text == "19999: word 19999"
         assert not any(task.done() for task in endless)
         first, *rest = await asyncio.gather(*endless, return_exceptions=True)
@@ -140,7 +142,7 @@ def test_work_without_end_ends_at_the_deadline_and_others_never_waited_for_it(mo
         # The next may get its turn in the moment in which its own time ends.
         assert {type(one) for one in rest} <= {DependencyUnavailable, ViewFailed}
         found.close()
-        while children() != before:
+        while children() != cold:
             await asyncio.sleep(0.01)
 
     run(story)
