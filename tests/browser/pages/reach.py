@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from agent_gate.sources.browser.act import Act
 from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.engine import BrowserEngine
-from agent_gate.sources.browser.logins import KeptLogins
 from agent_gate.sources.browser.looking import resolve
 from agent_gate.sources.browser.settings import BrowserSettings
 from agent_gate.sources.browser.tools import TOOLS
@@ -38,7 +37,7 @@ class Reader:
             tool=chosen,
             caller="reader",
             seconds=20.0,
-            logins=KeptLogins(self.settings, None),
+            logins=None,
         )
         return (await chosen.perform(act))[0]["text"]
 
