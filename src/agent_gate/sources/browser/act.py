@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_gate.errors import InvalidArgs
 from agent_gate.sources.browser.aiming import check_posts, check_same
 from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.changes import changes
 from agent_gate.sources.browser.facts import find
-from agent_gate.sources.browser.logins import KeptLogins
+from agent_gate.sources.browser.logins import KeptLogins, no_login
 from agent_gate.sources.browser.looking import Sight
 from agent_gate.sources.browser.settings import BrowserSettings
 from agent_gate.sources.browser.tab import Tab
@@ -38,7 +39,7 @@ class Act:
     tool: "BrowserTool"
     caller: str
     seconds: float
-    logins: KeptLogins
+    logins: KeptLogins | None = None
     before: Sequence[Item] = ()
     before_url: str = ""
 
@@ -47,6 +48,8 @@ class Act:
         return self.browsing.page()
 
     async def login(self, origin: str) -> tuple[str, str]:
+        if self.logins is None:
+            raise InvalidArgs(no_login(origin))
         return await self.logins.of(origin, self.caller)
 
     async def aim(self) -> Sight:
