@@ -404,6 +404,23 @@ def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
     assert gateway.call("read", token=token).status == 401
 
 
+def test_a_token_of_a_program_operates_until_it_is_revoked(gateway):
+    token = agent_gate(gateway, "operators", "make", "backup").strip()
+    assert "backup" in agent_gate(gateway, "operators")
+    assert token not in agent_gate(gateway, "operators", "list", "--json")
+    agent_gate(gateway, "operators", "revoke", "backup")
+    assert "no operator tokens" in agent_gate(gateway, "operators")
+
+
+def test_a_fresh_link_the_public_key_and_the_vaults_key_are_told(gateway):
+    links = [agent_gate(gateway, "login").strip() for _ in range(2)]
+    assert all("/login#" in link for link in links)
+    assert links[0] != links[1]
+    known = gateway.admin.get("/v1/identity")["public_key_ed25519"]
+    assert agent_gate(gateway, "identity").strip() == known
+    assert "That key is wrapped by" in agent_gate(gateway, "vault", "status")
+
+
 @contextmanager
 def standin_gateway(folder, *answers):
     """An admin socket that sends the next answer when it is told that the last one was seen; it waits five seconds."""

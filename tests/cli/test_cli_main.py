@@ -24,7 +24,7 @@ from agent_gate.cli.commands.bridge import read_token
 from agent_gate.cli.commands.sources import listing
 from agent_gate.cli.diagnosis import Here, diagnose
 from agent_gate.cli.operator import AdminClient
-from agent_gate.cli.output import table
+from agent_gate.cli.output import paint, table
 from agent_gate.cli.toolhelp import tool_help
 from agent_gate.core.tool import Definition
 from agent_gate.errors import InvalidArgs, Unreachable, UpstreamError
@@ -367,6 +367,20 @@ def test_a_table_says_what_it_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = table(("id", "signature"), [("a", shown), ("b", shown[:20])]).splitlines()
     assert lines[1] == f"a   {shown[:35]}…"
     assert (len(lines[1]), lines[2]) == (40, f"b   {shown[:20]}")
+
+
+@pytest.mark.parametrize(
+    ("terminal", "variable", "shown"),
+    [(True, None, "\x1b[31mdeny\x1b[0m"), (True, "", "deny"), (True, "1", "deny"), (False, None, "deny")],
+)
+def test_there_is_colour_on_a_terminal_alone_and_never_with_no_color(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, variable: str | None, shown: str
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("NO_COLOR", variable)
+    assert paint("deny") == shown
 
 
 def test_what_others_wrote_is_shown_and_obeyed_nowhere() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.gateway import TOKEN, Api, running
+from tests.gateway import TOKEN, Api, HeldReply, running
 from tests.wsgate import ALLOWED, LIMITED_TOKEN, Home, eventually, files, run, started
 
 from agent_gate import Client, SyncClient
@@ -303,6 +303,49 @@ def test_a_local_timeout_leaves_the_call_to_the_gateway(tmp_path: Path, api: Api
             await home.settled("/turn_on")
             [row] = await client.pending()
             assert await client.acknowledge([row["request_id"]]) == 1
+
+    run(main())
+
+
+def test_a_request_leaves_its_result_kept_until_it_is_acknowledged(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            reply = await client.request("get_state", ALLOWED)
+            assert reply.data["path"] == "/states/sensor.temp"
+            await client.close()
+            async with gate(home) as again:
+                assert [row["request_id"] for row in await again.pending()] == [reply.call_id]
+                assert await again.acknowledge([reply.call_id]) == 1
+                assert await again.pending() == []
+
+    run(main())
+
+
+def test_a_call_that_was_started_is_waited_for_or_withdrawn_later(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            wanted = client.start("turn_on", {"entity_id": "light.a"})
+            unwanted = client.start("turn_on", {"entity_id": "light.b"})
+            await home.asked(2)
+            assert await client.withdraw(unwanted) is True
+            with pytest.raises(ApprovalDenied, match="Withdrawn"):
+                await client.reply(unwanted)
+            await home.answer()
+            assert (await client.reply(wanted)).data["path"] == "/turn_on"
+            assert home.executed("/turn_on") == 1
+
+    run(main())
+
+
+def test_a_tool_runs_no_longer_than_its_run_timeout(tmp_path: Path, api: Api) -> None:
+    held = api.replies["/states/sensor.temp"] = HeldReply()
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            with pytest.raises(GatewayError) as late:
+                await client.call("get_state", ALLOWED, run_timeout=0.1)
+            held.go_on.set()
+            assert late.value.code in ("TIMEOUT", "OUTCOME_UNKNOWN")
 
     run(main())
 

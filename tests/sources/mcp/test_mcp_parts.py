@@ -270,6 +270,15 @@ def test_the_page_of_a_tool_is_known_while_the_tool_is_listed() -> None:
     assert "ui://new" not in links
 
 
+def test_a_tool_that_can_only_run_as_a_task_is_left_out() -> None:
+    tasks = {kind: tool(kind, execution={"taskSupport": kind}) for kind in ("required", "optional")}
+    made = usable_tools(list(tasks.values()), SETTINGS, NEWEST)
+    assert [definition.name for definition in made.definitions] == ["optional"]
+    assert [(left.name, "only run as a task" in left.reason) for left in made.excluded] == [
+        ("required", True)
+    ]
+
+
 def test_of_two_tools_of_one_name_and_different_ids_the_first_is_kept() -> None:
     other = {"type": "object", "properties": {"n": {"type": "integer"}}}
     made = usable_tools(

@@ -17,6 +17,8 @@ from agent_gate.core.traits import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
 from agent_gate.mcp.revisions import NEWEST
 from agent_gate.surfaces.mcp import Reply
+from agent_gate.surfaces.mcp import surface as surface_module
+from agent_gate.surfaces.mcp.changes import subscriptions as subscriptions_module
 from agent_gate.surfaces.mcp.context.templates import fits
 from agent_gate.surfaces.mcp.modes import Held
 from agent_gate.surfaces.mcp.surface import MOST_LISTENS
@@ -410,6 +412,35 @@ def test_what_a_revoked_token_has_open_ends_and_nothing_of_others(
                     assert [set(event) for event in await ending[1].events()] == [{"jsonrpc", "id", "result"}]
                 assert len(gate.gateway.ways_in.mcp.sessions) == 1
                 assert not going_on.reader.at_eof()
+
+    run(main())
+
+
+def test_an_agent_has_so_many_subscriptions_and_a_session_so_many_resources(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surface_module, "MOST_LISTENS", 2)
+    monkeypatch.setattr(subscriptions_module, "MOST_URIS", 1)
+    wanted = {"toolsListChanged": True}
+
+    async def main() -> None:
+        lab, attic = contexts()
+        async with (
+            small_gate(tmp_path, lab, attic) as gate,
+            client_of(gate) as client,
+            client_of(gate, token=BERT) as bert,
+        ):
+            for _ in range(2):
+                assert (await client.modern("subscriptions/listen", notifications=wanted)).streams
+            third = await client.modern("subscriptions/listen", notifications=wanted)
+            assert "Too many subscriptions are open" in third.error["message"]
+            assert (await bert.modern("subscriptions/listen", notifications=wanted)).streams
+            await client.initialize()
+            assert (await client.ask("resources/subscribe", uri="attic://b")).result == {}
+            second = await client.ask("resources/subscribe", uri="shared://a")
+            assert "unsubscribe from one first" in second.error["message"]
+            await client.ask("resources/unsubscribe", uri="attic://b")
+            assert (await client.ask("resources/subscribe", uri="shared://a")).result == {}
 
     run(main())
 

@@ -158,6 +158,24 @@ def test_one_idempotency_key_runs_once(tmp_path: Path, run: Run) -> None:
     run(main())
 
 
+def test_a_call_is_of_the_trace_and_the_session_that_its_client_names(tmp_path: Path, run: Run) -> None:
+    first, second = (f"00-{digit * 32}-{digit * 16}-01" for digit in "ab")
+
+    async def main() -> None:
+        source = one("get", 1)
+        async with small_gate(tmp_path, source) as gate, client_of(gate) as client:
+            named = {"traceparent": first, "Agent-Session": "run-1"}
+            await client.modern_call("lab__get", headers=named)
+            await client.modern_call("lab__get", headers=named, _meta={"traceparent": second})
+            made = [job.case.call for job in source.jobs]
+            assert [(call.trace, call.session) for call in made] == [(first, "run-1"), (second, "run-1")]
+            recorded = await gate.store.read("SELECT body FROM record ORDER BY seq")
+            traces = [decode(row[0]).get("trace") for row in recorded]
+            assert [trace for trace in traces if trace] == [first, second]
+
+    run(main())
+
+
 def test_a_waiting_call_tells_a_handshake_client_where_to_find_its_result(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         source = one("get", {"found": 1})

@@ -2,14 +2,19 @@
 
 import asyncio
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, HeldReply
 from tests.wsgate import ALLOWED, LIMITED_TOKEN, NARROW_TOKEN, eventually, run, started
 
+from agent_gate import Client
 from agent_gate.results import kept
+
+REPORTING = Path(__file__).parents[2] / "sources" / "mcp" / "sdk_server.py"
 
 
 def test_an_allowed_call_is_executed_and_its_data_is_the_services(tmp_path: Path, api: Api) -> None:
@@ -243,6 +248,62 @@ def test_an_agent_that_asks_for_it_hears_what_its_call_waits_for(tmp_path: Path,
             await home.answer()
             await agent.reply()
             assert len(agent.notified) == 2
+
+    run(main())
+
+
+def test_what_a_tool_reports_reaches_the_agent_that_asked_for_it(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent, Client(home.url, TOKEN) as client:
+            server = json.dumps({"command": sys.executable, "args": [str(REPORTING), "stdio"]})
+            with (tmp_path / "config.yaml").open("a") as config:
+                config.write(f"mcpServers: {{lab: {server}}}\n")
+            await home.gateway.reload()
+            await eventually(lambda: home.gateway.supervisor.shelf.catalog.find("lab__steps"), 15)
+            await agent.request("lab__steps", ident=3, progress=True)
+            await home.answer()
+            assert "result" in await agent.reply()
+            told = [note["params"] for note in agent.notified if note["method"] == "progress"]
+            expected = [{"progress": n, "total": 3, "message": f"step {n}"} for n in range(3)]
+            assert told == [{"id": 3, **each} for each in expected]
+            heard: list[Any] = []
+            call = asyncio.create_task(client.call("lab__steps", on_progress=heard.append))
+            await home.answer()
+            await call
+            assert [{**each, "id": 3} for each in heard] == told
+
+    run(main())
+
+
+def test_without_a_name_the_connection_is_the_session(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as one, home.agent() as two:
+            for number, agent in enumerate((one, one, two), start=1):
+                await agent.request("turn_on", {"entity_id": f"light.{number}"}, ident=number)
+                await home.asked(number)
+            first, second, other = (approval.session for approval in home.open)
+            assert first == second != other
+
+    run(main())
+
+
+def test_a_tool_runs_no_longer_than_its_caller_wants_and_the_record_names_the_callers_trace(
+    tmp_path: Path, api: Api
+) -> None:
+    held = api.replies["/states/sensor.temp"] = HeldReply()
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent:
+            late = await agent.call("get_state", ALLOWED, timeout=0.1, traceparent=trace)
+            held.go_on.set()
+            assert late["error"]["data"]["code"] in ("TIMEOUT", "OUTCOME_UNKNOWN")
+            [recorded] = [
+                row
+                for row in await home.gateway.kept.store.read("SELECT body FROM record ORDER BY seq")
+                if trace in str(row[0])
+            ]
+            assert json.loads(recorded[0])["trace"] == trace
 
     run(main())
 

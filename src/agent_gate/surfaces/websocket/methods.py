@@ -50,7 +50,7 @@ def call_of(agent: Agent, caller: Caller, message: SocketMessage) -> Call:
         raise InvalidArgs("Missing tool name: params.tool must be a string")
     if args is not None and not isinstance(args, dict):
         raise InvalidArgs("Invalid arguments: params.args must be an object")
-    context = params.get("context")
+    reports = params.get("progress") is True
     return Call(
         tool=tool,
         arguments=args or {},
@@ -61,9 +61,18 @@ def call_of(agent: Agent, caller: Caller, message: SocketMessage) -> Call:
         idempotency_key=optional_text(params, "idempotency_key"),
         timeout=optional_seconds(params, "timeout"),
         trace=optional_text(params, "traceparent"),
-        meta={GIVEN_CONTEXT: context} if isinstance(context, dict) else {},
-        conversation=ProgressTalk(agent, message.id) if params.get("progress") is True else None,
+        meta=meta_of(message, reports),
+        conversation=ProgressTalk(agent, message.id) if reports else None,
     )
+
+
+def meta_of(message: SocketMessage, reports: bool) -> dict[str, Json]:
+    """What goes along with a call; servers report progress only where they were given a token."""
+    context = message.params.get("context")
+    meta: dict[str, Json] = {GIVEN_CONTEXT: context} if isinstance(context, dict) else {}
+    if reports:
+        meta["progressToken"] = message.id
+    return meta
 
 
 def meta_call(agent: Agent, caller: Caller, message: SocketMessage) -> Call:
