@@ -359,7 +359,12 @@ def test_status_and_sources_say_what_is_there_and_what_to_do(gateway):
 
 
 def test_tokens_recommends_a_mode(gateway):
-    assert "Recommended: mode: full" in agent_gate(gateway, "tokens")
+    said = agent_gate(gateway, "tokens")
+    assert "Recommended: mode: full" in said
+    for told in json.loads(agent_gate(gateway, "tokens", "--json")):
+        assert f"{told['agent']}: {told['tools']} tools" in said
+        assert set(told["upfront"]) == {"full", "proxy", "gateway"}
+        assert "home" in {server["namespace"] for server in told["servers"]}
 
 
 def test_doctor_finds_and_fixes_a_file_that_others_can_read(gateway):

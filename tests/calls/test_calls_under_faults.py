@@ -35,7 +35,7 @@ def test_a_call_that_ran_is_completed_also_when_its_large_result_cannot_be_store
 
 
 @pytest.mark.parametrize("action", ["allow", "ask"])
-def test_a_source_that_breaks_leaves_no_call_without_an_end(tmp_path, action):
+def test_a_source_that_breaks_leaves_no_call_without_an_end_and_a_warning(tmp_path, action, caplog):
     async def story():
         async def work(_job):
             raise KeyError("a fault in the source")
@@ -50,6 +50,8 @@ def test_a_source_that_breaks_leaves_no_call_without_an_end(tmp_path, action):
             assert (await gate.story(outcome.call_id))[-1] == "unknown"
 
     told(story)
+    ended = [line.levelname for line in caplog.records if line.message == "Call ended"]
+    assert ended == ["WARNING"]
 
 
 @pytest.mark.parametrize("mode", ["full", "proxy", "gateway"])

@@ -505,3 +505,12 @@ def test_servers_that_claude_code_keeps_for_any_project_are_taken_over(home):
     servers = load(Path("config.yaml"), env={}).settings.sources["servers"]
     assert {"notes", "here"} <= set(servers)
     assert (str(servers["notes"].cwd), servers["notes"].args) == ("/srv/one", ("/srv/one/n",))
+
+
+def test_an_import_goes_into_the_files_that_are_named(home):
+    Path("gate").mkdir()
+    run(import_, "claude-desktop", "--all", "--config", "gate/own.yaml", "--env-file", "gate/own.env")
+    assert "servers:" in Path("gate/own.yaml").read_text()
+    assert "=" in Path("gate/own.env").read_text()
+    assert Path("gate/own.env").stat().st_mode & 0o777 == 0o600
+    assert {path.name for path in Path("gate").iterdir()} == {"own.yaml", "own.env"}

@@ -78,6 +78,15 @@ def test_hooks_start_and_stop_a_gateway_and_tell_scripts_where_it_is(place):
     eventually(lambda: not serves(pid, data), "the gateway's end")
 
 
+def test_a_shell_takes_over_what_a_start_prints(place):
+    _, env = place
+    said = run({**env, "SESSION_ID": "demo"}, "start")
+    shell = 'eval "$1"; echo "$AGENT_GATE_URL $AGENT_GATE_SESSION"'
+    url, session = subprocess.check_output(["sh", "-c", shell, "sh", said], env=env, text=True).split()
+    assert session == "demo"
+    assert health(url) == 200
+
+
 def test_sessions_run_side_by_side_and_stop_one_by_one(place):
     _, env = place
     one = json.loads(run(env, "start", "--session", "one", "--json"))

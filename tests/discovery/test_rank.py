@@ -182,3 +182,11 @@ def test_a_new_catalog_weighs_only_what_changed(index):
 def test_an_empty_catalog_and_an_empty_query_find_nothing(index):
     assert Index([], {}).search("anything", 5) == []
     assert index.search("", 5) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "right"),
+    [("foreacst", "weather:get_forecast"), ("chrat", "sheets:create_chart"), ("repositorio", "github:")],
+)
+def test_a_word_that_no_tool_has_is_read_as_one_that_is_spelled_like_it(index, query, right):
+    assert first(index, query)[0].startswith(right)

@@ -1,10 +1,14 @@
+import subprocess
+import sys
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_gate.discovery import tokens
 from agent_gate.discovery.tokens import LONGEST, _merge, _pieces, _ranks, count, fits
+from agent_gate.errors import Internal
 
 tiktoken = pytest.importorskip("tiktoken")
 
@@ -60,3 +64,19 @@ def test_a_megabyte_is_refused_without_being_read():
 
 def test_lone_surrogates_are_counted_and_not_fatal():
     assert count("\ud800 broken") > 0
+
+
+def test_damaged_ranks_are_refused(monkeypatch):
+    monkeypatch.setattr(tokens, "RANKS_SHA256", "0" * 64)
+    with pytest.raises(Internal, match="install agent-gate again"):
+        tokens._ranks.__wrapped__()
+
+
+def test_the_ranks_are_read_at_the_first_count():
+    code = (
+        "from agent_gate.discovery import browse, cards, tokens\n"
+        "assert tokens._ranks.cache_info().currsize == 0\n"
+        "assert tokens.count('hello') == 1\n"
+        "assert tokens._ranks.cache_info().currsize == 1"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

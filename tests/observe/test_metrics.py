@@ -11,6 +11,7 @@ from tests.gateway import running
 from agent_gate.observe.metrics import MOST_SERIES, OTHER, Counter, Histogram, Metrics
 
 DASHBOARDS = Path(__file__).parents[2] / "dashboards"
+PAGE = Path(__file__).parents[2] / "docs" / "telemetry.md"
 NAME = re.compile(r"\b(?:agent_gate|mcp)_\w+")
 LINE = re.compile(r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)')
 CONFIG = """
@@ -62,17 +63,26 @@ def test_every_series_is_on_the_dashboard(exposed):
     assert described(exposed) <= set().union(*map(names_in, expressions()))
 
 
-def test_the_dashboard_uses_only_labels_that_exist():
+def labels_of_series():
     labels = {
-        series.name: {*series.labels, *getattr(series, "fixed", {}), "le"}
-        for series in Metrics().series.values()
+        series.name: {*series.labels, *getattr(series, "fixed", {})} for series in Metrics().series.values()
     }
-    labels |= {
+    return labels | {
         "agent_gate_source_up": {"source"},
         "agent_gate_approvals_pending": set(),
         "agent_gate_source_restarts_total": {"source"},
         "agent_gate_http_heads_total": {"of", "path"},
     }
+
+
+def test_the_page_lists_every_series_with_its_labels():
+    rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|", PAGE.read_text(), re.MULTILINE)
+    listed = {name: set(re.findall(r"\w+", re.sub(r"\([^)]*\)", "", labels))) for name, labels in rows}
+    assert {name: labels for name, labels in listed.items() if NAME.fullmatch(name)} == labels_of_series()
+
+
+def test_the_dashboard_uses_only_labels_that_exist():
+    labels = {name: {*found, "le"} for name, found in labels_of_series().items()}
     for expression in expressions():
         known = set().union(*(labels[name] for name in names_in(expression)))
         used = {

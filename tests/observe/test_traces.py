@@ -1,15 +1,20 @@
 """Traces: ids that follow from the call, the conventions' names, and what leaves the machine."""
 
 import json
+import re
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.gateway import running
 
 from agent_gate.core.call import Call, Caller, new_id
+from agent_gate.errors import ConfigError
+from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import outgoing, root, span_id, trace_of
+from agent_gate.observe.tracing import tracer_to
 
 TOOLS = """
 tools:
@@ -163,3 +168,9 @@ def test_without_an_endpoint_nothing_is_imported_and_no_trace_is_made_up(tmp_pat
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "[]\n"
     )
+
+
+def test_an_endpoint_without_the_extra_is_told_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "agent_gate.observe.otlp", None)
+    with pytest.raises(ConfigError, match=re.escape("pip install 'agent-gate[otel]'")):
+        tracer_to("http://127.0.0.1:4318", "home", Redactor())

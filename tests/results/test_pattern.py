@@ -86,3 +86,17 @@ def test_case_can_be_ignored(pattern, text, expected):
 def test_the_end_of_a_match_is_counted_in_characters():
     [hit] = Pattern("ü+").lines("x\nääüü!")
     assert (hit.number, hit.text()) == (1, ("ääüü!", 4))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        (r"\d", "٣", False),
+        (r"\w", "é", False),
+        (r"\s", "\u00a0", False),
+        (r"é\b", "é", False),
+        (r"\pL", "é", True),
+    ],
+)
+def test_classes_of_characters_are_ascii_and_letters_have_their_own(pattern, text, matches):
+    assert found(Pattern(pattern), text) is matches

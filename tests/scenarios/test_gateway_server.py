@@ -234,7 +234,7 @@ def test_connection_logging(troubled):
 
 @pytest.mark.parametrize(("level", "wanted"), [("debug", True), ("info", True), ("error", False)])
 def test_configurable_log_levels(tmp_path, level, wanted):
-    files = configured({"notes": notes(tmp_path)}, TOKEN)
+    files = configured({"notes": notes(tmp_path)}, TOKEN, log={"level": "warning"})
     with running(tmp_path, files, "--insecure", env={"LOG_LEVEL": level}) as started:
         wait_for_sources(started, "notes")
         levels = {event["level"] for event in events(started)}

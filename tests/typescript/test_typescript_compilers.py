@@ -272,3 +272,21 @@ def test_a_script_without_an_address_or_a_gateway_says_what_is_missing(tmp_path)
         assert away.out.startswith("UNREACHABLE The gateway at http://127.0.0.1:9 cannot be reached")
 
     asyncio.run(main())
+
+
+def test_a_script_may_name_its_own_key_and_call_a_tool_by_its_wire_name(tmp_path):
+    async def main() -> None:
+        async with serving(answering()) as gateway:
+            written(tmp_path, "tools.ts", GITHUB)
+            (tmp_path / "script.mts").write_text(
+                'import { callTool, tools } from "./tools.ts";\n'
+                'await tools.github.createIssue({ title: "x" }, { idempotencyKey: "once" });\n'
+                'console.log(JSON.stringify(await callTool("github__create_issue", { title: "y" })));\n'
+            )
+            env = environment(tmp_path, gateway)
+            done = await run(new_node(), "--no-warnings", "script.mts", env=env, cwd=str(tmp_path))
+            assert (done.code, done.out) == (0, '{"number":7}\n'), done.err
+            named, unnamed = (request.header(b"idempotency-key") for request in gateway.requests)
+            assert named == b"once" != unnamed
+
+    asyncio.run(main())

@@ -14,6 +14,7 @@ from tests.surfaces.mcp.mcp_small import ASK, Cupboard, SmallGate, caller, small
 
 from agent_gate.calls.meta import MetaTools
 from agent_gate.core.call import Caller
+from agent_gate.discovery.cards import BREAKPOINT
 from agent_gate.discovery.semantic import Semantic, Space
 from agent_gate.discovery.tokens import fits
 from agent_gate.results.artifacts import Artifacts
@@ -189,5 +190,31 @@ def test_a_name_without_its_server_is_answered_with_the_whole_one(
             said = (await client.call(tool, tool_id="get")).result["structuredContent"]
             assert said["error"] == "HYDRATE_FAILED"
             assert "lab:get" in said["message"]
+
+    run(main())
+
+
+def test_a_client_without_a_session_is_known_again_by_the_key_it_passes(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        anna = caller("anna", mode="gateway", cache_stable=True)
+        source = lab()
+        source.tool("act")
+        async with (
+            small_gate(tmp_path, source, callers=(anna, caller("bert"))) as gate,
+            client_of(gate) as client,
+        ):
+            artifacts = Artifacts(gate.store, gate.clock, 3600)
+            meta = MetaTools(gate.calls, gate.shelf, gate.view.tools, artifacts, fits)
+            gate.surface.modes["gateway"] = MetaMode("gateway", meta, gate.calls, 20.0)
+
+            async def shown(path: str, session: str) -> str:
+                asked = {"name": "tool_browse", "arguments": {"path": path}}
+                return text_of(
+                    (await client.modern("tools/call", {"Agent-Session": session}, **asked)).result
+                )
+
+            assert BREAKPOINT not in await shown("/lab/get", "one")
+            assert BREAKPOINT in await shown("/lab", "one")
+            assert BREAKPOINT not in await shown("/lab", "two")
 
     run(main())

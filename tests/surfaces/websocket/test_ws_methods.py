@@ -30,6 +30,20 @@ def test_an_allowed_call_is_executed_and_its_data_is_the_services(tmp_path: Path
     run(main())
 
 
+def test_a_trace_that_a_call_brings_goes_on_to_the_service(tmp_path: Path, api: Api) -> None:
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, home.agent() as agent:
+            asked = {"tool": "get_state", "args": ALLOWED, "traceparent": parent}
+            assert (await agent.ask("tool_request", asked))["result"]["status"] == "executed"
+        sent = api.requests[-1]["headers"]["traceparent"]
+        assert sent.split("-")[1] == parent.split("-")[1]
+        assert sent.split("-")[2] != parent.split("-")[2]
+
+    run(main())
+
+
 def test_a_tool_answers_to_its_id_and_its_alias(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
         async with started(tmp_path, api) as home, home.agent() as agent:
