@@ -5,6 +5,9 @@ from tests.tools import catalog
 
 from agent_gate.access import tokens as kept
 from agent_gate.access.door import Door
+from agent_gate.access.keys import Keys
+from agent_gate.access.login import Logins
+from agent_gate.access.people import People
 from agent_gate.access.quota import Quota
 from agent_gate.access.tokens import Credential, Tokens, digest
 from agent_gate.access.view import View
@@ -15,6 +18,7 @@ from agent_gate.errors import RateLimited, Unauthorized
 from agent_gate.net.http import Request
 from agent_gate.policy import Policy
 from agent_gate.policy.rule import make_rule
+from agent_gate.store import StoreSettings, open_store
 
 TOKEN, OTHER = "a-token-of-more-than-sixteen", "another-token-of-sixteen"
 PI, CODER = Caller(name="pi"), Caller(name="coder")
@@ -201,3 +205,31 @@ def test_what_was_seen_is_kept_until_the_rules_or_the_tools_change():
     assert seen(view, PI) == ["vault__read"]
     view.keep([CODER])
     assert not view._seen
+
+
+async def test_a_link_works_for_15_minutes_and_its_session_for_a_week(clock, tmp_path):
+    store = open_store(StoreSettings(path=tmp_path / "gate.db"))
+    try:
+        logins = Logins(Keys(store, clock), clock, lambda _name: True, lambda: "page")
+        late, timely = logins.link("anna"), logins.link("anna")
+        clock.time += 15 * 60 - 1
+        opened = await logins.redeem(Request("POST", b"/", {}), timely)
+        clock.time += 1
+        with pytest.raises(Unauthorized, match="used or is too old"):
+            await logins.redeem(Request("POST", b"/", {}), late)
+        visit = Request("GET", b"/", {b"cookie": f"page={opened.cookie}".encode()})
+        clock.time += 7 * 24 * 3600 - 2
+        assert logins.session(visit).person == "anna"
+        clock.time += 1
+        assert logins.session(visit) is None
+    finally:
+        await store.close()
+
+
+def test_somebody_answers_for_as_long_as_the_file_or_a_channel_has_them():
+    listed, on_channels = {"anna": None}, {"tg-7"}
+    people = People(lambda: listed, lambda: on_channels, lambda: None)
+    assert [people.answers(name) for name in ("anna", "tg-7", "operator", "eve")] == [True, True, True, False]
+    listed.clear()
+    on_channels.clear()
+    assert [people.answers(name) for name in ("anna", "tg-7", "operator")] == [False, False, True]

@@ -234,6 +234,12 @@ def test_a_policy_test_is_of_a_call_that_its_agent_can_make(tmp_path):
     )
 
 
+def test_a_policy_test_that_names_no_agent_is_of_the_one_named_default(tmp_path):
+    rules = "rules: [{pattern: look, action: allow, callers: [default]}]\n"
+    faults, _ = checked(tmp_path, rules + "policy_tests: [{tool: look, expect: allow}]\n", DECLARED)
+    assert faults == []
+
+
 SERVED = """
 agents: {me: {token: 0123456789abcdef}}
 servers: {git: {command: /bin/true, traits: {read_only: true}}, old: {command: /bin/true, enabled: false}}

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from tests import nursery
@@ -281,6 +282,20 @@ def test_a_taken_port_is_an_exit_that_names_it(tmp_path, files):
         code, said = failed_start(tmp_path, "--config", "config.yaml", "--port", str(port))
     assert code != 0
     assert f"127.0.0.1:{port}" in said
+
+
+def test_a_page_off_loopback_has_the_certificate_and_its_usual_port_is_no_condition(tmp_path):
+    config = "gateway: {port: 0, tls: {names: [127.0.0.2]}}\nadmin: {host: 127.0.0.2}\n"
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.2", 3100))
+        taken.listen()
+        with running(tmp_path, {"config.yaml": config}) as gateway:
+            page = gateway.announced["admin"]
+            assert page.startswith("https://127.0.0.2:")
+            assert not page.endswith(":3100")
+            trusting = ssl.create_default_context(cafile=tmp_path / "data" / "tls" / "ca.crt")
+            assert urlopen(f"{page}/login", context=trusting).status == 200
 
 
 def test_a_second_gateway_on_the_same_store_exits_naming_the_first(tmp_path, files):

@@ -22,7 +22,7 @@ from agent_gate.approval.channels.kind import QuietHours
 from agent_gate.approval.channels.quiet import Quiet
 from agent_gate.approval.channels.webhook import filled, slack
 from agent_gate.approval.inbox import Inbox
-from agent_gate.approval.render import INVISIBLE, card, clock, lines, visible, whole
+from agent_gate.approval.render import INVISIBLE, card, clock, fate, lines, visible, whole
 from agent_gate.config.load import load
 from agent_gate.core.approval import Answer, Approval, Hashes
 from agent_gate.core.call import Call, Caller, Decision, State, new_id
@@ -185,6 +185,11 @@ def test_every_end_says_who_where_when_and_how():
     assert card(ended).outcome().startswith("Approved for one hour by ann on page at 1970-")
     assert "nobody answered" in card(replace(ended, state=State.EXPIRED)).outcome()
     assert card(approval()).outcome() == ""
+
+
+def test_a_call_that_has_not_ended_yet_is_said_to_be_under_way():
+    assert fate(replace(approval(), state=State.APPROVED), None) == "It is under way."
+    assert fate(replace(approval(), state=State.DENIED), None) == "It does not run."
 
 
 @given(st.sampled_from(sorted(CODES.values())), st.text(max_size=12))

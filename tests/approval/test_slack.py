@@ -21,7 +21,7 @@ def slack(start, receiver):
     def begin(more=""):
         gate = start(
             f'channels: [{{type: webhook, name: team, url: "{receiver.url}/services/T1", format: slack, person: ann,'
-            f" signing_secret: {SECRET}{more}}}]"
+            f" signing_secret: {SECRET}}}]{more}"
         )
         call = light(gate).json["call"]
         message = json.loads(until(lambda: list(receiver.requests))[0]["body"]) | {"call": call}
@@ -65,9 +65,12 @@ def test_the_first_line_is_the_sentence_and_nothing_in_it_is_markup(slack):
     assert all("url" not in element for element in buttons(message).values())
 
 
-@pytest.mark.parametrize(("action", "state"), [("once", "completed"), ("deny", "denied")])
+@pytest.mark.parametrize(
+    ("action", "state", "became"),
+    [("once", "completed", "It ran."), ("deny", "denied", "It does not run.")],
+)
 def test_a_button_answers_without_a_browser_and_the_message_says_what_became_of_it(
-    slack, receiver, action, state
+    slack, receiver, action, state, became
 ):
     gate, message = slack()
     assert press(gate, buttons(message)[action]["value"], url=f"{receiver.url}/actions/1") == 200
@@ -75,8 +78,17 @@ def test_a_button_answers_without_a_browser_and_the_message_says_what_became_of_
     assert told["replace_original"] is True
     assert "by ann on team" in told["text"]
     assert "pressed in Slack by anna" in told["text"]
+    assert told["text"].splitlines()[-1] == became
     assert gate.admin.get("/api/approvals") == []
     until(lambda: gate.story(message["call"])[-1] == state)
+
+
+def test_a_person_with_a_passphrase_answers_on_the_page_and_not_in_slack(slack, receiver):
+    gate, message = slack("\napprovers: {passphrase: correct-horse-battery}")
+    assert press(gate, buttons(message)["once"]["value"], url=f"{receiver.url}/actions/1") == 200
+    told = json.loads(until(lambda: list(receiver.requests))[0]["body"])
+    assert (told["replace_original"], "Answer on the operator's page" in told["text"]) == (False, True)
+    assert len(gate.admin.get("/api/approvals")) == 1
 
 
 def test_what_slack_did_not_sign_just_now_answers_nothing(slack):

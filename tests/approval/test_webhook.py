@@ -100,6 +100,7 @@ def test_looking_at_a_link_changes_nothing_and_confirming_it_answers_once(hooked
     response, text = visit(links["hour"], "POST", {"reason": "fine"})
     assert response.status == 200
     assert "Approved for one hour by ann on webhook" in text
+    assert "<p>It ran.</p>" in text
     assert outcome(gate, call).status == 200
     for link in links.values():
         response, text = visit(link, "POST", {"choice": "once"})

@@ -6,6 +6,9 @@ import pytest
 from tests.calls.small_calls import ANNA, YES, Failing, SmallCalls, opened, told
 
 from agent_gate.core.call import Pending, Result, State
+from agent_gate.core.catalog import Listing, build
+from agent_gate.core.tool import Definition
+from agent_gate.core.traits import Traits
 from agent_gate.errors import DependencyUnavailable
 
 LARGE = json.dumps([{"n": n, "name": f"thing {n}"} for n in range(3000)]).encode()
@@ -30,6 +33,29 @@ def test_a_call_that_ran_is_completed_also_when_its_large_result_cannot_be_store
             assert "3000 items" in envelope["summary"]
             assert "disk full" in envelope["facts"][0]
             assert await gate.story(call.id) == ["dispatching", "completed"]
+
+    told(story)
+
+
+@pytest.mark.parametrize(("record", "before"), [("await", ["dispatching"]), ("behind", [])])
+def test_a_call_whose_record_may_be_behind_does_not_wait_for_its_row(tmp_path, record, before):
+    async def story():
+        async with opened(tmp_path) as store:
+            gate, seen = SmallCalls(store), []
+
+            async def work(job):
+                seen.append(await gate.story(job.case.call.id))
+                return Result(b"1")
+
+            gate.work = work
+            traits = Traits(read_only=True, trusted=True)
+            definition = Definition(name="act", traits=traits, record=record)
+            gate.shelf.swap(build([Listing(key="lab", namespace="lab", definitions=[definition])]))
+            call = gate.call()
+            await gate.calls.run(call)
+            assert seen == [before]
+            await store.flush()
+            assert (await gate.story(call.id))[-1] == "completed"
 
     told(story)
 

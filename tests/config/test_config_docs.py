@@ -13,9 +13,13 @@ from agent_gate.config.load import load
 from agent_gate.config.servers import settings as servers
 from agent_gate.config.servers.section import SERVERS
 from agent_gate.config.services import settings as services
+from agent_gate.config.services.definition import to_definition
 from agent_gate.config.services.section import SERVICES
 from agent_gate.config.shape import also, shape
+from agent_gate.core.credentials import Proof
+from agent_gate.core.signature import compile_signer
 from agent_gate.policy.rule import Rule
+from agent_gate.sources.http.request import build
 from agent_gate.sources.remote.settings import HOSTS, HostSettings
 from agent_gate.sources.web import settings as web
 
@@ -114,7 +118,12 @@ def test_the_tool_example_loads(write):
     tools, config = blocks("tools-in-yaml.md")
     write("tools/lights.yaml", tools)
     loaded = load(write("config.yaml", config), None, {"LIGHTS_TOKEN": "0123456789abcdef"})
-    assert loaded.settings.sources["services"]["lights"].tools[0].signature == "{room}"
+    service = loaded.settings.sources["services"]["lights"]
+    arguments = {"room": "kitchen", "level": 20}
+    definition = to_definition(service, service.tools[0])
+    assert compile_signer(definition.name, definition)(arguments) == "light_set(kitchen)"
+    sent = build(service.tools[0], arguments, Proof(), None)
+    assert (sent.method, sent.target, sent.body) == ("POST", b"/rooms/kitchen/light", b'{"level":20}')
 
 
 def test_the_permissions_examples_load(write):

@@ -201,6 +201,10 @@ def test_a_method_says_what_http_promises_of_it(tmp_path: Path) -> None:
     assert not tools["pet_store_delete_pets_pet_id"].read_only
     assert not tools["pet_store_create_pet"].read_only
     assert not tools["pet_store_create_pet"].idempotent
+    assert tools["pet_store_get_pet"].idempotent
+    assert tools["pet_store_delete_pets_pet_id"].idempotent
+    [put] = tools_of(with_operation({}, method="put"), tmp_path).values()
+    assert (put.idempotent, put.read_only, put.destructive) == (True, False, False)
 
 
 def test_a_default_is_told_and_never_sent(tmp_path: Path) -> None:
@@ -342,6 +346,10 @@ def test_a_document_of_version_2_says_the_same_in_its_own_words(tmp_path: Path) 
         ({"type": "string", "format": "uuid"}, {"description": "(uuid)", "text": False}),
         ({"type": "integer", "minimum": 0}, {"description": "(at least 0)"}),
         ({"type": "file"}, {"type": "string"}),
+        (
+            {"properties": {f"part{number}": {} for number in range(300)}},
+            {"type": "object", "properties": None},
+        ),
         ({}, {"type": "string"}),
         ({"additionalProperties": {"type": "string"}}, {"type": "object", "properties": None, "text": True}),
     ],

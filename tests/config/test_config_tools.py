@@ -274,6 +274,11 @@ args:
     [
         (f"signature: '{{x}}'\n{GET}", "t.yaml:3:16: tools.do.signature: {x} names no declared argument"),
         (f"args: {{x: {{text: true}}}}\nsignature: '{{x}}'\n{GET}", "{x} is free text (text: true)"),
+        ("args: {x: {text: true}}\nrequest: {method: GET, path: '/{x}'}", "path: {x} is free text"),
+        (
+            "args: {x: {text: true}}\nrequest: {method: GET, path: /, headers: {X: '{x}'}}",
+            "headers.X: {x} is free text",
+        ),
         (f"args: {{x: {{secret: true}}}}\nsignature: '{{x}}'\n{GET}", "do.signature: {x} is secret"),
         (f"args: {{x: {{type: array, items: {{text: true}}}}}}\n{GET}", "args.x: a part cannot be free text"),
         (

@@ -29,6 +29,11 @@ def test_an_upstream_tool_is_named_by_its_server_and_found_by_every_name():
     )
 
 
+def test_a_digit_at_the_beginning_of_a_name_gets_an_underscore_before_it():
+    assert [tool.wire for tool in build([listing("pass", "2fa-get")]).tools] == ["pass___2fa_get"]
+    assert [tool.wire for tool in build([listing("pass", "2fa-get", prefix=False)]).tools] == ["_2fa_get"]
+
+
 def test_a_redundant_prefix_is_dropped_in_the_alias():
     made = build([listing("notion", "notion-search")])
     assert made.find("notion:search") is made.find("notion:notion-search") is not None
@@ -60,7 +65,7 @@ def test_a_name_that_looks_like_a_cut_one_is_refused():
 
 def test_a_long_name_is_cut_to_what_every_client_takes():
     made = build([listing("server", "x" * 100, "x" * 101)])
-    assert {len(tool.wire) for tool in made.tools} == {LONGEST_WIRE}
+    assert {len(tool.wire) for tool in made.tools} == {LONGEST_WIRE} == {46}
     assert len({tool.wire for tool in made.tools}) == 2
 
 

@@ -1,5 +1,6 @@
 """An HTTP service that refuses the gateway's credential waits for a person, and is back when one has acted."""
 
+import pytest
 from tests.eras.era_agents import wait_until
 from tests.gateway import Api, in_front_of
 
@@ -24,7 +25,8 @@ def state(gateway):
     return found
 
 
-def test_a_401_is_shown_as_a_missing_credential_until_a_person_reconnects(tmp_path):
+@pytest.mark.parametrize("again", ["/api/sources/house/connect", "/api/reload"])
+def test_a_401_is_shown_as_a_missing_credential_until_a_person_reconnects_or_reloads(tmp_path, again):
     with Api() as api, in_front_of(api, tmp_path, CONFIG, "", ALLOW, errors="") as gateway:
         assert gateway.call("get_state").status == 200
         api.replies["/state"] = REFUSED
@@ -36,7 +38,7 @@ def test_a_401_is_shown_as_a_missing_credential_until_a_person_reconnects(tmp_pa
         assert "Nothing was sent" in gateway.call("get_state").json["error"]["message"]
         assert len(api.requests) == sent
         api.reset()
-        gateway.admin.request("POST", "/api/sources/house/connect", {})
+        gateway.admin.request("POST", again, {})
         wait_until(lambda: gateway.call("get_state").status == 200, "the service's return")
         assert state(gateway)["status"] == "ready"
 

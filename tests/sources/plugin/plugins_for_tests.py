@@ -16,10 +16,13 @@ class Good(ServiceHandler):
 
     def __init__(self, config: Any, tools: Any) -> None:
         super().__init__(config, tools)
-        self.started = False
+        self.started = self.closed = False
 
     async def start(self) -> None:
         self.started = True
+
+    async def close(self) -> None:
+        self.closed = True
 
     async def execute(self, tool_name: str, args: dict[str, Any]) -> Any:
         thread = threading.current_thread().name

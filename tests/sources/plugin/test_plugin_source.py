@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from tests.sources.plugin import plugins_for_tests as plugins
 from tests.sources.plugin.plugin_parts import HERE, Make, config_of, job
 from tests.toolboxes import toolbox
 
+from agent_gate.config.load import load
 from agent_gate.errors import ConfigError, DependencyUnavailable, GatewayError, OutcomeUnknown, UpstreamError
 from agent_gate.net.pool import Pool
 from agent_gate.sources.plugin import SOURCE, PluginSource
@@ -253,6 +255,35 @@ def test_a_source_that_is_closed_leaves_no_thread_behind(make: Make, run: Run) -
         assert not worker._thread.is_alive()
         with pytest.raises(DependencyUnavailable):
             await source.answer(SimpleNamespace(case=None, deadline=0.0))
+
+    run(main())
+
+
+def test_the_example_of_the_docs_answers(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    page = (HERE.parents[2] / "docs" / "plugins.md").read_text()
+    [code, config] = re.findall(r"```(?:python|yaml)\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "garden.py").write_text(code)
+    (tmp_path / "config.yaml").write_text(config)
+    settings = load(tmp_path / "config.yaml", None, {}).settings
+
+    async def main() -> None:
+        [plan] = SOURCE.make(settings, toolbox(Pool()))
+        async with plan.source as source:
+            result = await source.answer(await job(source, "water", {"bed": "roses"}))
+            assert json.loads(result.body) == {"watered": "roses", "at": "garden://back"}
+
+    run(main())
+
+
+def test_a_plugin_is_closed_at_the_end(make: Make, run: Run) -> None:
+    async def main() -> None:
+        async with make("Good") as source:
+            await source.connect()
+            handler = source._handler
+            assert not handler.closed
+        assert handler.closed
 
     run(main())
 

@@ -4,7 +4,8 @@ import re
 from contextlib import closing
 
 import pytest
-from tests.gateway import TOKEN, Gateway
+from tests import nursery
+from tests.gateway import COMMAND, TOKEN, Gateway
 from tests.security.house import until
 from tests.surfaces.admin.admin_gate import PEOPLE, Browser, browser, gate, link
 
@@ -110,6 +111,21 @@ def test_an_operator_token_serves_programs_until_it_is_revoked(gateway):
     assert "token" not in json.dumps(gateway.admin.get("/api/operators"))
     gateway.admin.request("DELETE", "/api/operators/backup")
     assert bearer(gateway, "GET", "/api/approvals", made["token"]).status == 401
+
+
+def typed(gateway, *words):
+    done = nursery.run([COMMAND, *words], cwd=gateway.folder, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_link_and_an_operator_token_are_printed_by_their_commands(gateway):
+    person = Browser(gateway.announced["admin"])
+    assert person.follow(typed(gateway, "login", "--as", "anna@home")).json["person"] == "anna"
+    token = typed(gateway, "operators", "make", "nightly")
+    assert bearer(gateway, "GET", "/api/status", token).status == 200
+    typed(gateway, "operators", "revoke", "nightly")
+    assert bearer(gateway, "GET", "/api/status", token).status == 401
 
 
 @pytest.mark.parametrize("who", ["page", "program"])

@@ -287,6 +287,15 @@ def test_the_openapi_document_describes_every_operation_once(person):
             assert operation["summary"]
 
 
+def test_every_route_that_the_operators_page_of_the_docs_names_is_in_the_openapi_document(person):
+    paths = person.get("/openapi.json")["paths"]
+    text = (Path(__file__).parents[3] / "docs" / "operator.md").read_text()
+    named = re.findall(r"`((?:GET|POST|DELETE)(?:`/`(?:GET|POST))?) (/[^`?]*)[^`]*`", text)
+    assert len(named) > 25
+    for methods, path in named:
+        assert set(methods.lower().split("`/`")) <= paths[path].keys(), path
+
+
 def test_numbers_of_the_last_hour_come_from_the_metrics(gateway, person):
     for _ in range(3):
         gateway.call("light_get", {"room": "hall"})

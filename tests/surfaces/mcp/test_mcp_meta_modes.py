@@ -26,6 +26,7 @@ Load = Callable[[], Semantic | None]
 def lab() -> Cupboard:
     source = Cupboard()
     source.tool("get")
+    source.tool("deploy", input_schema={"type": "object", "properties": {"env": {}, "dryRun": {}}})
     return source
 
 
@@ -56,6 +57,7 @@ async def refusals(gate: SmallGate) -> list[tuple[str, str]]:
         ("lab__get", {"x": 1}, "lab__get"),
         ("no_such_tool", {}, "no_such_tool"),
         ("tool_execute", {"args": {}}, "tool_execute"),
+        ("tool_execute", {"tool_id": "lab__deploy", "args": {"dry_run": True}}, "lab__deploy"),
         ("tool_execute", {"tool_id": "lab__get", "args": {"x": "result:" + "0" * 32}}, "lab__get"),
     ],
 )

@@ -123,6 +123,16 @@ def test_changes_of_what_a_rule_denies_are_not_told(tmp_path: Path, run: Run) ->
     run(main())
 
 
+def test_a_rule_for_everything_of_a_server_covers_what_is_read_too(tmp_path: Path, run: Run) -> None:
+    async def main() -> None:
+        rules = (make_rule(pattern="lab__*", action="allow"),)
+        async with small_gate(tmp_path, lab(), rules=rules) as gate, client_of(gate) as client:
+            assert (await client.ask("resources/read", uri="lab://a")).result == READ
+            assert (await client.ask("prompts/get", name="lab__greet", arguments={"who": "x"})).result == SAID
+
+    run(main())
+
+
 def test_a_read_that_no_rule_names_waits_for_a_person(tmp_path: Path, run: Run) -> None:
     async def main() -> None:
         source = lab()
