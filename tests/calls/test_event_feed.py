@@ -5,11 +5,12 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.rows import opened
 
 from agent_gate.audit.record import row
-from agent_gate.calls.events import PAGE, Cursor, EventFeed, Happening, as_sse
+from agent_gate.calls.events import PAGE, PAIRED, Cursor, EventFeed, Happening, as_sse
 from agent_gate.core.call import State
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import InvalidArgs
@@ -102,6 +103,7 @@ async def test_a_call_with_one_row_is_requested_and_ended(tmp_path: Path) -> Non
         rest = await so_far(feed_of(store), told[0].cursor)
         assert rest[0].event.event_type == "tool.call.completed"
         assert len({one.event.event_id for one in told}) == 4
+        assert told[3].event.payload["outcome"] == "refused"
 
 
 async def test_whatever_cursor_is_given_nothing_is_lost_or_doubled_over_many_pages(tmp_path: Path) -> None:
@@ -140,6 +142,31 @@ async def test_who_follows_is_woken_by_the_next_commit(tmp_path: Path) -> None:
         assert b"event: cron.triggered\n" in as_sse(told)
         assert await feed.publish(event, "cron") is False
         await following.aclose()  # type: ignore[attr-defined]
+
+
+async def test_events_with_one_idempotency_key_are_told_once(tmp_path: Path) -> None:
+    async with kept(tmp_path) as store:
+        feed, source = feed_of(store), EventSource(component_type="tool_host", component_id="cron")
+        first, second = (
+            msgspec.structs.replace(
+                new_event("cron.triggered", {}, source, tenant="home", now=0.0), idempotency_key="k"
+            )
+            for _ in range(2)
+        )
+        assert first.event_id != second.event_id
+        assert [await feed.publish(event, "cron") for event in (first, second)] == [True, False]
+        assert [one.event.event_id for one in await so_far(feed)] == [first.event_id]
+
+
+async def test_a_pairing_that_failed_is_told_with_its_error(tmp_path: Path) -> None:
+    wish = {"component_type": "tool_host", "component_id": "east", "endpoint": "wss://10.0.0.1:1/v1/pair"}
+    async with kept(tmp_path) as store:
+        await write(store, "p1", State.DISPATCHING, {"arguments": wish, "wire": PAIRED}, PAIRED)
+        error = {"code": "PAIRING_FAILED", "message": "no"}
+        await write(store, "p1", State.FAILED, {"arguments": wish, "error": error}, PAIRED)
+        told = [(one.event.event_type, one.event.payload) for one in await so_far(feed_of(store))]
+        assert told[0] == ("pairing.started", {"pairing_id": "p1", **wish})
+        assert told[1] == ("pairing.failed", {"pairing_id": "p1", **wish, "outcome": "failed", "error": error})
 
 
 @pytest.mark.parametrize("text", ["", "1", "x.y", "-1.0", "1.1.1", "9" * 30 + ".0", "１.0"])

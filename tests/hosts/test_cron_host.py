@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hosts.hosting import Gate, serving_host
 
-from agent_gate.hosts.cron import MOST_CAUGHT_UP, CronJob, Crontab, Firing, crontab, due_of, host
+from agent_gate.hosts.cron import (
+    MOST_CAUGHT_UP,
+    CronJob,
+    Crontab,
+    Firing,
+    check_event_type,
+    crontab,
+    due_of,
+    host,
+)
 from agent_gate.hosts.schedules import Schedule
 from agent_gate.hosts.tools import Refused
 
@@ -62,6 +71,13 @@ def due(schedule: str, zone: str, after: str, count: int = 3) -> list[str]:
         # Berlin, 25 October 2026: 03:00 becomes 02:00. 02:30 comes twice and fires once.
         ("30 2 * * *", "Europe/Berlin", "2026-10-24T00:00", ["10-24 00:30", "10-25 00:30", "10-26 01:30"]),
         ("*/30 * * * *", "Europe/Berlin", "2026-10-25T00:00", ["10-25 00:30", "10-25 01:00", "10-25 01:30"]),
+        ("0 12 L * *", "UTC", "2026-11-14T00:00", ["11-30 12:00", "12-31 12:00", "01-31 12:00"]),
+        ("0 12 * * fri#2", "UTC", "2026-11-14T00:00", ["12-11 12:00", "01-08 12:00", "02-12 12:00"]),
+        ("0 0 1 feb *", "UTC", "2026-11-14T00:00", ["02-01 00:00", "02-01 00:00", "02-01 00:00"]),
+        ("@hourly", "UTC", "2026-11-14T00:30", ["11-14 01:00", "11-14 02:00", "11-14 03:00"]),
+        ("@weekly", "UTC", "2026-11-14T00:00", ["11-15 00:00", "11-22 00:00", "11-29 00:00"]),
+        ("@monthly", "UTC", "2026-11-14T00:00", ["12-01 00:00", "01-01 00:00", "02-01 00:00"]),
+        ("@yearly", "UTC", "2026-11-14T00:00", ["01-01 00:00", "01-01 00:00", "01-01 00:00"]),
         ("@every 1h30m", "UTC", "2026-11-14T00:00", ["11-14 01:30", "11-14 03:00", "11-14 04:30"]),
     ],
 )
@@ -120,6 +136,20 @@ def test_what_is_due_now_is_not_missed() -> None:
     assert fired("none", "2026-11-14T03:00") == [("03:00", 0)]
     assert fired("one", "2026-11-14T03:00") == [("03:00", 0)]
     assert fired("one", "2026-11-14T00:59") == []
+
+
+def test_what_is_less_than_a_minute_late_was_not_missed() -> None:
+    assert fired("none", "2026-11-14T01:00:59") == [("01:00", 0)]
+    assert fired("none", "2026-11-14T01:01:01") == []
+
+
+def test_the_variable_says_which_events_a_job_may_fire(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CRON_EVENTS", raising=False)
+    check_event_type("heartbeat.tick")
+    monkeypatch.setenv("CRON_EVENTS", "agent.turn, cron.*")
+    check_event_type("agent.turn")
+    with pytest.raises(Refused, match=r"agent\.turn, cron\.\*"):
+        check_event_type("heartbeat.tick")
 
 
 def test_a_long_time_away_fires_a_bounded_number() -> None:

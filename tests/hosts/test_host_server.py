@@ -53,6 +53,14 @@ class Counting:
                 self.done.append("stopped")
 
         @host.tool()
+        async def wait_until_stopped() -> None:
+            self.done.append("waiting")
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self.done.append("stopped")
+
+        @host.tool()
         def refuse(code: str, retryable: bool = False) -> None:
             raise Refused("no", code=code, retryable=retryable)  # type: ignore[arg-type]
 
@@ -200,6 +208,23 @@ def test_a_tool_is_stopped_at_its_deadline_even_where_it_blocks(tmp_path: Path) 
         assert said["status"] == "timeout"
         assert counting.done[-1] == "stopped"
         assert (await gate.call(port, "add", {"a": 1}))["status"] == "ok"
+
+    play(tmp_path, scenario)
+
+
+def test_a_call_that_nobody_waits_for_is_stopped(tmp_path: Path) -> None:
+    async def scenario(server: Any, gate: Gate, counting: Counting) -> None:
+        port = await paired(server, gate)
+        body = {**a_call("wait_until_stopped", {}), "call_id": "c1"}
+        waiting = asyncio.ensure_future(gate.ask(port, "POST", "/v1/tools/call", body))
+        while not counting.done:
+            await asyncio.sleep(0)
+        for cancelled in (True, False):
+            wish = {"version": "v1", "call_id": "c1"}
+            reply = await gate.ask(port, "POST", "/v1/tools/cancel", wish)
+            assert msgspec.json.decode(reply.body) == {"version": "v1", "cancelled": cancelled}
+            await asyncio.wait([waiting])
+        assert counting.done == ["waiting", "stopped"]
 
     play(tmp_path, scenario)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.peers.handshakes import TOOL, ShiftedClock
 from tests.rows import opened
@@ -86,6 +87,25 @@ def test_a_revoked_or_expired_certificate_is_refused_at_the_next_request(tmp_pat
             await peers.revoke("memory-east")
 
     play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("subject", "uses"),
+    [
+        (CertificateSubject("tool_host", "a"), ["serverAuth"]),
+        (CertificateSubject("tool_host", "a", dials_gateway=True), ["serverAuth", "clientAuth"]),
+        (CertificateSubject("subscriber", "a"), ["clientAuth"]),
+        (CertificateSubject("listener", "a"), ["clientAuth"]),
+        (CertificateSubject("operator", "a"), ["clientAuth"]),
+    ],
+)
+def test_a_certificate_is_for_what_its_component_does_and_names_it_once(
+    subject: CertificateSubject, uses: list[str]
+) -> None:
+    leaf = a_leaf(ShiftedClock(), subject)
+    found = leaf.certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert [use._name for use in found] == uses
+    assert leaf.names() == [f"spiffe://home/{subject.component_type}/a"]
 
 
 def test_p19_a_key_that_was_certified_for_another_component_is_refused(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from agent_gate.peers.passport import renewal
 from agent_gate.peers.records import Peers
 from agent_gate.sources.mcp.wire.order import Order
 from agent_gate.sources.remote.errors import BY_CODE
+from agent_gate.sources.remote.pooled import PooledSource
 from agent_gate.sources.remote.source import RemoteSource, context_of
 from agent_gate.sources.remote.ways import LocalWay
 from agent_gate.store import StoreSettings
@@ -133,6 +134,32 @@ def test_only_what_an_agent_may_say_of_its_conversation_is_passed_on() -> None:
     found = msgspec.to_builtins(context_of(call))
     assert (found["isolation_key"], found["agent_id"]) == ("anna", "assistant")
     assert "actor_id" not in found
+    assert GIVEN_CONTEXT == "agent-gate/context"
+
+
+@pytest.mark.parametrize(("kind", "origin"), [("agent", "agent_turn"), ("operator", "operator")])
+def test_a_host_is_told_whether_an_agent_or_an_operator_calls(kind: Any, origin: str) -> None:
+    call = Call(tool="t", arguments={}, caller=Caller(name="anna", kind=kind))
+    found = context_of(call)
+    assert (found.request_origin, found.session_id) == (origin, call.id)
+
+
+async def test_a_tool_that_two_hosts_of_a_pool_describe_differently_is_the_first_ones(tmp_path: Path) -> None:
+    pool, members, servers = Pool(), [], []
+    for name in ("east", "west"):
+        host = FakeHost(tool={**TOOL, "description": f"as {name} says"})
+        servers.append(Server(host.handle))
+        await servers[-1].start_unix(tmp_path / f"{name}.sock")
+        members.append(
+            RemoteSource(name, LocalWay(pool, tmp_path / f"{name}.sock"), toolbox(pool), tenant="family")
+        )
+    try:
+        [definition] = await PooledSource("notes", members, toolbox(pool)).connect()
+        assert definition.description == "as east says"
+    finally:
+        await pool.aclose()
+        for server in servers:
+            await server.drain(0)
 
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))
@@ -149,6 +176,14 @@ async def test_a_retryable_error_is_tried_again_where_that_is_safe(tmp_path: Pat
     host = FakeHost(again, again, answer(result={"at": "last"}))
     assert await ask(tmp_path, host) == {"at": "last"}
     assert len({said["idempotency_key"] for said in host.asked}) == 1
+
+
+async def test_a_call_is_sent_again_twice_and_no_more(tmp_path: Path) -> None:
+    again = answer("retryable_error", error={"code": "DEPENDENCY_UNAVAILABLE", "message": "busy"})
+    host = FakeHost(*[again] * 4)
+    with pytest.raises(GatewayError, match="busy"):
+        await ask(tmp_path, host)
+    assert len(host.asked) == 3
 
 
 @pytest.mark.parametrize("why", ["not trusted", "not idempotent"])
