@@ -68,3 +68,10 @@ async def test_a_port_that_is_allowed_allows_no_other():
     private = PrivateHosts(["127.0.0.1:8125"])
     assert private.allows("127.0.0.1", "127.0.0.1", 8125)
     assert not private.allows("127.0.0.1", "127.0.0.1", 3100)
+
+
+def test_a_host_or_a_network_that_is_named_may_be_reached_and_no_other():
+    private = PrivateHosts(["wiki.lan", "192.168.7.0/24"])
+    assert private.allows("wiki.lan", "10.0.0.9", 80)
+    assert private.allows("anything.lan", "192.168.7.20", 80)
+    assert not private.allows("other.lan", "192.168.8.20", 80)

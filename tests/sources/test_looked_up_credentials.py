@@ -6,30 +6,40 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.gateway import Api
 from tests.rows import opened
+from tests.toolboxes import toolbox
 
 from agent_gate.config.load import load
+from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.credentials import Credentials, SignInNeeded
 from agent_gate.core.ports import SystemClock
-from agent_gate.errors import DependencyUnavailable
+from agent_gate.errors import DependencyUnavailable, GatewayError
+from agent_gate.net.pool import Pool
 from agent_gate.sources.accounts.credentials import Roster, owner_of
+from agent_gate.sources.mcp import McpSource
 from agent_gate.sources.mcp.sessions.dial import identity
 from agent_gate.store import StoreSettings
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
+from agent_gate.vault.flows import SignInSettings
+from agent_gate.vault.oauth.clients import ConfiguredClient
 from agent_gate.vault.oauth.tokens import OAuthTokens
 from agent_gate.vault.vault import Vault
 
 
 @asynccontextmanager
-async def custody(folder: Path, env: dict[str, str]) -> AsyncIterator[Custody]:
+async def custody(
+    folder: Path, env: dict[str, str], clock: SystemClock | None = None
+) -> AsyncIterator[Custody]:
+    clock = clock or SystemClock()
     async with opened(StoreSettings(path=folder / "store.db")) as store:
-        vault = Vault(store, SystemClock(), folder, "home", env)
+        vault = Vault(store, clock, folder, "home", env)
         await vault.open_or_say_why()
         made = Custody.of(
             vault,
             store,
-            SystemClock(),
+            clock,
             files=folder,
             env=lambda: env,
             redirect_uri=lambda: "http://localhost:3100/auth/callback",
@@ -41,11 +51,13 @@ async def custody(folder: Path, env: dict[str, str]) -> AsyncIterator[Custody]:
             await made.web.aclose()
 
 
-def credentials(made: Custody, folder: Path, more: str, env: dict[str, str]) -> Credentials:
+def credentials(
+    made: Custody, folder: Path, more: str, env: dict[str, str], clock: SystemClock | None = None
+) -> Credentials:
     config = folder / "config.yaml"
     config.write_text(f'servers: {{lab: {{url: "http://127.0.0.1:9/mcp", {more}}}}}')
     server = load(config, env=env).settings.sources["servers"]["lab"]
-    return Roster(made, SystemClock(), nobody_begins).credentials(identity(server))
+    return Roster(made, clock or SystemClock(), nobody_begins).credentials(identity(server))
 
 
 async def nobody_begins(_source: str, _caller: str) -> str:
@@ -91,6 +103,7 @@ def test_a_server_says_which_credential_it_lacks(tmp_path, more, says):
         ('auth: {type: bearer, token: "env:LAB_KEY"}', (b"authorization", b"Bearer of-the-environment")),
         ("auth: {type: api-key, env: LAB_KEY, header_name: X-Key}", (b"x-key", b"of-the-environment")),
         ('auth: {type: bearer, token: "file:key.txt"}', (b"authorization", b"Bearer from-a-file")),
+        ('auth: {type: oauth2-pkce, token: "env:LAB_KEY"}', (b"authorization", b"Bearer of-the-environment")),
         ('headers: {Authorization: "Bearer vault:a.name"}', (b"authorization", b"Bearer kept-in-the-vault")),
     ],
 )
@@ -180,5 +193,116 @@ def test_a_vault_whose_key_is_another_stays_shut_and_everything_else_goes_on(tmp
             assert (await plain.fetch("")).headers == ((b"x-key", b"plain"),)
             await made.vault.forget_all()
             assert await made.secrets.names() == []
+
+    asyncio.run(scenario())
+
+
+class Ahead(SystemClock):
+    """A clock that can be put forward."""
+
+    by = 0.0
+
+    def now(self) -> float:  # type: ignore[override]
+        return SystemClock.now() + self.by
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        return SystemClock.monotonic() + self.by
+
+
+def test_a_secret_that_changed_is_used_five_seconds_later_without_a_refusal(tmp_path):
+    async def scenario() -> None:
+        async with custody(tmp_path, {}) as made:
+            clock = Ahead()
+            await made.secrets.set("lab", "the-first-key")
+            own = credentials(made, tmp_path, 'headers: {X-Key: "vault:lab"}', {}, clock)
+            first = await own.fetch("")
+            await made.secrets.set("lab", "the-second-key")
+            clock.by = 4.0
+            assert own.at_hand("") is first
+            clock.by = 5.1
+            assert own.at_hand("") is None
+            assert (await own.fetch("")).headers == ((b"x-key", b"the-second-key"),)
+
+    asyncio.run(scenario())
+
+
+def test_a_reference_to_the_keyring_is_looked_up_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("agent_gate.vault.secrets.read_keyring", {"lab": "of-the-keyring"}.get)
+
+    async def scenario() -> None:
+        async with custody(tmp_path, {}) as made:
+            own = credentials(made, tmp_path, 'auth: {type: bearer, token: "keyring:lab"}', {})
+            assert (await own.fetch("")).headers == ((b"authorization", b"Bearer of-the-keyring"),)
+
+    asyncio.run(scenario())
+
+
+def test_an_identity_is_read_anew_for_each_exchange(tmp_path):
+    identity = tmp_path / "identity"
+    identity.write_text("the-first-identity")
+
+    async def scenario(url: str) -> None:
+        more = f'{{type: token-exchange, client_id: x, identity_token: "file:identity", token_url: "{url}/token"}}'
+        async with custody(tmp_path, {}) as made:
+            clock = Ahead()
+            own = credentials(made, tmp_path, f"auth: {more}", {}, clock)
+            await own.fetch("")
+            identity.write_text("the-second-identity")
+            clock.by = 3600.0
+            await own.fetch("")
+
+    with Api() as api:
+        api.replies["/token"] = (200, {}, b'{"access_token": "a-token", "expires_in": 60}')
+        asyncio.run(scenario(api.url))
+        sent = [request["body"].decode() for request in api.requests if request["path"] == "/token"]
+    assert [name for body in sent for name in ("first", "second") if f"the-{name}-identity" in body] == [
+        "first",
+        "second",
+    ]
+
+
+def test_a_caller_without_an_identity_is_told_that_there_is_none(tmp_path):
+    more = 'auth: {type: token-exchange, client_id: x, identity_token: "of-the-file"}, credentials: per-caller'
+
+    async def scenario() -> None:
+        async with custody(tmp_path, {}) as made:
+            with pytest.raises(SignInNeeded, match="pi is without one"):
+                await credentials(made, tmp_path, more, {}).fetch("pi")
+
+    asyncio.run(scenario())
+
+
+def test_resources_and_prompts_of_a_server_with_accounts_of_callers_are_not_offered():
+    async def scenario() -> None:
+        pool = Pool()
+        for whose, offered in (("per-caller", False), ("shared", True)):
+            settings = ServerSettings(key="s", url="http://127.0.0.1:9/mcp", transport="http", credentials=whose)
+            assert (McpSource(settings, toolbox(pool)).context is not None) is offered
+        await pool.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_a_sign_in_ends_after_ten_minutes(tmp_path):
+    settings = SignInSettings(
+        source="lab",
+        title="Lab",
+        url="http://127.0.0.1:9/mcp",
+        kind="oauth2",
+        client=ConfiguredClient("x", "a-secret-of-the-client"),
+        authorize_url="http://127.0.0.1:9/authorize",
+        token_url="http://127.0.0.1:9/token",
+    )
+
+    async def scenario() -> None:
+        clock = Ahead()
+        async with custody(tmp_path, {}, clock) as made:
+            for late, says in ((599.0, "cannot be reached"), (601.0, "Begin anew")):
+                clock.by = 0.0
+                started = await made.flows.start(settings, owner_of("lab"), "operator")
+                assert started.expires_at - clock.now() == pytest.approx(600, abs=5)
+                clock.by = late
+                with pytest.raises(GatewayError, match=says):
+                    await made.flows.finish(started.state, "a-code", None)
 
     asyncio.run(scenario())

@@ -1,6 +1,7 @@
 """The vault: what it keeps opens only with its key, at its place, unaltered; and survives every change of key."""
 
 import asyncio
+import base64
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import postgres
@@ -18,6 +20,8 @@ from tests.rows import opened
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError
 from agent_gate.store import Conflict, Statement, Store, StoreSettings
+from agent_gate.vault import master
+from agent_gate.vault.master import MasterSecret
 from agent_gate.vault.sealing import SealingKey, VaultFault
 from agent_gate.vault.vault import Vault
 
@@ -129,6 +133,31 @@ def test_another_secret_opens_nothing_and_changes_nothing(
             assert found.value == CANARY
 
     uvloop.run(main())
+
+
+def test_a_key_may_be_written_in_either_form_and_a_passphrase_goes_through_argon2id() -> None:
+    salt = bytes(range(16))
+    spelled = [KEY, base64.b64encode(bytes.fromhex(KEY)).decode()]
+    assert len({MasterSecret(text, "environment", "x").key(salt).id for text in spelled}) == 1
+    stretched = Argon2id(salt=salt, length=32, iterations=3, lanes=1, memory_cost=64 * 1024)
+    wanted = SealingKey(stretched.derive(SECRET.encode()))
+    sealed = MasterSecret(SECRET, "environment", "x").key(salt).seal(CANARY, "place")
+    assert wanted.open(sealed, "place") == CANARY
+
+
+def test_the_environment_comes_before_the_keyring_and_the_keyring_before_a_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def read_keyring(name: str) -> str:
+        asked.append(name)
+        return SECRET
+
+    monkeypatch.setattr(master, "read_keyring", read_keyring)
+    assert master.wanted(folder, {"AGENT_GATE_SECRET": KEY}).origin == "environment"
+    assert (master.wanted(folder, {}).origin, asked) == ("keyring", ["vault"])
+    assert not (folder / "vault.key").exists()
 
 
 def test_a_new_secret_counts_once_the_old_one_was_named(settings: StoreSettings, folder: Path) -> None:
