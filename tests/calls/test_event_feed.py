@@ -166,7 +166,10 @@ async def test_a_pairing_that_failed_is_told_with_its_error(tmp_path: Path) -> N
         await write(store, "p1", State.FAILED, {"arguments": wish, "error": error}, PAIRED)
         told = [(one.event.event_type, one.event.payload) for one in await so_far(feed_of(store))]
         assert told[0] == ("pairing.started", {"pairing_id": "p1", **wish})
-        assert told[1] == ("pairing.failed", {"pairing_id": "p1", **wish, "outcome": "failed", "error": error})
+        assert told[1] == (
+            "pairing.failed",
+            {"pairing_id": "p1", **wish, "outcome": "failed", "error": error},
+        )
 
 
 @pytest.mark.parametrize("text", ["", "1", "x.y", "-1.0", "1.1.1", "9" * 30 + ".0", "１.0"])

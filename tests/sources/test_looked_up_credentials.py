@@ -12,7 +12,8 @@ from tests.toolboxes import toolbox
 
 from agent_gate.config.load import load
 from agent_gate.config.servers.settings import ServerSettings
-from agent_gate.core.credentials import Credentials, SignInNeeded
+from agent_gate.config.services.settings import AuthConfig
+from agent_gate.core.credentials import Credentials, Proof, SignInNeeded
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import DependencyUnavailable, GatewayError
 from agent_gate.net.pool import Pool
@@ -262,7 +263,9 @@ def test_an_identity_is_read_anew_for_each_exchange(tmp_path):
 
 
 def test_a_caller_without_an_identity_is_told_that_there_is_none(tmp_path):
-    more = 'auth: {type: token-exchange, client_id: x, identity_token: "of-the-file"}, credentials: per-caller'
+    more = (
+        'auth: {type: token-exchange, client_id: x, identity_token: "of-the-file"}, credentials: per-caller'
+    )
 
     async def scenario() -> None:
         async with custody(tmp_path, {}) as made:
@@ -276,7 +279,9 @@ def test_resources_and_prompts_of_a_server_with_accounts_of_callers_are_not_offe
     async def scenario() -> None:
         pool = Pool()
         for whose, offered in (("per-caller", False), ("shared", True)):
-            settings = ServerSettings(key="s", url="http://127.0.0.1:9/mcp", transport="http", credentials=whose)
+            settings = ServerSettings(
+                key="s", url="http://127.0.0.1:9/mcp", transport="http", credentials=whose
+            )
             assert (McpSource(settings, toolbox(pool)).context is not None) is offered
         await pool.aclose()
 
@@ -304,5 +309,27 @@ def test_a_sign_in_ends_after_ten_minutes(tmp_path):
                 clock.by = late
                 with pytest.raises(GatewayError, match=says):
                     await made.flows.finish(started.state, "a-code", None)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        (
+            {"header_name": "X-Token"},
+            Proof(headers=((b"x-token", b"a-token"),), secrets=frozenset({"a-token"})),
+        ),
+        ({"query_param": "token"}, Proof(query=(("token", "a-token"),), secrets=frozenset({"a-token"}))),
+    ],
+)
+def test_the_token_of_a_services_account_goes_where_its_file_says(tmp_path, where, shown):
+    who = AuthConfig(type="oauth2", **where).identity("lab", "http://127.0.0.1:9")
+
+    async def scenario() -> None:
+        async with custody(tmp_path, {}) as made:
+            tokens = OAuthTokens(access_token="a-token")
+            await made.accounts.keep(owner_of("lab"), Connected(kind="oauth", tokens=tokens))
+            assert await Roster(made, SystemClock(), nobody_begins).credentials(who).fetch("") == shown
 
     asyncio.run(scenario())
