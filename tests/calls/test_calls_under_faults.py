@@ -137,3 +137,20 @@ def test_a_result_nested_too_deeply_ends_its_call(tmp_path, result, state, mode)
             assert await gate.story(call.id) == ["dispatching", state]
 
     told(story)
+
+
+def test_a_question_its_answer_and_a_failure_are_one_line_each_at_info(tmp_path, caplog):
+    async def story():
+        async def work(_job):
+            raise DependencyUnavailable("The server is away")
+
+        async with opened(tmp_path) as store:
+            gate = SmallCalls(store, work, action="ask")
+            pending = await gate.calls.run(gate.call(), wait=0)
+            await gate.calls.answer(pending.approval_id, YES)
+            await gate.calls.outcome(pending.call_id, ANNA, wait=None)
+
+    with caplog.at_level("INFO", logger="agent_gate"):
+        told(story)
+    lines = [(line.message, line.levelname) for line in caplog.records if hasattr(line, "call")]
+    assert lines == [("Waiting for a person", "INFO"), ("Approval resolved", "INFO"), ("Call ended", "INFO")]

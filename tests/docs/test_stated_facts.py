@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,11 @@ def test_a_bound_is_stated_as_it_is_in_force(name, stated):
 
 def test_the_crash_harness_has_as_many_places_as_the_readme_says():
     assert f"kills at {len(NAMES)} named places" in page("README.md")
+
+
+def test_the_readme_installs_the_browser_that_the_extra_names():
+    extras = tomllib.loads(page("pyproject.toml"))["project"]["optional-dependencies"]
+    assert f"pip install '{extras['browser'][0]}'" in page("README.md")
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=str)
