@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
 from tests.processes import eventually
 
-from agent_gate.cli.commands.init import ASSISTANT, NOTHING, Wanted, write
+from agent_gate.cli.commands.init import ASSISTANT, NOTHING, Wanted, ask, write
 from agent_gate.config.load import load
 from agent_gate.config.services.section import SERVICES
 
@@ -469,6 +470,75 @@ def test_an_export_is_printed_as_it_comes_and_says_when_it_was_cut_off(tmp_path)
     assert process.returncode == 3
 
 
+def test_a_record_that_is_not_whole_is_exit_1_with_each_row_named(tmp_path):
+    problem = {"chain": "home", "seq": 7, "kind": "removed", "text": "rows 7 to 8 were removed"}
+    body = json.dumps({"ok": False, "problems": [problem]}).encode()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    command = [COMMAND, "audit", "verify", "--admin-socket", str(tmp_path / "admin.sock")]
+    with standin_gateway(tmp_path, head + body) as (seen, _):
+        done = nursery.run(command, capture_output=True, text=True, timeout=30)
+        seen.set()
+    assert (done.returncode, done.stderr) == (1, "home 7: rows 7 to 8 were removed\n")
+
+
+CHANGING = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    said = {"name": "look", "description": open("said.txt").read(), "inputSchema": {"type": "object"}}
+    answers = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}},
+        "tools/list": {"tools": [said]},
+        "ping": {},
+    }
+    if asked.get("id") is not None:
+        found = answers.get(asked["method"])
+        rest = {"result": found} if found is not None else {"error": {"code": -32601, "message": "unknown"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **rest}), flush=True)
+"""
+
+
+def test_a_changed_definition_is_shown_as_a_diff_until_it_is_accepted(tmp_path):
+    server = {
+        "command": sys.executable,
+        "args": [str(tmp_path / "server.py")],
+        "cwd": str(tmp_path),
+        "pin": "hold",
+    }
+    config = (
+        CONFIG.format(token=TOKEN, url="http://127.0.0.1:9") + f"servers: {{lab: {json.dumps(server)}}}\n"
+    )
+    files = {"config.yaml": config, "tools.yaml": TOOLS, "permissions.yaml": PERMISSIONS}
+    with running(tmp_path, files | {"server.py": CHANGING, "said.txt": "Looks"}, "--insecure") as gateway:
+
+        def said():
+            return gateway.request("GET", "/api/tools/lab__look").json.get("description")
+
+        eventually(lambda: said() == "Looks")
+        (tmp_path / "said.txt").write_text("Looks and sends")
+        agent_gate(gateway, "sources", "disconnect", "lab")
+        agent_gate(gateway, "sources", "reconnect", "lab")
+        shown = eventually(
+            lambda: (text := agent_gate(gateway, "sources")) and "Looks and sends" in text and text
+        )
+        assert ('-  "description": "Looks"' in shown, '+  "description": "Looks and sends"' in shown) == (
+            True,
+            True,
+        )
+        assert said() == "Looks"
+        agent_gate(gateway, "sources", "accept", "lab", "look")
+        eventually(lambda: said() == "Looks and sends")
+        assert "Looks and sends" not in agent_gate(gateway, "sources")
+
+
+def test_who_says_no_says_why_to_the_agent(gateway):
+    call = gateway.call("write", {"what": "late"}, wait=0).json["call"]
+    [asked] = json.loads(agent_gate(gateway, "approvals", "list", "--json"))
+    agent_gate(gateway, "approvals", "deny", asked["id"][-8:], "--reason", "not at night")
+    ended = gateway.request("GET", f"/api/calls/{call}?wait=10")
+    assert "Reason: not at night" in ended.json["error"]["message"]
+
+
 def test_a_gateway_keeps_its_data_and_page_where_the_command_line_says(tmp_path):
     config = tmp_path / "config"
     config.mkdir()
@@ -595,6 +665,14 @@ def init(folder, *arguments, code=0, **env):
     )
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("answers", [(NOTHING, "pi"), (ASSISTANT, "http://127.0.0.1:9", "a-token", "pi")])
+def test_init_asks_at_most_four_questions(tmp_path, monkeypatch, answers):
+    left = list(answers)
+    monkeypatch.setattr("click.prompt", lambda *_, **__: left.pop(0))
+    assert ask().agent == "pi"
+    assert left == []
 
 
 def test_init_speaks_of_your_own_home_assistant_where_it_is_yours(tmp_path):

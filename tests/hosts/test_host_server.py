@@ -267,6 +267,20 @@ def test_a_restart_remembers_certificate_results_and_initiations(tmp_path: Path)
     assert counting.done == ["x"]
 
 
+def test_a_host_that_is_to_be_paired_again_forgets_its_gateway(tmp_path: Path) -> None:
+    gate = Gate()
+
+    async def main() -> None:
+        async with serving_host(Host("a"), tmp_path, gate) as server:
+            await paired(server, gate)
+        async with serving_host(Host("a"), tmp_path, gate) as server:
+            assert server.membership is not None
+        async with serving_host(Host("a"), tmp_path, gate, pair_again=True) as server:
+            assert server.membership is None
+
+    uvloop.run(main())
+
+
 def test_a_paired_host_is_paired_anew_by_its_gateway_alone(tmp_path: Path) -> None:
     async def scenario(server: Any, gate: Gate, _counting: Counting) -> None:
         port = await paired(server, gate)

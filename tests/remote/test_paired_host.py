@@ -171,6 +171,8 @@ def test_what_a_host_says_of_itself_counts_once_it_is_trusted(gateway: Gateway, 
     assert not believed()
     assert command(gateway, "peers", "trust", "memory-east").returncode == 0
     until(lambda: believed())
+    assert command(gateway, "peers", "trust", "memory-east", "--no").returncode == 0
+    until(lambda: not believed())
 
 
 def test_p27_pairing_starts_on_the_admin_socket_and_nowhere_else(gateway: Gateway) -> None:

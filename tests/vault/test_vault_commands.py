@@ -70,6 +70,22 @@ def test_a_named_secret_is_used_listed_by_its_name_and_forgotten(gateway, api):
     assert traces(gateway.folder, SECRET) == []
 
 
+def test_a_vault_whose_key_is_lost_is_given_up_by_wish_alone(tmp_path, api):
+    files = FILES | {"config.yaml": CONFIG.format(token=TOKEN, api=api.url)}
+    with running(tmp_path, files, "--insecure") as gateway:
+        command(gateway, "secrets", "set", "house", given=SECRET)
+        assert "open" in command(gateway, "vault", "forget", given="y\n", code=4)
+        gateway.stop()
+        (tmp_path / "data" / "vault.key").unlink()
+        gateway.start()
+        assert "values cannot be read" in command(gateway, "vault", "status")
+        command(gateway, "vault", "forget", given="n\n", code=130)
+        assert "values cannot be read" in command(gateway, "vault")
+        assert "Gave up " in command(gateway, "vault", "forget", given="y\n")
+        command(gateway, "secrets", "set", "house", given=SECRET)
+        until(lambda: gateway.call("light_get").status == 200)
+
+
 def test_a_copy_has_the_vaults_key_only_by_wish_and_shows_nothing(gateway):
     command(gateway, "secrets", "set", "house", given=SECRET)
     said = command(gateway, "backup", "copy")

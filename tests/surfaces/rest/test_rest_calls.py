@@ -232,6 +232,13 @@ def test_a_tool_that_is_denied_altogether_is_not_listed(gateway):
     assert "/api/tools/never" not in gateway.request("GET", "/openapi.json").json["paths"]
 
 
+def test_one_tool_is_shown_with_its_schema_and_its_traits(gateway):
+    found = gateway.request("GET", "/api/tools/get_state").json
+    assert found["input_schema"]["required"] == ["entity_id"]
+    assert found["traits"]["read_only"] is True
+    assert gateway.request("GET", "/api/tools/act").json["traits"]["read_only"] is False
+
+
 def test_the_record_names_the_arguments_of_an_unknown_tool_and_none_of_their_values(gateway):
     reply = gateway.call("open_the_gate", {"when": "s3cret", "a, b": 1})
     told = gateway.admin.get(f"/api/calls/{reply.headers['agent-gate-call']}/timeline")
