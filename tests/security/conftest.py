@@ -3,16 +3,17 @@ from tests.gateway import Api
 from tests.security.house import house
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def recorder():
-    """An HTTP API that must never be asked for anything but calls."""
+    """An HTTP API for a gateway of the test's own: what that one still sends at its end is no request of the house."""
     with Api() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def started(tmp_path_factory, recorder):
-    with house(tmp_path_factory.mktemp("house"), recorder) as made:
+def started(tmp_path_factory):
+    """A house whose HTTP API must never be asked for anything but calls."""
+    with Api() as server, house(tmp_path_factory.mktemp("house"), server) as made:
         yield made
 
 

@@ -41,7 +41,6 @@ def test_a_service_that_fails_again_and_again_is_left_alone_and_the_others_are_s
         handler.connection.close()
         raise ConnectionAbortedError
 
-    recorder.reset()
     recorder.server.handle_error = lambda *_: None
     recorder.replies["/bad"] = hang_up
     with running(tmp_path, two_services(recorder), "--insecure") as gateway:
@@ -88,7 +87,6 @@ def test_tries_grow_apart_to_a_minute_and_never_come_all_at_once():
 
 
 def test_many_servers_are_connected_within_seconds_and_listed_together(tmp_path, recorder):
-    recorder.reset()
     servers = {}
     for number in range(MANY):
         recorder.replies[f"/far/{number}"] = far_server
@@ -115,7 +113,6 @@ def test_a_definition_that_changed_is_shown_as_a_difference_and_held_where_the_o
             reply.replace(b'"name": "echo"', b'"name": "echo", ' + json.dumps(words).encode()[1:-1]),
         )
 
-    recorder.reset()
     recorder.replies["/far/mcp"] = answer
     server = {"type": "http", "url": f"{recorder.url}/far/mcp"} | ({"pin": "hold"} if hold else {})
     config = files({"servers": {"far": server}})
@@ -161,7 +158,6 @@ def test_no_framing_of_a_servers_answer_carries_a_denied_tool_past_the_rules(tmp
 
         return answer
 
-    recorder.reset()
     servers = {}
     for name, frame in FRAMINGS.items():
         recorder.replies[f"/{name}"] = framed(frame)

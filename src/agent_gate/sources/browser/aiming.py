@@ -85,8 +85,7 @@ async def number_by_ref(world: World, ref: str) -> int:
 @asynccontextmanager
 async def guarded(tab: Tab, place: Place | None, submits: str) -> AsyncIterator[None]:
     """While this lasts, events of ours reach that element as it was decided on, and nothing else."""
-    if not submits:
-        await tab.posts.hold()
+    await (tab.posts.release() if submits else tab.posts.hold())
     tab.acted_on = place.node.ref if place else "key"
     if place is None:
         for world in tab.worlds.guards():
