@@ -1,6 +1,8 @@
 """Cards, buttons, quiet hours and the dispatcher's promises, on their own."""
 
 import asyncio
+import base64
+import hmac
 import json
 import re
 import time
@@ -20,7 +22,7 @@ from agent_gate.approval.channels.buttons import CODES, Buttons
 from agent_gate.approval.channels.dispatcher import Dispatcher, ToldChannel
 from agent_gate.approval.channels.kind import QuietHours
 from agent_gate.approval.channels.quiet import Quiet
-from agent_gate.approval.channels.webhook import filled, slack
+from agent_gate.approval.channels.webhook import filled, sign, slack
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.render import INVISIBLE, card, clock, fate, lines, visible, whole
 from agent_gate.config.load import load
@@ -251,6 +253,12 @@ def test_quiet_hours_that_end_in_the_hour_that_comes_twice_never_end_in_the_past
     first = at("2026-10-25T02:00")
     assert quiet.until(first) == first + 1800
     assert quiet.until(first + 3600) is None
+
+
+@pytest.mark.parametrize("secret", ["plain text", "whsec_" + base64.b64encode(b"plain text").decode()])
+def test_a_message_is_signed_with_the_secret_or_with_what_follows_its_prefix(secret):
+    wanted = hmac.digest(b"plain text", b"m1.7.{}", "sha256")
+    assert sign(secret, "m1", 7, b"{}") == f"v1,{base64.b64encode(wanted).decode()}"
 
 
 def test_a_template_keeps_types_and_leaves_unknown_names():

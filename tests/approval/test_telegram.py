@@ -231,6 +231,13 @@ def test_a_chat_that_is_given_by_name_is_the_only_one_that_counts(start, bot, ap
     assert "Approved once by ann" in bot.press(number, "Once", ANN, chat_name="Approvals_Here")
 
 
+@pytest.mark.parametrize(("allowed", "name"), [("[33]", "operator"), ("[33, 44]", "telegram:33")])
+def test_somebody_without_a_name_is_the_operator_only_where_nobody_else_may_press(start, bot, allowed, name):
+    gate = start(telegram(bot).replace("allowed_users: [11, 22]", f"allowed_users: {allowed}"))
+    light(gate)
+    assert f"Approved once by {name}" in bot.press(bot.question(), "Once", 33)
+
+
 def test_only_the_rules_approvers_may_press(start, bot, api):
     gate = start(telegram(bot), permissions='rules: [{pattern: "ha_*", action: ask, approvers: [bob]}]\n')
     light(gate)

@@ -4,6 +4,7 @@ import base64
 import hmac
 import http.client
 import json
+import re
 import time
 from urllib.parse import urlencode, urlsplit
 
@@ -128,6 +129,7 @@ def test_the_choosing_page_offers_all_answers(hooked, api):
     call = light(gate).json["call"]
     link = posted(receiver)["answer"]["choose"]
     _, text = visit(link)
+    assert not re.search("src=|href=", text), "a proxy may pass nothing but /answer/"
     for choice in ("once", "hour", "always", "deny"):
         assert f'value="{choice}"' in text
     assert visit(link, "POST")[0].status == 400
@@ -249,13 +251,15 @@ def test_a_template_shapes_what_is_posted(start, receiver):
     gate = start(
         hook(
             receiver,
-            ', template: {msg: "{agent}: {signature}", data: "{arguments}", n: 3, keep: "{nothing}"}',
+            ', template: {msg: "{agent}: {signature}", data: "{arguments}", n: 3, keep: "{nothing}", link: "{answer_url}"}',
             "",
         )
     )
     light(gate)
     until(lambda: receiver.requests)
-    assert json.loads(receiver.requests[0]["body"]) == {
+    sent = json.loads(receiver.requests[0]["body"])
+    assert sent.pop("link").startswith(f"{gate.announced['admin']}/answer/")
+    assert sent == {
         "msg": "pi: ha_call_service(light.turn_on, light.bedroom)",
         "data": {"domain": "light", "service": "turn_on", "entity_id": "light.bedroom"},
         "n": 3,

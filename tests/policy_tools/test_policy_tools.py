@@ -144,6 +144,7 @@ def test_a_rule_made_from_a_question_keeps_the_comments_and_is_in_force(gate, cl
     assert len(added) == 1
     assert 'when: {note: "dim, please", brightness: 40, pin: null}' in added[0]
     assert all(line in after.splitlines() for line in before.splitlines())
+    assert [row["id"] for row in gate.admin.get("/api/approvals")] == [approval["id"]]
     same = {"name": "hall", "state": "on", "note": "dim, please", "brightness": 40}
     assert gate.call("light", same, wait=5).status == 200
     assert gate.call("light", same | {"note": "bright"}, wait=0).status == 202

@@ -277,6 +277,28 @@ def test_the_example_of_the_docs_answers(tmp_path: Path, run: Run, monkeypatch: 
     run(main())
 
 
+def test_a_plugin_whose_own_check_says_no_is_shown_as_unwell(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "HEALTH_SECONDS", 0.01)
+    answers = [False, True]
+
+    class Checked(plugins.Good):
+        async def health_check(self) -> bool:
+            return answers[0]
+
+    async def main() -> None:
+        async with PluginSource(config_of("Good"), Checked, toolbox(Pool())) as source:
+            await source.connect()
+            watching = asyncio.ensure_future(source.watch())
+            await eventually(lambda: source.unwell == "its own health check fails")
+            answers.pop(0)
+            await eventually(lambda: source.unwell is None)
+            watching.cancel()
+
+    run(main())
+
+
 def test_a_plugin_is_closed_at_the_end(make: Make, run: Run) -> None:
     async def main() -> None:
         async with make("Good") as source:
