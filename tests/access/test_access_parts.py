@@ -8,7 +8,7 @@ from agent_gate.access.door import Door
 from agent_gate.access.keys import Keys
 from agent_gate.access.login import Logins
 from agent_gate.access.people import People
-from agent_gate.access.quota import Quota
+from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens, digest
 from agent_gate.access.view import View
 from agent_gate.core.call import Caller
@@ -157,11 +157,11 @@ def test_a_caller_may_do_so_much_in_any_minute(clock):
         quota.take(caller)
 
 
-def test_several_looks_go_with_one_call_and_no_limit_is_none(clock):
-    looks = Quota(clock, "looks", each=2)
-    for _ in range(2):
+def test_ten_looks_go_with_one_call_and_no_limit_is_none(clock):
+    looks = Quota(clock, "looks", LOOKS)
+    for _ in range(10):
         looks.take(Caller(name="pi", calls_per_minute=1))
-    with pytest.raises(RateLimited, match="2 looks a minute"):
+    with pytest.raises(RateLimited, match="10 looks a minute"):
         looks.take(Caller(name="pi", calls_per_minute=1))
     for _ in range(500):
         looks.take(Caller(name="free", calls_per_minute=0))

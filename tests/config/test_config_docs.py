@@ -1,7 +1,11 @@
 """The reference pages say what the settings classes say, and their examples load."""
 
+import json
 import re
+from collections.abc import Mapping
+from dataclasses import MISSING, is_dataclass
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
@@ -15,47 +19,50 @@ from agent_gate.config.servers.section import SERVERS
 from agent_gate.config.services import settings as services
 from agent_gate.config.services.definition import to_definition
 from agent_gate.config.services.section import SERVICES
-from agent_gate.config.shape import also, shape
+from agent_gate.config.shape import Field, also, shape
 from agent_gate.core.credentials import Proof
 from agent_gate.core.signature import compile_signer
 from agent_gate.policy.rule import Rule
+from agent_gate.sources.browser import settings as browser
 from agent_gate.sources.http.request import build
 from agent_gate.sources.remote.settings import HOSTS, HostSettings
 from agent_gate.sources.web import settings as web
 
 DOCS = Path(__file__).parents[2] / "docs"
-CONFIGURATION = [
-    settings.Settings,
-    settings.GatewaySettings,
-    settings.TlsSettings,
-    settings.AdminSettings,
-    settings.PeersSettings,
-    settings.PeerPolicySettings,
-    HostSettings,
-    settings.AgentSettings,
-    settings.RateLimitSettings,
-    *(kind.settings for kind in CHANNELS.values()),
-    QuietHours,
-    settings.Person,
-    settings.ApproversSettings,
-    services.PluginSettings,
-    settings.StorageSettings,
-    settings.ResultsSettings,
-    settings.LimitsSettings,
-    settings.TelemetrySettings,
-    settings.LogSettings,
-    services.ServiceConfig,
-    services.AuthConfig,
-    services.HealthCheckConfig,
-    services.ErrorMapping,
-    servers.ServerSettings,
-    servers.ServerAuth,
-    servers.TraitSettings,
-    servers.ServerRate,
-    web.WebSettings,
-    web.SearchSettings,
-    web.WeatherSettings,
-]
+CONFIGURATION = {
+    "Top level": settings.Settings,
+    "`gateway`": settings.GatewaySettings,
+    "`gateway.tls`": settings.TlsSettings,
+    "`admin`": settings.AdminSettings,
+    "`peers`": settings.PeersSettings,
+    "`peers.policy.<name>`": settings.PeerPolicySettings,
+    "`hosts.<name>`": HostSettings,
+    "`agents.<name>`": settings.AgentSettings,
+    "`rate_limit`": settings.RateLimitSettings,
+    **{f"`channels[]`, `type: {name}`": kind.settings for name, kind in CHANNELS.items()},
+    "`channels[].quiet`": QuietHours,
+    "`people.<name>`": settings.Person,
+    "`approvers`": settings.ApproversSettings,
+    "`plugins`": services.PluginSettings,
+    "`storage`": settings.StorageSettings,
+    "`results`": settings.ResultsSettings,
+    "`limits`": settings.LimitsSettings,
+    "`telemetry`": settings.TelemetrySettings,
+    "`log`": settings.LogSettings,
+    "`services.<name>`": services.ServiceConfig,
+    "`services.<name>.auth`": services.AuthConfig,
+    "`services.<name>.health`": services.HealthCheckConfig,
+    "`services.<name>.errors`": services.ErrorMapping,
+    "`servers.<name>`": servers.ServerSettings,
+    "`servers.<name>.auth`": servers.ServerAuth,
+    "`servers.<name>.traits`": servers.TraitSettings,
+    "`servers.<name>.rate_limit`": servers.ServerRate,
+    "`browser`": browser.BrowserSettings,
+    "`browser.viewport`": browser.ViewportSettings,
+    "`web`": web.WebSettings,
+    "`web.search`": web.SearchSettings,
+    "`web.weather`": web.WeatherSettings,
+}
 TOOLS = [
     services.ToolDefinition,
     services.ArgDefinition,
@@ -63,7 +70,11 @@ TOOLS = [
     services.ResponseDefinition,
 ]
 PERMISSIONS = [permissions.Permissions, Rule, permissions.PolicyTest]
-PAGES = [("configuration.md", CONFIGURATION), ("tools-in-yaml.md", TOOLS), ("permissions.md", PERMISSIONS)]
+PAGES = [
+    ("configuration.md", [*CONFIGURATION.values()]),
+    ("tools-in-yaml.md", TOOLS),
+    ("permissions.md", PERMISSIONS),
+]
 
 
 def rows(cls: type) -> dict[str, str]:
@@ -82,6 +93,48 @@ def test_every_key_has_its_row(page, classes):
         if not re.search(rf"^\| `{key}` \|[^|]*\| {re.escape(doc)}", text, re.MULTILINE)
     ]
     assert missing == []
+
+
+def parts(page: str) -> dict[str, dict[str, tuple[str, str]]]:
+    """Default and meaning of each key, as the tables of a page have them, by heading."""
+    headed = (part.partition("\n") for part in re.split(r"^#{2,3} ", page, flags=re.MULTILINE)[1:])
+    return {
+        head: {
+            key: (default.strip(), meaning)
+            for key, default, meaning in re.findall(r"^\| `(\w+)` \|([^|]*)\|(.*)\|$", body, re.MULTILINE)
+        }
+        for head, _, body in headed
+    }
+
+
+def default_as_told(field: Field) -> str:
+    if field.required:
+        return "required"
+    default = field.factory() if field.default is MISSING else field.default
+    if default == "" or is_dataclass(default) or isinstance(default, Mapping):
+        return ""
+    if isinstance(default, float) and default.is_integer():
+        default = int(default)
+    return f"`{default}`" if isinstance(default, str | Path) else f"`{json.dumps(default)}`"
+
+
+def choices(kind: Any) -> set[str]:
+    if get_origin(kind) is Literal:
+        return set(get_args(kind))
+    return {choice for inner in get_args(kind) for choice in choices(inner)}
+
+
+@pytest.mark.parametrize(("head", "cls"), CONFIGURATION.items())
+def test_the_defaults_and_choices_of_each_table_are_those_of_its_class(head, cls):
+    told = parts((DOCS / "configuration.md").read_text())[head]
+    for field in shape(cls):
+        if field.given:
+            continue
+        default, meaning = told[field.name]
+        assert (field.name, default) == (field.name, default_as_told(field))
+        _, one_of, values = meaning.partition("One of ")
+        if one_of:
+            assert (field.name, set(re.findall(r"`([^`]+)`", values))) == (field.name, choices(field.type))
 
 
 def test_every_kind_of_channel_has_its_part_and_what_people_are_known_by_there_its_row():

@@ -7,6 +7,8 @@ import pytest
 
 from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
+from agent_gate.config.settings import Settings
+from agent_gate.config.shape import fixed_at_start
 from agent_gate.errors import ConfigError
 
 AGENT = "agents: {a: {token: 0123456789abcdef-token}}\n"
@@ -95,6 +97,19 @@ def test_serving_others_without_tls_is_warned_about(write):
     assert Configuration(Options(config=config, insecure=True, host="127.0.0.1")).warnings() == []
 
 
+def test_a_page_for_others_without_tls_is_warned_about_unless_that_is_said_of_it(write):
+    config = write("config.yaml", f"{AGENT}admin:\n  host: 0.0.0.0\n")
+    [warning] = Configuration(Options(config=config, insecure=True)).warnings()
+    assert warning.startswith(
+        "config.yaml:3:9: admin.host: --insecure serves the page at 0.0.0.0 without TLS"
+    )
+    assert Configuration(Options(config=config)).warnings() == []
+    [warning] = Configuration(Options(config=config, insecure=True, admin_host="::")).warnings()
+    assert warning.startswith("--admin-host: --insecure serves the page at :: without TLS")
+    assert Configuration(Options(config=config, insecure=True, admin_host="127.0.0.1")).warnings() == []
+    assert Configuration(Options(config=config, insecure=True, admin_tls="off")).warnings() == []
+
+
 def reload(configuration: Configuration) -> None:
     async def main() -> None:
         async with configuration.trial():
@@ -120,6 +135,48 @@ def test_a_file_that_was_emptied_is_not_taken_over_at_a_reload(write, name, left
     write(name, "{}\n")
     reload(configuration)
     assert configuration.loaded is not before
+
+
+FIXED = {
+    "gateway.id": "gateway: {id: other}",
+    "gateway.tenant": "gateway: {tenant: other}",
+    "gateway.host": "gateway: {host: 127.0.0.2}",
+    "gateway.port": "gateway: {port: 1}",
+    "admin.host": "admin: {host: 127.0.0.2}",
+    "admin.port": "admin: {port: 1}",
+    "admin.tls": "admin: {tls: off}",
+    "admin.socket": "admin: {socket: other.sock}",
+    "peers.host": "peers: {host: 127.0.0.2}",
+    "peers.port": "peers: {port: 1}",
+    "storage": "storage: {path: other.db}",
+    "telemetry": "telemetry: {otlp_endpoint: 'http://127.0.0.1:1'}",
+    "log": "log: {requests: true}",
+    "results.retention_days": "results: {retention_days: 1}",
+    "limits.hold": "limits: {hold: 1}",
+    "limits.max_request_bytes": "limits: {max_request_bytes: 2048}",
+    "limits.max_connections": "limits: {max_connections: 16}",
+}
+
+
+@pytest.mark.parametrize(("key", "text"), FIXED.items())
+def test_a_change_of_what_is_fixed_at_the_start_is_named(write, key, text):
+    config = write("config.yaml", f"{AGENT}peers: {{}}\n")
+    configuration = Configuration(Options(config=config))
+    write("config.yaml", AGENT + ("" if key.startswith("peers") else "peers: {}\n") + text)
+    reload(configuration)
+    assert configuration.warnings() == [f"{key} was changed; it counts after a restart"]
+
+
+def test_a_listener_for_peers_that_is_switched_on_or_off_is_named(write):
+    for before, after in (("{}", "null"), ("null", "{}")):
+        configuration = Configuration(Options(config=write("config.yaml", f"{AGENT}peers: {before}\n")))
+        write("config.yaml", f"{AGENT}peers: {after}\n")
+        reload(configuration)
+        assert [warning.split()[0] for warning in configuration.warnings()] == ["peers.host", "peers.port"]
+
+
+def test_nothing_else_is_fixed_at_the_start():
+    assert set(fixed_at_start(Settings)) == FIXED.keys()
 
 
 def test_an_empty_file_at_the_start_is_said(load_text):

@@ -121,6 +121,35 @@ mcpServers:
     assert {"t0ken", "Bearer t0ken"} <= loaded.secrets
 
 
+@pytest.mark.parametrize(
+    ("theirs", "key", "value"),
+    [
+        ("title: Lab", "title", "Lab"),
+        ("httpUrl: 'http://127.0.0.1/b'", "url", "http://127.0.0.1/b"),
+        ("serverUrl: 'http://127.0.0.1/b'", "url", "http://127.0.0.1/b"),
+        ("http_headers: {Accept: b}", "headers", {"Accept": "b"}),
+        ("includeTools: [b]", "include", ("b",)),
+        ("enabled_tools: [b]", "include", ("b",)),
+        ("excludeTools: [b]", "exclude", ("b",)),
+        ("disabled_tools: [b]", "exclude", ("b",)),
+        ("disabledTools: [b]", "exclude", ("b",)),
+    ],
+)
+@pytest.mark.parametrize("block", ["servers", "mcpServers"])
+def test_what_other_clients_call_a_key_means_that_key(load_text, block, theirs, key, value):
+    address = "" if key == "url" else "url: 'http://127.0.0.1/a', "
+    loaded = load_text(f"{block}: {{lab: {{{address}{theirs}}}}}")
+    assert getattr(loaded.settings.sources["servers"]["lab"], key) == value
+    assert loaded.warnings == ()
+
+
+@pytest.mark.parametrize("off", ["enabled: false", "disabled: true"])
+def test_an_unset_variable_is_empty_in_a_server_that_is_switched_off(load_text, refused, off):
+    text = "servers: {lab: {command: x, env: {K: '${NOT_SET}'}, %s}}"
+    assert load_text(text % off).settings.sources["servers"]["lab"].env == {"K": ""}
+    assert "NOT_SET is not set" in refused(text % "enabled: true")
+
+
 def test_an_unknown_key_among_our_own_servers_is_refused(refused):
     message = refused("servers:\n  github: {command: x, argz: []}")
     assert message == 'config.yaml:2:24: servers.github.argz: unknown key, did you mean "args"?'
@@ -156,6 +185,9 @@ def test_a_wrong_server_is_refused(refused, server, message):
         ("npx", '["-p", "pkg", "bin"]', "pkg"),
         ("uvx", '["mcp-server-time"]', "mcp-server-time"),
         ("uvx", '["--from", "pkg", "bin"]', "pkg"),
+        ("bunx", '["pkg"]', "pkg"),
+        ("pnpx", '["pkg"]', "pkg"),
+        ("pnpx", '["pkg@1.2.3"]', None),
         ("npx", '["-y", "@scope/pkg@1.2.3"]', None),
         ("npx", '["-y", "pkg@1", "extra"]', "pkg@1"),
         ("npx", '["-y", "pkg@latest"]', "pkg@latest"),

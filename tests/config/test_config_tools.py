@@ -403,6 +403,7 @@ def test_two_services_cannot_define_one_tool(refused):
         ("{url: 'http://x', auth: {type: bearer}}", 'services.api.auth: type: bearer needs "token"'),
         ("{url: 'http://x', auth: {type: header, token: a}}", 'needs "header_name"'),
         ("{url: 'http://x', auth: {type: query, token: a}}", 'needs "query_param"'),
+        ("{url: 'http://x', auth: {type: basic, password: a}}", 'type: basic needs "username"'),
         ("{url: 'http://x', auth: {type: digest}}", "services.api.auth.type: expected one of"),
         ("{url: 'http://x', errors: [{status: 404, message: 'no {id}'}]}", "{id} is not known"),
         ("{url: 'http://x', errors: [{status: 404}]}", 'errors[0]: the key "message" is missing'),

@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from operator import attrgetter
+from functools import reduce
 from pathlib import Path
 
 from agent_gate.config.channels import doubt_channels
@@ -46,6 +46,11 @@ def code_files(settings: Settings) -> Iterator[Path]:
     """The files of code that sources are made of, as far as the configuration names them."""
     for section in sections():
         yield from section.code(settings)
+
+
+def value_at(key: str, settings: Settings) -> object:
+    """What a key such as `peers.port` says; null where its block is."""
+    return reduce(lambda block, name: getattr(block, name, None), key.split("."), settings)
 
 
 def stamp(file: Path) -> int:
@@ -168,7 +173,7 @@ class Configuration:
         changed = [
             key
             for key in fixed_at_start(Settings)
-            if attrgetter(key)(self.settings) != attrgetter(key)(self.started)
+            if value_at(key, self.settings) != value_at(key, self.started)
         ]
         changed += [str(file) for file in self._plugins() if self._imported.get(file, 0) != stamp(file)]
         return [
@@ -184,4 +189,5 @@ class Configuration:
         yield from former_stores(os.environ)
         if self.options.insecure:
             at = "--host" if self.options.host is not None else f"{places['gateway.host']}: gateway.host"
-            yield from plain_door(self.settings, at)
+            page = "--admin-host" if self.options.admin_host is not None else f"{places['admin.host']}: admin.host"
+            yield from plain_door(self.settings, at, page)

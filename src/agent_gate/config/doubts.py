@@ -78,8 +78,14 @@ def former_stores(env: Mapping[str, str]) -> Iterator[str]:
             )
 
 
-def plain_door(settings: Settings, place: str) -> Iterator[str]:
-    """What `--insecure` means where others can connect. `place` is where the address is written."""
+def plain_door(settings: Settings, place: str, page: str) -> Iterator[str]:
+    """What `--insecure` means where others can connect. `place` is where the address is written, `page` the page's."""
+    admin = settings.admin
+    if admin.tls == "auto" and not is_loopback(admin.host):
+        yield (
+            f"{page}: --insecure serves the page at {admin.host} without TLS, so logins cross the network in the "
+            "clear; leave out --insecure, or listen on 127.0.0.1"
+        )
     if not is_loopback(settings.gateway.host):
         yield (
             f"{place}: --insecure serves {settings.gateway.host} without TLS, so agents' tokens cross the network "

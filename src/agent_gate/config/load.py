@@ -33,7 +33,7 @@ from agent_gate.policy.rule import Rule
 
 SHORT_TOKEN = 16
 SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-DOUBTED = (("gateway", "host"), ("gateway", "tls", "key"), ("channels",))
+DOUBTED = (("gateway", "host"), ("admin", "host"), ("gateway", "tls", "key"), ("channels",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

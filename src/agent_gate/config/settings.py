@@ -70,8 +70,9 @@ class AdminSettings:
     ] = None
     tls: Annotated[
         Literal["auto", "off"],
-        "`auto`: plain on loopback, TLS elsewhere. `off`: plain everywhere, for a container whose port is published on "
-        "loopback alone.",
+        "`auto`: plain on loopback and with `--insecure`, TLS elsewhere. `off`: plain everywhere, for a container whose "
+        "port is published on loopback alone.",
+        AT_START,
     ] = "auto"
 
 
@@ -209,11 +210,16 @@ class LimitsSettings:
     hold: Annotated[
         float, "Seconds an MCP request is held while a person is asked.", AtLeast(0), AT_START
     ] = 50.0
-    max_request_bytes: Annotated[int, "Largest request that is read.", AtLeast(1024), AT_START] = 4 << 20
+    max_request_bytes: Annotated[
+        int, "Largest HTTP request that is read from an agent.", AtLeast(1024), AT_START
+    ] = 4 << 20
     max_result_bytes: Annotated[int, "Largest result taken from a source.", AtLeast(1024)] = 64 << 20
-    max_connections: Annotated[int, "Connections open at a time, per listener.", AtLeast(16), AT_START] = (
-        16_384
-    )
+    max_connections: Annotated[
+        int,
+        "Connections open at a time on the public listener, as far as open files allow.",
+        AtLeast(16),
+        AT_START,
+    ] = 16_384
     drain: Annotated[float, "Seconds that running calls get when the gateway stops.", AtLeast(0)] = 10.0
 
 

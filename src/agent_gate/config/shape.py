@@ -7,6 +7,7 @@ read the same `Field` list.
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Annotated, Any, get_args, get_origin
 
 from agent_gate.core.notes import ADDRESS, AT_START, GIVEN, SECRET, AtLeast, AtMost, InFile
@@ -85,8 +86,14 @@ def fixed_at_start(cls: type, prefix: str = "") -> Iterator[str]:
     for field in shape(cls):
         if AT_START in field.notes:
             yield f"{prefix}{field.name}"
-        elif is_dataclass(field.type) and isinstance(field.type, type):
-            yield from fixed_at_start(field.type, f"{prefix}{field.name}.")
+        elif (block := block_class(field.type)) is not None:
+            yield from fixed_at_start(block, f"{prefix}{field.name}.")
+
+
+def block_class(kind: Any) -> type | None:
+    """The settings class of a block, which may be null."""
+    kinds = get_args(kind) if get_origin(kind) is UnionType else (kind,)
+    return next((one for one in kinds if isinstance(one, type) and is_dataclass(one)), None)
 
 
 def also(cls: type) -> Mapping[str, InFile]:
