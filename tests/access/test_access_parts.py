@@ -1,9 +1,12 @@
 """Who is let in, how much they may do, and what they see: the parts on their own."""
 
+import hashlib
+
 import pytest
 from tests.tools import catalog
 
 from agent_gate.access import tokens as kept
+from agent_gate.access.credentials import credentials
 from agent_gate.access.door import Door
 from agent_gate.access.keys import Keys
 from agent_gate.access.login import Logins
@@ -11,6 +14,7 @@ from agent_gate.access.people import People
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens, digest
 from agent_gate.access.view import View
+from agent_gate.config.settings import AgentSettings
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Listing, Shelf, build
 from agent_gate.core.tool import Definition
@@ -165,6 +169,14 @@ def test_ten_looks_go_with_one_call_and_no_limit_is_none(clock):
         looks.take(Caller(name="pi", calls_per_minute=1))
     for _ in range(500):
         looks.take(Caller(name="free", calls_per_minute=0))
+
+
+def test_an_agent_is_known_by_the_digest_of_its_token(tmp_path, clock):
+    agent = AgentSettings(name="ci", token_hash=hashlib.sha256(TOKEN.encode()).hexdigest())
+    found = Tokens(credentials([agent], AgentSettings, tmp_path, Keys(None, clock)))
+    assert found.authenticate(TOKEN).name == "ci"
+    with pytest.raises(Unauthorized):
+        found.authenticate(agent.token_hash)
 
 
 def shelf_of(*names):

@@ -3,10 +3,11 @@
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from tests import nursery
@@ -14,9 +15,11 @@ from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
 from tests.processes import eventually
 
+from agent_gate.cli.commands.backup import copy_keys
 from agent_gate.cli.commands.init import ASSISTANT, NOTHING, Wanted, ask, write
 from agent_gate.config.load import load
 from agent_gate.config.services.section import SERVICES
+from agent_gate.net.certificates import ensure_certificate
 
 TOOLS = """
 tools:
@@ -97,6 +100,23 @@ def test_the_record_is_listed_verified_and_exported(gateway):
     lines = agent_gate(gateway, "audit", "export").splitlines()
     assert all("hash" in json.loads(line) for line in lines)
     assert agent_gate(gateway, "audit", "export", "--format", "csv").startswith("call,")
+
+
+def test_a_row_that_was_changed_is_named_and_the_command_fails(gateway):
+    agent_gate(gateway, "request", "read", "n=4")
+    with closing(sqlite3.connect(gateway.folder / "data" / "agent-gate.db", timeout=10)) as store:
+        chain, seq, caller = store.execute("SELECT chain, seq, caller FROM record LIMIT 1").fetchone()
+
+        def call_it(name):
+            with store:
+                store.execute("UPDATE record SET caller = ? WHERE chain = ? AND seq = ?", (name, chain, seq))
+
+        call_it("somebody-else")
+        try:
+            assert f"{chain} {seq}: " in agent_gate(gateway, "audit", "verify", code=1)
+        finally:
+            call_it(caller)
+    assert "The record is whole" in agent_gate(gateway, "audit", "verify")
 
 
 def test_explain_shows_every_rule_and_where_the_deciding_one_stands(gateway):
@@ -349,6 +369,24 @@ def test_check_warns_of_a_server_whose_program_is_not_here(gateway):
     assert "servers.off" not in said
 
 
+def test_check_tells_machines_what_is_doubtful_and_wrong_and_starts_nothing(gateway, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"agent: {{token: {TOKEN}}}\n"
+        "services: {home: {url: 'http://ha.invalid', auth: {type: bearer, token: abc}}}\n"
+        f"servers: {{git: {{command: touch, args: ['{tmp_path}/started'], env: {{LD_PRELOAD: /tmp/a.so}}}}}}\n"
+    )
+    told = json.loads(agent_gate(gateway, "check", "--config", str(config), "--json"))
+    assert told["ok"]
+    said = "\n".join(told["warnings"])
+    assert "config.yaml:2:24: services.home.url: the credential goes to ha.invalid without TLS" in said
+    assert "servers.git.env.LD_PRELOAD: makes the program load other code" in said
+    assert not (tmp_path / "started").exists()
+    (tmp_path / "permissions.yaml").write_text("rules: [{namespace: gti, action: deny}]")
+    wrong = agent_gate(gateway, "check", "--config", str(config), "--json", code=8)
+    assert not json.loads(wrong)["ok"]
+
+
 def test_a_source_is_closed_from_the_terminal_and_taken_back(gateway):
     said = agent_gate(gateway, "sources", "disconnect", "home")
     assert "agent-gate sources reconnect home" in said
@@ -410,6 +448,13 @@ def test_a_mistyped_name_is_answered_with_the_nearest_one(gateway):
 
 def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
     token = agent_gate(gateway, "agents", "make", "guest").strip()
+    narrow = json.loads(agent_gate(gateway, "agents", "make", "narrow", "--namespace", "git", "--json"))[
+        "token"
+    ]
+    assert (gateway.call("read", token=narrow).status, narrow in agent_gate(gateway, "agents")) == (
+        404,
+        False,
+    )
     assert gateway.call("read", token=token).status == 200
     assert "guest" in agent_gate(gateway, "agents")
     agent_gate(gateway, "agents", "revoke", "guest")
@@ -468,17 +513,6 @@ def test_an_export_is_printed_as_it_comes_and_says_when_it_was_cut_off(tmp_path)
         _, said = process.communicate(timeout=30)
     assert "stopped answering" in said
     assert process.returncode == 3
-
-
-def test_a_record_that_is_not_whole_is_exit_1_with_each_row_named(tmp_path):
-    problem = {"chain": "home", "seq": 7, "kind": "removed", "text": "rows 7 to 8 were removed"}
-    body = json.dumps({"ok": False, "problems": [problem]}).encode()
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
-    command = [COMMAND, "audit", "verify", "--admin-socket", str(tmp_path / "admin.sock")]
-    with standin_gateway(tmp_path, head + body) as (seen, _):
-        done = nursery.run(command, capture_output=True, text=True, timeout=30)
-        seen.set()
-    assert (done.returncode, done.stderr) == (1, "home 7: rows 7 to 8 were removed\n")
 
 
 CHANGING = """
@@ -573,6 +607,15 @@ def test_a_backup_needs_no_variable_but_those_of_the_store(gateway, tmp_path):
     config.write_text(f"storage: {{path: {store}}}\nagent: {{token: '${{NOT_SET_HERE}}'}}\n")
     agent_gate(gateway, "backup", str(tmp_path / "copy"), "--config", str(config))
     assert (tmp_path / "copy" / "agent-gate.db").is_file()
+
+
+def test_a_backup_takes_the_authority_of_the_certificate_along(tmp_path):
+    ensure_certificate(tmp_path / "data" / "tls")
+    (tmp_path / "copy").mkdir()
+    copy_keys(tmp_path / "data", tmp_path / "copy", vault_key=False)
+    for name in "ca.key", "ca.crt", "gateway.key", "gateway.crt":
+        copied, own = (tmp_path / folder / "tls" / name for folder in ("copy", "data"))
+        assert copied.read_bytes() == own.read_bytes()
 
 
 @pytest.mark.parametrize("text", ["{}", "storage:"])

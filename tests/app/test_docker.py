@@ -9,6 +9,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,6 +17,16 @@ ROOT = Path(__file__).parents[2]
 def engine():
     docker = shutil.which("docker")
     return docker and subprocess.run([docker, "info"], capture_output=True, timeout=20).returncode == 0
+
+
+def test_a_composed_gateway_reads_its_folder_and_keeps_its_data_in_a_volume():
+    [one] = YAML(typ="safe").load((ROOT / "compose.yaml").read_text())["services"].values()
+    assert (one["build"], one["read_only"]) == (".", True)
+    assert one["volumes"] == ["./home:/config:ro", "agent-gate:/data"]
+    words = one["command"]
+    assert words[words.index("--config") + 1] == "/config/config.yaml"
+    assert words[words.index("--data") + 1] == "/data"
+    assert all(port.startswith("127.0.0.1:") for port in one["ports"])
 
 
 @pytest.mark.skipif(not engine(), reason="no Docker engine runs here")

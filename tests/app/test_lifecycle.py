@@ -469,6 +469,9 @@ def test_a_good_reload_takes_effect_and_a_bad_one_keeps_the_old_rules(tmp_path, 
         (tmp_path / "permissions.yaml").write_text("rules: [{pattern: write, action: perhaps}]")
         fault = eventually(lambda: gateway.admin.get("/api/status")["reload_fault"])
         assert "permissions.yaml:1" in fault
+        status = nursery.run([COMMAND, "status"], cwd=tmp_path, capture_output=True, text=True)
+        assert fault in status.stdout
+        assert "permissions.yaml:1" in gateway.stderr
         assert gateway.call("write", {"n": 2}, wait=0).status == 200
         (tmp_path / "permissions.yaml").write_text('rules: [{pattern: "write", action: deny}]')
         eventually(lambda: gateway.call("write", {"n": 3}, wait=0).status == 403)

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import shutil
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 from tests import nursery
 from tests.app.small import CONFIG, TOOLS
@@ -12,6 +15,7 @@ from tests.postgres import server
 from tests.processes import eventually, free_port
 from tests.surfaces.admin.admin_gate import browser
 
+RUNNING = Path(__file__).parents[2] / "docs" / "running.md"
 MAY_HAVE_RUN = "It may have run: check the service before you try again"
 
 
@@ -106,6 +110,42 @@ def test_a_login_of_the_copy_does_not_count_because_it_may_have_ended(tmp_path, 
         backed_up(gateway, tmp_path / "copy")
     with restored(gateway, tmp_path / "copy"):
         assert person.send("GET", "/api/me").status == 401
+
+
+def test_tokens_that_were_revoked_and_keys_that_were_used_since_the_copy_are_as_they_were_in_it(
+    tmp_path, api, files
+):
+    key = {"Idempotency-Key": "used-after-the-copy"}
+    with running(tmp_path, files, "--insecure") as gateway:
+        token = gateway.admin.request("POST", "/api/agents", {"name": "guest"})["token"]
+        gateway.admin.request("POST", "/api/operators", {"name": "watcher"})
+        backed_up(gateway, tmp_path / "copy")
+        gateway.admin.request("DELETE", "/api/agents/guest")
+        gateway.admin.request("DELETE", "/api/operators/watcher")
+        assert gateway.call("read", token=token).status == 401
+        for _ in range(2):
+            assert gateway.call("read", headers=key).status == 200
+        assert len(api.requests) == 1
+    with restored(gateway, tmp_path / "copy") as again:
+        assert [one["name"] for one in again.admin.get("/api/operators")] == ["watcher"]
+        assert again.call("read", headers=key).status == 200
+        assert len(api.requests) == 2
+        assert again.call("read", token=token).status == 200
+
+
+def test_the_mark_that_the_page_says_to_put_in_makes_a_store_a_copy(tmp_path, api, files):
+    [mark] = set(re.findall(r'"(INSERT INTO kv [^"]+)"', RUNNING.read_text()))
+    with running(tmp_path, files, "--insecure") as gateway:
+        call = gateway.call("write", {"n": 1}, wait=0).json["call"]
+        gateway.answer("approve", lifetime="always")
+        assert gateway.request("GET", f"/api/calls/{call}?wait=10").status == 200
+    with closing(sqlite3.connect(tmp_path / "data" / "agent-gate.db")) as store, store:
+        store.execute(mark)
+    again = Gateway(tmp_path, "--insecure").start()
+    try:
+        assert again.admin.get("/api/grants") == []
+    finally:
+        again.stop()
 
 
 def test_only_the_first_start_on_a_copy_is_a_restore(tmp_path, api, files):

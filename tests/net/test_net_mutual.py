@@ -1,5 +1,6 @@
 """TLS between paired machines, and services on Unix sockets: who is let in, and what a handler is told of them."""
 
+import os
 import ssl
 from datetime import timedelta
 from pathlib import Path
@@ -156,6 +157,23 @@ async def ask_unix(path: Path) -> WholeReply:
         return await pool.request("GET", Target.unix(path), b"/v1/tools", deadline=deadline, max_bytes=1000)
     finally:
         await pool.aclose()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a socket away")
+@pytest.mark.parametrize("what", ["socket", "folder"])
+def test_a_socket_of_another_user_is_not_talked_to(run: Run, tmp_path: Path, what: str) -> None:
+    async def main() -> None:
+        path = tmp_path / "theirs" / "host.sock"
+        server = Server(lambda request: Response(200, request.target))
+        await server.start_unix(path)
+        try:
+            os.chown(path if what == "socket" else path.parent, 12345, 12345)
+            with pytest.raises(NotSent, match="belongs to another user"):
+                await ask_unix(path)
+        finally:
+            await server.drain(0)
+
+    run(main())
 
 
 def test_a_service_on_a_unix_socket_is_asked_like_any_other(run: Run, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests import nursery
-from tests.gateway import COMMAND, TOKEN, running
+from tests.gateway import COMMAND, TOKEN, Api, running
 from tests.processes import eventually, free_port
 
 CONFIG = """\
@@ -56,3 +56,22 @@ def test_the_page_says_what_is_wrong_and_offers_to_try_again(gateway):
 def test_ready_does_not_count_a_check_that_nobody_wrote(gateway):
     reply = gateway.request("GET", "/ready")
     assert reply.status == 200, json.dumps(reply.json)
+
+
+def test_a_check_that_is_written_down_counts_for_ready_and_blocks_no_call(tmp_path):
+    health = "    health: {method: POST, path: /well, expect_status: 204}\n"
+    with Api() as api:
+        port = api.url.rpartition(":")[2]
+        files = {
+            "config.yaml": CONFIG.format(token=TOKEN, port=port) + health,
+            "permissions.yaml": "rules: [{pattern: lamp_on, action: allow}]",
+        }
+        with running(tmp_path, files, "--insecure") as gateway:
+            eventually(lambda: gateway.admin.get("/api/sources")[0]["status"] == "degraded", "its check")
+            [source] = gateway.admin.get("/api/sources")
+            assert "POST /well answered 200, expected 204" in source["reason"]
+            assert gateway.request("GET", "/ready").status == 503
+            assert gateway.call("lamp_on").status == 200
+            api.replies["/well"] = (204, {}, b"")
+            gateway.admin.request("POST", "/api/sources/lamp/connect")
+            eventually(lambda: gateway.request("GET", "/ready").status == 200, "its check again")

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -81,6 +82,12 @@ def test_url_discovery_via_environment_variable(hooks, session):
 
 def test_start_gateway_on_session_start(hooks, session):
     wait_for_sources(hooks.reached(session), "notes")
+
+
+def test_the_gateway_of_a_session_logs_its_requests(hooks, session):
+    hooks.reached(session).request("GET", "/health?asked-by-the-test", token=None)
+    log = Path(session["data"]) / "serve.log"
+    eventually(lambda: "Request ended" in log.read_text(), "the line of the request")
 
 
 def test_gateway_runs_until_terminated(tmp_path):

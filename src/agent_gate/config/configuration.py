@@ -189,5 +189,9 @@ class Configuration:
         yield from former_stores(os.environ)
         if self.options.insecure:
             at = "--host" if self.options.host is not None else f"{places['gateway.host']}: gateway.host"
-            page = "--admin-host" if self.options.admin_host is not None else f"{places['admin.host']}: admin.host"
+            page = (
+                "--admin-host"
+                if self.options.admin_host is not None
+                else f"{places['admin.host']}: admin.host"
+            )
             yield from plain_door(self.settings, at, page)

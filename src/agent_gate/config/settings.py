@@ -190,9 +190,7 @@ class StorageSettings:
 class ResultsSettings:
     """How long results and artifacts are kept."""
 
-    retention_days: Annotated[
-        float, "Days until a kept result or artifact is removed.", AtLeast(0), AT_START
-    ] = 7.0
+    retention_days: Annotated[float, "Days until an artifact is removed.", AtLeast(0), AT_START] = 7.0
     budget: Annotated[
         int | None,
         "Tokens a result may take before it becomes an artifact, where the agent says nothing.",

@@ -104,6 +104,7 @@ def test_an_agents_token_reaches_no_approval_route_on_the_public_listener(gatewa
 def test_an_operator_token_serves_programs_until_it_is_revoked(gateway):
     made = gateway.admin.request("POST", "/api/operators", {"name": "backup"})
     gateway.call("light_set", {"room": "bath"}, wait=0)
+    assert bearer(gateway, "GET", "/metrics", made["token"]).status == 200
     [approval] = bearer(gateway, "GET", "/api/approvals", made["token"]).json
     answered = bearer(gateway, "POST", f"/api/approvals/{approval['id']}", made["token"], {"verdict": "deny"})
     assert (answered.json["answered_by"], answered.json["answered_on"]) == ("operator", "api")
