@@ -6,7 +6,6 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 
 from agent_gate.config.channels import doubt_channels
@@ -50,7 +49,10 @@ def code_files(settings: Settings) -> Iterator[Path]:
 
 def value_at(key: str, settings: Settings) -> object:
     """What a key such as `peers.port` says; null where its block is."""
-    return reduce(lambda block, name: getattr(block, name, None), key.split("."), settings)
+    found: object = settings
+    for name in key.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 def stamp(file: Path) -> int:
