@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
@@ -23,7 +24,7 @@ from agent_gate.cli.arguments import coerced, parse_arguments, plain_names, type
 from agent_gate.cli.commands.bridge import read_token
 from agent_gate.cli.commands.sources import listing
 from agent_gate.cli.diagnosis import Here, diagnose
-from agent_gate.cli.operator import AdminClient
+from agent_gate.cli.operator import AdminClient, OperatorGroup
 from agent_gate.cli.output import paint, table
 from agent_gate.cli.toolhelp import tool_help
 from agent_gate.core.tool import Definition
@@ -140,6 +141,25 @@ def test_every_command_is_listed_and_has_help_of_its_own() -> None:
         command = cli.cli.get_command(context, name)
         assert command is not None
         assert command.help, name
+
+
+def options_of(command: click.Command) -> set[str]:
+    """What may stand behind a command, or behind each of its verbs."""
+    if isinstance(command, click.Group) and not isinstance(command, OperatorGroup):
+        return set.intersection(*map(options_of, command.commands.values()))
+    return {name for option in command.params for name in option.opts}
+
+
+def test_every_command_that_asks_a_gateway_takes_the_same_options() -> None:
+    context = cli.cli.make_context("agent-gate", ["--help"], resilient_parsing=True)
+    taken = {}
+    for name in cli.GROUPS["For operators"].keys() - {"serve", "backup", "host", "join"}:
+        command = cli.cli.get_command(context, name)
+        assert command is not None
+        taken[name] = options_of(command)
+    common = {"--admin-socket", "--config", "--json"}
+    assert [name for name, options in taken.items() if not common <= options] == []
+    assert [name for name, options in taken.items() if "--remote" not in options] == ["pair"]
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,21 @@ def test_a_question_on_a_shared_child_goes_to_the_only_call_in_flight() -> None:
     run(story())
 
 
+def test_log_messages_of_a_shared_child_are_dropped_while_several_calls_run_on_it() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            alone, other, third = Conversation(), Conversation(), Conversation()
+            await made.call("log", conversation=alone)
+            await until(lambda: [params["data"] for _, params in alone.notes] == ["careful"])
+            held = asyncio.create_task(made.call("hang", conversation=other))
+            await until(lambda: link_of(made).pending)
+            assert await made.text("log", conversation=third) == "logged"
+            assert (other.notes, third.notes) == ([], [])
+            held.cancel()
+
+    run(story())
+
+
 class Gone:
     """A sender that hung up."""
 

@@ -41,6 +41,7 @@ def tools() -> list:
         "release",
         "flood",
         "deep",
+        "log",
     ]
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
     if "many" in MODES:
@@ -132,6 +133,10 @@ def call(number: object, params: dict) -> None:
             }
         )
         waiting[f"q-{number}"] = number
+    elif name == "log":
+        params = {"level": "error", "data": "careful"}
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+        reply(number, text("logged"))
     elif name == "flood":
         for _ in range(arguments.get("count", 1000)):
             send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

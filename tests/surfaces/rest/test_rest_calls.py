@@ -32,6 +32,7 @@ services:
   elsewhere: {{url: "http://127.0.0.1:9", tools: {{unreachable: {{request: {{method: POST, path: /x}}}}}}}}
 permissions: permissions.yaml
 approval_timeout: 900
+limits: {{max_request_bytes: 1000000}}
 """
 TOOLS = """
 tools:
@@ -639,3 +640,8 @@ def test_a_script_calls_a_tool_by_its_name_or_by_the_key_of_its_server(gateway, 
 )
 def test_a_body_that_names_no_tool_is_refused(gateway, body):
     assert gateway.request("POST", "/api/call", body).status == 400
+
+
+@pytest.mark.parametrize(("size", "status"), [(900_000, 400), (1_100_000, 413)])
+def test_a_body_is_as_large_as_the_configuration_says(gateway, size, status):
+    assert gateway.call("get_state", {"entity_id": "A" * size}).status == status

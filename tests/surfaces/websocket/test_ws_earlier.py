@@ -160,6 +160,41 @@ def test_an_agent_that_acknowledges_keeps_its_rows_until_it_does(tmp_path: Path,
     run(main())
 
 
+def test_an_agent_that_authenticates_by_the_header_acknowledges_and_may_name_its_session(
+    tmp_path: Path, api: Api
+) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Agent-Session": "night"}
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            async with home.stranger(additional_headers=headers) as agent:
+                await agent.request("turn_on", LIGHT, ident=7)
+                assert (await home.asked()).session == "night"
+            await home.answer()
+            await home.settled("/turn_on")
+            async with home.stranger(additional_headers=headers) as agent:
+                for _ in range(2):
+                    [row] = (await agent.ask("get_pending_results"))["result"]["results"]
+                    assert (row["client_id"], len(row["request_id"])) == (7, 32)
+
+    run(main())
+
+
+def test_a_session_with_a_name_gets_the_calls_own_ids(tmp_path: Path, api: Api) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            async with home.agent(acknowledges=False, session="night") as agent:
+                await agent.request("turn_on", LIGHT, ident=7)
+                await home.asked()
+            await home.answer()
+            await home.settled("/turn_on")
+            async with home.agent(acknowledges=False, session="night") as agent:
+                [row] = (await agent.ask("get_pending_results"))["result"]["results"]
+                assert (row["client_id"], len(str(row["request_id"]))) == (7, 32)
+
+    run(main())
+
+
 @pytest.mark.parametrize("method", ["list_tools", "tool_request"])
 def test_an_id_that_is_still_open_cannot_be_used_again(tmp_path: Path, api: Api, method: str) -> None:
     async def main() -> None:

@@ -9,7 +9,7 @@ from tests.wsgate import Home, run, started
 
 from agent_gate.client.client import Client
 from agent_gate.core.call import Call, Caller, Outcome, Result, State
-from agent_gate.results.kept import keep
+from agent_gate.results.kept import KEEP_SECONDS, keep
 from agent_gate.store.statement import Statement
 
 NO_CONTENT = [
@@ -73,6 +73,19 @@ def test_a_row_that_cannot_be_read_is_one_row_with_an_error_after_a_restart_too(
                 ]
                 assert await client.acknowledge([row["request_id"] for row in first]) == len(first)
                 assert await client.pending() == []
+
+    run(main())
+
+
+@pytest.mark.parametrize(("more", "left"), [(-60.0, len(BODIES) + 2), (60.0, 0)])
+def test_a_result_that_nobody_acknowledged_goes_after_its_time(
+    tmp_path: Path, api: Api, more: float, left: int
+) -> None:
+    async def main() -> None:
+        async with started(tmp_path, api) as home:
+            now = home.gateway.clock.now()
+            await home.gateway.kept.store.write(*rows(now - KEEP_SECONDS - more))
+            assert len(await pending(home)) == left
 
     run(main())
 
