@@ -461,6 +461,10 @@ def test_an_agent_made_here_can_call_until_it_is_revoked(gateway):
     assert gateway.call("read", token=token).status == 401
 
 
+def test_a_gateway_that_is_up_says_where_it_is(gateway):
+    assert gateway.announced.keys() == {"url", "admin", "socket", "pid", "fingerprint"}
+
+
 def test_a_token_of_a_program_operates_until_it_is_revoked(gateway):
     token = agent_gate(gateway, "operators", "make", "backup").strip()
     assert "backup" in agent_gate(gateway, "operators")

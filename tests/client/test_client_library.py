@@ -179,6 +179,27 @@ def test_a_call_made_while_the_gateway_is_away_waits_for_it(tmp_path: Path, api:
     run(main())
 
 
+def test_a_client_waits_longer_each_time_and_never_in_step_with_others(
+    tmp_path: Path, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounds: list[tuple[float, float]] = []
+
+    def uniform(least: float, most: float) -> float:
+        bounds.append((least, most))
+        return 0.0
+
+    async def main() -> None:
+        async with started(tmp_path, api) as home, gate(home) as client:
+            monkeypatch.setattr("random.uniform", uniform)
+            home.gateway.listeners.public.upgrade = None
+            await drop(home)
+            await eventually(lambda: len(bounds) >= 9)
+            assert bounds[:9] == [(0, min(0.25 * 2**n, 30.0)) for n in range(9)]
+            await client.close()
+
+    run(main())
+
+
 def test_pending_calls_survive_the_gateways_restart(tmp_path: Path, api: Api) -> None:
     async def main() -> None:
         with running(tmp_path, files(api), "--insecure") as gateway:
