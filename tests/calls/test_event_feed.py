@@ -15,7 +15,7 @@ from agent_gate.core.call import State
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import InvalidArgs
 from agent_gate.peers.envelope import EventSource, new_event
-from agent_gate.store import Store, StoreSettings
+from agent_gate.store import Statement, Store, StoreSettings
 
 DECIDED = {
     "arguments": {"room": "hall", "pin": "•••"},
@@ -156,6 +156,17 @@ async def test_events_with_one_idempotency_key_are_told_once(tmp_path: Path) -> 
         assert first.event_id != second.event_id
         assert [await feed.publish(event, "cron") for event in (first, second)] == [True, False]
         assert [one.event.event_id for one in await so_far(feed)] == [first.event_id]
+
+
+async def test_a_gateway_tells_its_own_chain_of_a_shared_store_and_no_other(tmp_path: Path) -> None:
+    async with kept(tmp_path) as store:
+        await write(store, "c1", State.COMPLETED, {**DECIDED, "marks": {}})
+        await store.write(
+            Statement(
+                "INSERT INTO record SELECT 'c2', step, at, state, caller, tool, body, 'elsewhere', seq, hash FROM record"
+            )
+        )
+        assert {one.event.payload["call_id"] for one in await so_far(feed_of(store))} == {"c1"}
 
 
 async def test_a_pairing_that_failed_is_told_with_its_error(tmp_path: Path) -> None:

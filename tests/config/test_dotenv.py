@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_gate.config.configuration import Configuration
 from agent_gate.config.files.dotenv import add_variables, read_dotenv
 from agent_gate.config.load import load
+from agent_gate.config.options import Options
 from agent_gate.errors import ConfigError
 
 CONFIG = 'agent: {token: "${AGENT_TOKEN}"}\n'
@@ -24,6 +26,12 @@ def test_variables_come_from_the_file_beside_the_configuration(tmp_path):
     assert loaded.settings.agents["default"].token == "from-the-file-beside-it"
     assert "from-the-file-beside-it" in loaded.secrets
     assert tmp_path / ".env" in loaded.files
+
+
+def test_references_are_looked_up_among_the_variables_of_that_file_too(tmp_path, monkeypatch):
+    monkeypatch.delenv("LAB_KEY", raising=False)
+    config = write(tmp_path, "AGENT_TOKEN=a-token-of-this-test\nLAB_KEY=from-the-file-beside-it\n")
+    assert Configuration(Options(config=config)).environment()["LAB_KEY"] == "from-the-file-beside-it"
 
 
 def test_the_real_environment_wins(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,12 +51,25 @@ EXTENSIONS = (
     "dpop-nonce",
 )
 EARLIER = ("2025-03-26-oauth-metadata-backcompat", "2025-03-26-oauth-endpoint-fallback")
+REVISIONS = ("2025-11-25", "2026-07-28")
 RUNS = [
     *((name, "") for name in EARLIER),
     *((name, "2025-11-25") for name in BOTH),
     *((name, "2026-07-28") for name in (*BOTH, *NEWEST)),
     *((name, "") for name in EXTENSIONS),
 ]
+
+
+def test_no_scenario_that_the_suite_has_for_signing_in_is_left_out():
+    command = [node(), str(suite("suite-both")), "list", "--client"]
+    listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    offered = {
+        (name, revision if revision in REVISIONS else "")
+        for name, revisions in re.findall(r"^ *- auth/(\S+) \[(.+)\]$", listed, re.MULTILINE)
+        for revision in revisions.split(",")
+        if revision != "2025-06-18"
+    }
+    assert offered == set(RUNS)
 
 
 @pytest.mark.parametrize(("name", "revision"), RUNS)

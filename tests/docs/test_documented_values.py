@@ -7,7 +7,8 @@ import pytest
 
 from agent_gate.app import accounts
 from agent_gate.approval import pictures
-from agent_gate.hosts import cron
+from agent_gate.cli.commands import demo
+from agent_gate.hosts import cron, publishing
 from agent_gate.peers import authority, envelope, joining, leases, messages, pairing, records
 from agent_gate.sources.accounts import credentials
 from agent_gate.sources.browser.tools import TOOLS as BROWSER_TOOLS
@@ -37,9 +38,12 @@ NUMBERS = [
     ("peers", "at the latest seven minutes", records.UNCONFIRMED_SECONDS + accounts.FEW_MINUTES, 420),
     ("peers", "`all`, at most 100", cron.MOST_CAUGHT_UP, 100),
     ("peers", "less than a minute late", cron.PUNCTUAL, 60),
+    ("peers", "10,000 of them at most", publishing.MOST_KEPT, 10_000),
     ("peers", "wait=25", localevents.WAIT_SECONDS, 25),
     ("credentials", "for ten minutes", flows.FLOW_SECONDS, 600),
     ("credentials", "at most five seconds late", credentials.KEPT_SECONDS, 5),
+    ("credentials", "tokens of 30 seconds", demo.TOKEN_SECONDS, 30),
+    ("browser", "at `http://127.0.0.1:8126`", demo.SHOP_PORT, 8126),
     ("browser", "within three seconds", pictures.SECONDS, 3),
     ("web", "up to ten times", fetching.MOST_HOPS, 10),
     ("web", "at most 20", search.MOST_RESULTS, 20),

@@ -6,10 +6,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.hosts.hosting import Gate, serving_host
+from tests.hosts.hosting import CONTEXT, Gate, serving_host
 
 from agent_gate.hosts.cron import (
     MOST_CAUGHT_UP,
@@ -236,3 +237,10 @@ async def test_a_crash_before_a_moment_is_noted_tells_it_again_under_the_same_ke
         keys = [body.partition(b'"idempotency_key":"')[2][:40] for _seq, body in server.outbox.waiting()]
         assert len(keys) == 2
         assert len(set(keys)) == 1
+        event = msgspec.json.decode(server.outbox.waiting()[0][1])
+        assert set(event["payload"]) == {"job_id", "name", "scheduled_at", "input", "missed"}
+        assert (event["event_type"], event["routing"]["agent_id"], event["routing"]["session_id"]) == (
+            "cron.triggered",
+            CONTEXT["agent_id"],
+            CONTEXT["session_id"],
+        )

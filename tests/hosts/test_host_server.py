@@ -347,6 +347,34 @@ def test_a_local_host_answers_this_user_on_its_socket_without_pairing(tmp_path: 
     uvloop.run(main())
 
 
+def test_a_local_host_keeps_its_events_until_they_have_arrived(tmp_path: Path) -> None:
+    async def main() -> None:
+        host = Counting().host
+        server = host.server()
+        await server.start_unix(tmp_path / "run" / "host.sock")
+        pool, target = Pool(), Target.unix(tmp_path / "run" / "host.sock")
+
+        async def asked(after: int, wait: int) -> Any:
+            reply = await send(pool, target, "GET", f"/v1/events?after={after}&wait={wait}")
+            return msgspec.json.decode(reply.body)
+
+        try:
+            assert await asked(0, 0) == {"version": "v1", "events": []}
+            waiting = asyncio.ensure_future(asked(0, 25))
+            await asyncio.sleep(0)
+            event = host.publish("cron.triggered", {"n": 1}, tenant="home")
+            [told] = (await waiting)["events"]
+            assert (set(told), told["event"]["event_id"]) == ({"cursor", "event"}, event.event_id)
+            assert (await asked(0, 0))["events"] == [told]
+            assert (await asked(told["cursor"], 0))["events"] == []
+            assert server.outbox.waiting() == []
+        finally:
+            await pool.aclose()
+            await server.stop(0.1)
+
+    uvloop.run(main())
+
+
 @pytest.mark.parametrize("harm", ["mode", "link"])
 def test_p28_a_key_that_others_can_read_is_not_used(tmp_path: Path, harm: str) -> None:
     play(tmp_path, lambda *_: asyncio.sleep(0))

@@ -2,8 +2,11 @@
 
 import os
 import ssl
+import stat
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Self
 
 import pytest
@@ -16,6 +19,7 @@ from agent_gate.net.mutual import KeyPair, mutual_client, mutual_server, own_ser
 from agent_gate.net.pool import Lost, NotSent, Pool, Target, WholeReply
 from agent_gate.net.server import Server
 from agent_gate.net.trust import fingerprint_der
+from agent_gate.net.unixpath import check_owner
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf, private_pem
 
 NOW = SystemClock.now()
@@ -196,3 +200,30 @@ def test_a_service_on_a_unix_socket_is_asked_like_any_other(run: Run, tmp_path: 
             await ask_unix(path)
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    ("owner", "folders_owner", "mode", "says"),
+    [
+        (0, 0, 0o700, ""),
+        (1000, 1000, 0o755, ""),
+        (2000, 1000, 0o700, "belongs to another user"),
+        (1000, 2000, 0o700, "belongs to another user"),
+        (1000, 1000, 0o770, "others can write"),
+        (1000, 0, 0o1777, ""),
+    ],
+)
+def test_a_socket_that_somebody_else_could_have_put_there_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, owner: int, folders_owner: int, mode: int, says: str
+) -> None:
+    class Place:
+        parent = SimpleNamespace(
+            stat=lambda: SimpleNamespace(st_uid=folders_owner, st_mode=stat.S_IFDIR | mode)
+        )
+
+        def lstat(self) -> SimpleNamespace:
+            return SimpleNamespace(st_uid=owner, st_mode=stat.S_IFSOCK | 0o600)
+
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(PermissionError, match=says) if says else nullcontext():
+        check_owner(Place())  # type: ignore[arg-type]

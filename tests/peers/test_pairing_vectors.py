@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from agent_gate.peers.challenge import challenge_context, open_challenge, seal_challenge
 from agent_gate.peers.encoding import Malformed, canonical, from_base64, to_base64
+from agent_gate.peers.messages import PairError, read_pair_message
 from agent_gate.peers.signing import IdentityKey, Transcript, check_public_key
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "pairing.json").read_text())
@@ -66,3 +67,8 @@ def test_only_canonical_base64_is_read() -> None:
     for text in ("QUI", "QUJ=", "Q U I =", "QUI=\n", "QUI==", "_w=="):
         with pytest.raises(Malformed):
             from_base64(text)
+
+
+def test_a_message_of_more_than_64_kib_is_not_read() -> None:
+    with pytest.raises(Malformed, match="more than 65536 bytes"):
+        read_pair_message("{" + " " * (64 << 10), PairError)

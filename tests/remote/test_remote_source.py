@@ -112,13 +112,17 @@ class Hearing:
         self.heard.append((method, params))
 
 
-async def test_what_a_tool_logs_is_told_to_the_caller_and_is_no_part_of_the_result(tmp_path: Path) -> None:
+async def test_what_a_tool_logs_is_told_to_the_caller_and_is_no_part_of_the_result(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     hearing = Hearing()
+    caplog.set_level("DEBUG", "agent_gate")
     host = FakeHost(answer(result={"id": "1"}, logs=["a line", "x" * 5000]))
     assert await ask(tmp_path, host, conversation=hearing) == {"id": "1"}
     assert [method for method, _ in hearing.heard] == ["notifications/message"] * 2
     assert hearing.heard[0][1] == {"level": "info", "logger": "notes", "data": "a line"}
     assert len(hearing.heard[1][1]["data"]) == 2000
+    assert [one.levelname for one in caplog.records if one.getMessage() == "a line"] == ["DEBUG"]
 
 
 async def test_without_a_wish_the_tools_own_timeout_counts(tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def test_a_server_says_which_credential_it_lacks(tmp_path, more, says):
         ("auth: {type: api-key, env: LAB_KEY, header_name: X-Key}", (b"x-key", b"of-the-environment")),
         ('auth: {type: bearer, token: "file:key.txt"}', (b"authorization", b"Bearer from-a-file")),
         ('auth: {type: oauth2-pkce, token: "env:LAB_KEY"}', (b"authorization", b"Bearer of-the-environment")),
+        ('headers: {X-Api-Key: "file:key.txt"}', (b"x-api-key", b"from-a-file")),
         ('headers: {Authorization: "Bearer vault:a.name"}', (b"authorization", b"Bearer kept-in-the-vault")),
     ],
 )
@@ -329,5 +330,22 @@ def test_the_token_of_a_services_account_goes_where_its_file_says(tmp_path, wher
             await made.accounts.keep(owner_of("lab"), Connected(kind="oauth", tokens=tokens))
             proof = await Roster(made, SystemClock(), nobody_begins).credentials(who).fetch("")
             assert (proof.headers, proof.query) == (headers, query)
+
+    asyncio.run(scenario())
+
+
+def test_a_child_gets_in_its_environment_what_a_reference_leads_to(tmp_path):
+    (tmp_path / "key.txt").write_text("from-a-file\n")
+    (tmp_path / "config.yaml").write_text(
+        'servers: {notes: {command: notes-server, env: {NOTES_KEY: "file:key.txt", NOTES_FILE: "file:notes.db"}}}'
+    )
+    settings = load(tmp_path / "config.yaml", env={}).settings.sources["servers"]["notes"]
+
+    async def scenario() -> None:
+        async with custody(tmp_path, {}) as made:
+            own = Roster(made, SystemClock(), nobody_begins).credentials(identity(settings))
+            proof = await own.fetch("")
+            assert proof.env == {"NOTES_KEY": "from-a-file", "NOTES_FILE": "file:notes.db"}
+            assert "from-a-file" in proof.secrets
 
     asyncio.run(scenario())

@@ -16,7 +16,7 @@ from tests.rows import opened
 from agent_gate.calls.events import EventFeed
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf
-from agent_gate.peers.authorization import NOTHING_SAID
+from agent_gate.peers.authorization import NOTHING_SAID, PeerPolicy
 from agent_gate.peers.pairing import Candidate
 from agent_gate.peers.records import Peers
 from agent_gate.peers.signing import IdentityKey
@@ -41,12 +41,13 @@ class Visiting:
         self._peers, self._clock = peers, clock
         self._authority = Authority.new("home", clock.now())
         self._certificates: dict[str, bytes] = {}
+        self.policy = NOTHING_SAID
         self._surface = PeersSurface(
             Door(peers),  # type: ignore[arg-type]
             feed,
             clock,
             tenant="family",
-            policy=lambda _name: NOTHING_SAID,
+            policy=lambda _name: self.policy,
             operator_api=None,  # type: ignore[arg-type]
         )
 
@@ -128,3 +129,12 @@ async def test_an_event_has_64_kib_at_most_and_a_minute_so_many(
         assert [(await found.publish()).status for _ in range(3)] == [202, 202, 429]
         monkeypatch.setattr(ShiftedClock, "monotonic", staticmethod(lambda: 61.0))
         assert (await found.publish()).status == 202
+
+
+async def test_what_the_policy_says_counts_for_the_next_request_and_the_next_event(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as found:
+        await found.publish(event_id="one")
+        answer = await found.ask("desk", "GET", "/v1/events?once=1&after=0.0")
+        found.policy = PeerPolicy(deny=("events.subscribe:channel.*", "events.publish:channel.*"))
+        assert not any([b"data: " in chunk async for chunk in answer.chunks])
+        assert (await found.publish()).status == 403
