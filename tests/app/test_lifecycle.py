@@ -87,7 +87,8 @@ def test_it_starts_without_any_file_and_makes_a_token(tmp_path):
         text=True,
     )
     try:
-        assert process.stdout.readline().startswith("{")
+        announced = json.loads(process.stdout.readline())
+        assert "peers" not in announced
         token = (tmp_path / "data" / "agent.token").read_text().strip()
         assert len(token) > 40
         assert (tmp_path / "data" / "agent.token").stat().st_mode & 0o077 == 0
@@ -757,6 +758,39 @@ def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path, files, ap
         assert gateway.stop() == 0
         calling.join(10)
         assert box[0].status == 200
+
+
+def test_a_result_and_a_stop_have_the_bounds_that_the_configuration_gives(tmp_path, files, api):
+    arrived, over = threading.Event(), threading.Event()
+
+    def slow(handler, body):
+        arrived.set()
+        over.wait(30)
+
+    api.replies["/read"] = (200, {}, b'"' + b"x" * 2048 + b'"')
+    api.replies["/write"] = slow
+    files["config.yaml"] += "limits: {max_result_bytes: 1024, drain: 0.2}\n"
+    files["permissions.yaml"] = 'rules: [{pattern: "*", action: allow}]'
+    try:
+        with running(tmp_path, files, "--insecure") as gateway:
+            large = gateway.call("read")
+            assert (large.status >= 500, "larger than 1024 bytes" in large.json["error"]["message"]) == (
+                True,
+                True,
+            )
+
+            def call():
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    gateway.call("write")
+
+            calling = threading.Thread(target=call)
+            calling.start()
+            assert arrived.wait(10)
+            gateway.process.send_signal(signal.SIGTERM)
+            assert gateway.process.wait(5) == 0
+    finally:
+        over.set()
+    calling.join(10)
 
 
 def test_nothing_runs_while_the_record_cannot_be_written_and_it_heals_by_itself(tmp_path, files, api):

@@ -72,6 +72,17 @@ def test_a_value_is_there_again_after_a_restart(settings: StoreSettings, folder:
     uvloop.run(main())
 
 
+def test_what_is_kept_opens_under_the_name_of_its_tenant_alone(settings: StoreSettings, folder: Path) -> None:
+    async def main() -> None:
+        async with a_vault(settings, folder) as (store, vault):
+            await vault.put("server:notion", "token", CANARY)
+            with pytest.raises(VaultFault):
+                await Vault(store, SystemClock(), folder, "elsewhere", {}).open()
+            assert await (await vault_of(store, folder)).get("server:notion", "token") is not None
+
+    uvloop.run(main())
+
+
 def test_nothing_on_disk_holds_a_value_or_shows_it(tmp_path: Path, folder: Path) -> None:
     async def main() -> None:
         async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (_, vault):
