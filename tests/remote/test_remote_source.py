@@ -16,6 +16,7 @@ from tests.toolboxes import toolbox
 from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller, Case, Decision
 from agent_gate.core.catalog import Listing, build
 from agent_gate.core.ports import Job, SystemClock
+from agent_gate.core.tool import Tool
 from agent_gate.errors import CallTimeout, GatewayError, OutcomeUnknown, PairingRequired, UpstreamError
 from agent_gate.net.http import Request, Response, json_response
 from agent_gate.net.pool import Pool
@@ -41,6 +42,8 @@ Answer = Callable[[dict[str, Any]], Any]
 class FakeHost:
     """Speaks the protocol as it was told to, on a Unix socket, and writes down what came."""
 
+    server: Server
+
     def __init__(self, *answers: Answer, tool: dict[str, Any] = TOOL) -> None:
         self.answers, self.tool = list(answers), tool
         self.asked: list[dict[str, Any]] = []
@@ -65,6 +68,19 @@ def answer(status: str = "ok", **more: Any) -> Answer:
     }
 
 
+def job_of(tool: Tool, call: Call) -> Job:
+    """The call as it was allowed."""
+    case = Case(
+        call=call,
+        tool=tool,
+        signature="",
+        decision=Decision(effect="allow"),
+        arguments_hash="",
+        definition_hash="",
+    )
+    return Job(case=case, deadline=asyncio.get_running_loop().time() + 5)
+
+
 async def ask(folder: Path, host: FakeHost, *, trusted: bool = True, **call: Any) -> Any:
     server, pool = Server(host.handle), Pool()
     await server.start_unix(folder / "host.sock")
@@ -76,15 +92,7 @@ async def ask(folder: Path, host: FakeHost, *, trusted: bool = True, **call: Any
         listing = Listing(key="notes", namespace="notes", definitions=definitions)
         [tool] = build([listing]).tools
         made = Call(tool=tool.wire, arguments={"text": "x"}, caller=CALLER, **call)
-        case = Case(
-            call=made,
-            tool=tool,
-            signature="",
-            decision=Decision(effect="allow"),
-            arguments_hash="",
-            definition_hash="",
-        )
-        result = await source.answer(Job(case=case, deadline=asyncio.get_running_loop().time() + 5))
+        result = await source.answer(job_of(tool, made))
         return msgspec.json.decode(result.body)
     finally:
         await pool.aclose()
@@ -188,6 +196,46 @@ async def test_a_call_is_sent_again_twice_and_no_more(tmp_path: Path) -> None:
     with pytest.raises(GatewayError, match="busy"):
         await ask(tmp_path, host)
     assert len(host.asked) == 3
+
+
+class Hanging(FakeHost):
+    """Takes every call and hangs up."""
+
+    async def handle(self, request: Request) -> Response:
+        if request.method == "POST":
+            self.asked.append({})
+            for connection in list(self.server.connections):
+                connection.transport.abort()
+        return await super().handle(request)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_a_call_that_may_have_been_sent_goes_to_the_next_host_only_where_it_is_safe_to_repeat(
+    tmp_path: Path, trusted: bool
+) -> None:
+    pool, members = Pool(), []
+    hosts = {"east": FakeHost(answer(result={"by": "east"})), "west": Hanging(*[answer()] * 9)}
+    for name, host in hosts.items():
+        host.server = Server(host.handle)
+        await host.server.start_unix(tmp_path / f"{name}.sock")
+        way = LocalWay(pool, tmp_path / f"{name}.sock")
+        members.append(RemoteSource(name, way, toolbox(pool), tenant="family", trusted=trusted))
+    source = PooledSource("notes", members, toolbox(pool))
+    listing = Listing(key="notes", namespace="notes", definitions=await source.connect())
+    [tool] = build([listing]).tools
+    try:
+        if trusted:
+            result = await source.answer(job_of(tool, Call(tool=tool.wire, arguments={}, caller=CALLER)))
+            assert msgspec.json.decode(result.body) == {"by": "east"}
+        else:
+            with pytest.raises(GatewayError):
+                await source.answer(job_of(tool, Call(tool=tool.wire, arguments={}, caller=CALLER)))
+        assert len(hosts["west"].asked) >= 1
+        assert len(hosts["east"].asked) == trusted
+    finally:
+        await pool.aclose()
+        for host in hosts.values():
+            await host.server.drain(0)
 
 
 @pytest.mark.parametrize("why", ["not trusted", "not idempotent"])
