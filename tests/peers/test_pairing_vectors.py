@@ -69,6 +69,7 @@ def test_only_canonical_base64_is_read() -> None:
             from_base64(text)
 
 
-def test_a_message_of_more_than_64_kib_is_not_read() -> None:
+@pytest.mark.parametrize("letter", [" ", "ü"])
+def test_a_message_of_more_than_64_kib_is_not_read(letter: str) -> None:
     with pytest.raises(Malformed, match="more than 65536 bytes"):
-        read_pair_message("{" + " " * (64 << 10), PairError)
+        read_pair_message("{" + letter * ((64 << 10) // len(letter.encode())), PairError)

@@ -103,7 +103,7 @@ M = TypeVar("M", bound=PairMessage)
 
 def read_pair_message(text: str | bytes, expected: type[M]) -> tuple[M | PairError, dict[str, Any]]:
     """The message of the one type that may come now (or `pair.error`), and its fields as they were sent."""
-    if len(text) > MOST_BYTES:
+    if len(text if isinstance(text, bytes) else text.encode(errors="replace")) > MOST_BYTES:
         raise Malformed(f"a message has more than {MOST_BYTES} bytes")
     try:
         fields = strict_json(text)
