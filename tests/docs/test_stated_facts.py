@@ -75,7 +75,7 @@ def test_the_readme_installs_the_browser_that_the_extra_names():
     assert f"pip install '{extras['browser'][0]}'" in page("README.md")
 
 
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=str)
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
 def test_the_files_of_a_client_are_those_of_its_row(client):
     [row] = [line for line in page("docs/connect.md").splitlines() if f"| `{client.name}` |" in line]
     place = Surroundings(Path("/home/ada"), Path("/project"), "linux", {})
