@@ -55,6 +55,7 @@ def test_nothing_is_left_after_the_gateway_is_killed(small):
     agent = Agent(gateway, site, "a")
     agent.open("/here")
     started = browsers_below(gateway)
+    assert len(started) > 2
     gateway.kill()
     eventually(lambda: alive(started) == [])
 
