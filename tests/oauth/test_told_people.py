@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.approval.bot_api import CHAT, BotApi
 from tests.approval.bot_api import TOKEN as BOT_TOKEN
-from tests.gateway import TOKEN, Gateway, running
+from tests.gateway import TOKEN, Api, Gateway, running
 from tests.oauth.authority import AuthorizationProcess, Person, authorization_server
 from tests.oauth.protected import ProtectedServer, protected_server
 from tests.oauth.test_signing_in import came_back, fetched, state, traces, until
@@ -20,10 +20,21 @@ agents: {{tester: {{token: {token}}}}}
 servers:
   notes: {{url: "{url}", auth: {{type: oauth2-pkce}}}}
   television: {{url: "{url}", auth: {{type: device-code, client_id: device}}}}
+services:
+  shelf:
+    url: "{shelf}"
+    auth:
+      type: device-code
+      client_id: device
+      scopes: [openid]
+      token_url: "{issuer}/token"
+      device_url: "{issuer}/device/auth"
+    tools: shelf.yaml
 people: {{ann: {{telegram: 11}}}}
 channels: [{{type: telegram, token: "{bot}", chat_id: {chat}, allowed_users: [11], base_url: "{telegram}"}}]
 """
-RULES = "rules: [{pattern: 'notes__*', action: allow}]"
+RULES = "rules: [{pattern: 'notes__*', action: allow}, {pattern: list_books, action: allow}]"
+BOOKS = "tools: {list_books: {request: {method: GET, path: /books}}}"
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +58,27 @@ def bot() -> Iterator[BotApi]:
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory, server: ProtectedServer, bot: BotApi) -> Iterator[Gateway]:
+def shelf() -> Iterator[Api]:
+    """An HTTP API that says nothing about who gives accounts of it."""
+    with Api() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def gateway(
+    tmp_path_factory, authority: AuthorizationProcess, server: ProtectedServer, bot: BotApi, shelf: Api
+) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("told")
-    files = {
-        "config.yaml": CONFIG.format(token=TOKEN, url=server.url, bot=BOT_TOKEN, chat=CHAT, telegram=bot.url),
-        "permissions.yaml": RULES,
-    }
+    config = CONFIG.format(
+        token=TOKEN,
+        url=server.url,
+        bot=BOT_TOKEN,
+        chat=CHAT,
+        telegram=bot.url,
+        shelf=shelf.url,
+        issuer=authority.issuer,
+    )
+    files = {"config.yaml": config, "permissions.yaml": RULES, "shelf.yaml": BOOKS}
     with running(folder, files, "--insecure") as made:
         until(lambda: state(made)["status"] == "needs_auth")
         yield made
@@ -108,6 +134,18 @@ def test_t45_a_device_code_that_an_agent_asked_for_comes_to_the_person_who_let_i
     assert ("connections:finish", "ann", "completed") in {
         (row["tool"].partition("#")[0], row["caller"], row["state"]) for row in rows
     }
+
+
+def test_an_http_service_is_signed_in_to_by_a_device_code_at_the_addresses_that_were_configured(
+    gateway, authority, shelf
+):
+    begun = gateway.admin.request("POST", "/servers/shelf/auth/start")
+    assert begun["user_code"]
+    Person(authority.issuer).enter_device_code(begun["auth_url"])
+    until(lambda: account(gateway, "shelf")["connected"])
+    shelf.replies["/books"] = lambda *_: (200, {}, b"[]")
+    until(lambda: gateway.call("list_books", {}).status == 200)
+    assert shelf.requests[-1]["headers"]["authorization"].startswith("Bearer ")
 
 
 def account(gateway: Gateway, source: str) -> dict[str, object]:
