@@ -1,7 +1,9 @@
 FROM python:3.13-slim AS build
 WORKDIR /src
-COPY requirements.lock pyproject.toml README.md LICENSE ./
-RUN python -m venv /opt/agent-gate && /opt/agent-gate/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+# requirements-postgres.lock for a gateway whose store is PostgreSQL.
+ARG LOCK=requirements.lock
+COPY requirements.lock requirements-postgres.lock pyproject.toml README.md LICENSE ./
+RUN python -m venv /opt/agent-gate && /opt/agent-gate/bin/pip install --no-cache-dir --require-hashes -r ${LOCK}
 COPY src ./src
 COPY ui ./ui
 RUN /opt/agent-gate/bin/pip install --no-cache-dir --no-deps --no-build-isolation .

@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "only",
         nargs="*",
-        help="calls, credentials, hosts, lists, start, many, large, endurance, parts; all by default",
+        help="calls, credentials, stores, workers, several, hosts, lists, start, many, large, endurance, parts; all by default",
     )
     parser.add_argument("--connections", default="1,16,64", help="numbers of connections, with commas")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
@@ -65,6 +65,9 @@ def main() -> None:
     parts: dict[str, Callable[[], Found]] = {
         "calls": lambda: scenarios.calls(connections, wanted.seconds, wanted.rounds),
         "credentials": lambda: scenarios.credentials(wanted.seconds, wanted.rounds),
+        "stores": lambda: scenarios.stores(wanted.seconds, wanted.rounds),
+        "workers": lambda: scenarios.workers(wanted.seconds, wanted.rounds),
+        "several": lambda: scenarios.several(wanted.seconds),
         "hosts": lambda: scenarios.hosts(wanted.seconds, wanted.rounds),
         "lists": lambda: scenarios.lists(wanted.seconds),
         "start": scenarios.start,

@@ -42,35 +42,39 @@ AT_ONCE = 200
 
 
 def frame(opcode: int, data: bytes) -> bytes:
-    """A client's frame with a mask of zeros; the data is short."""
-    return bytes([0x80 | opcode, 0x80 | len(data)]) + bytes(4) + data
+    """A client's frame with a mask of zeros; the data is shorter than 64 KiB."""
+    short = len(data) < 126
+    size = bytes([0x80 | len(data)]) if short else b"\xfe" + len(data).to_bytes(2, "big")
+    return bytes([0x80 | opcode]) + size + bytes(4) + data
 
 
 class BareAgent(asyncio.Protocol):
     """The least that can speak WebSocket: answers pings, knows the end of its one reply."""
 
-    def __init__(self) -> None:
+    def __init__(self, token: str = TOKEN) -> None:
         loop = asyncio.get_running_loop()
+        self.token = token
         self.opened: asyncio.Future[None] = loop.create_future()
         self.lost: asyncio.Future[None] = loop.create_future()
         self.reply: asyncio.Future[bytes] | None = None
         self.transport: Any = None
-        self.buffer = b""
+        self.buffer = bytearray()
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
         transport.write(
             b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
             b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-            b"Authorization: Bearer %b\r\n\r\n" % TOKEN.encode()
+            b"Authorization: Bearer %b\r\n\r\n" % self.token.encode()
         )
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
         if not self.opened.done():
-            head, end, self.buffer = self.buffer.partition(b"\r\n\r\n")
+            head, end, rest = self.buffer.partition(b"\r\n\r\n")
             if end:
                 assert head.startswith(b"HTTP/1.1 101"), head
+                self.buffer = rest
                 self.opened.set_result(None)
         while self.opened.done() and len(self.buffer) >= 2 and self.take():
             pass
@@ -78,12 +82,13 @@ class BareAgent(asyncio.Protocol):
     def take(self) -> bool:
         """Handle one whole frame of the buffer."""
         size, start = self.buffer[1], 2
-        if size == 126:
-            size, start = int.from_bytes(self.buffer[2:4], "big"), 4
+        if size >= 126:
+            start = 4 if size == 126 else 10
+            size = int.from_bytes(self.buffer[2:start], "big")
         if len(self.buffer) < start + size:
             return False
-        opcode, data = self.buffer[0] & 0x0F, self.buffer[start : start + size]
-        self.buffer = self.buffer[start + size :]
+        opcode, data = self.buffer[0] & 0x0F, bytes(self.buffer[start : start + size])
+        del self.buffer[: start + size]
         if opcode == 9:
             self.transport.write(frame(10, data))
         elif opcode == 8:
@@ -97,13 +102,19 @@ class BareAgent(asyncio.Protocol):
             self.lost.set_result(None)
         if not self.opened.done():
             self.opened.set_exception(ConnectionError("lost while opening"))
+        if self.reply is not None and not self.reply.done():
+            self.reply.set_exception(ConnectionError("lost while a call was under way"))
+
+    async def ask(self, message: bytes) -> bytes:
+        """The reply to one message."""
+        self.reply = asyncio.get_running_loop().create_future()
+        self.transport.write(frame(1, message))
+        return await self.reply
 
     async def call(self) -> float:
         """One call; how long its reply took."""
-        self.reply = asyncio.get_running_loop().create_future()
         began = time.perf_counter()
-        self.transport.write(frame(1, CALL))
-        reply = json.loads(await self.reply)
+        reply = json.loads(await self.ask(CALL))
         assert reply["result"]["status"] == "executed", reply
         return time.perf_counter() - began
 

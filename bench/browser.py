@@ -3,7 +3,9 @@
 The pages of tests/browser/pages, each seen through this gateway's browser, `@playwright/mcp` and `chrome-devtools-mcp`
 over MCP. The pages say themselves what can be acted on; an element counts as reachable where a reference that is shown,
 or that a group shows when it is opened, is its own or of something in it. Costs are of the whole process tree, the
-browser's processes too. Names of pages may be given; peers that do not install are left out, with the reason.
+browser's processes too. Names of pages may be given; peers that do not install are left out, with the reason. It ends
+by itself: what is behind the references of one page is looked up for so many seconds, and a page that takes longer
+than it may is left; the table says both.
 """
 
 import asyncio
@@ -37,7 +39,8 @@ from bench.subjects import AGENT_GATE
 
 PLAYWRIGHT = npm("playwright", "@playwright/mcp", "0.0.83")
 DEVTOOLS = npm("devtools", "chrome-devtools-mcp", "1.11.0")
-CLICKS, AT_ONCE = 3, 200
+CLICKS, AT_ONCE = 3, 100
+LOOKUP_SECONDS, PAGE_SECONDS = 60, 120
 RULES = 'rules: [{pattern: "*", action: allow, extra: [facts.submits]}]\n'
 LINKS = {
     "agent-gate": re.compile(r'link "[^"\n]*" \[(\w+)\]'),
@@ -48,6 +51,9 @@ REFERENCES = {
     PLAYWRIGHT.package: re.compile(r"\[ref=(\w+)\]"),
     DEVTOOLS.package: re.compile(r"uid=(\S+)"),
 }
+LIKELY = re.compile(
+    r"cursor=pointer|\b(button|link|checkbox|radio|combobox|textbox|searchbox|option|tab|switch)\b"
+)
 
 
 class Seat(Protocol):
@@ -56,15 +62,17 @@ class Seat(Protocol):
     async def open(self, url: str) -> str: ...
     async def look(self) -> str: ...
     async def click(self, ref: str) -> str: ...
-    async def marks(self, text: str) -> set[str]: ...
+    async def marks(self, refs: Sequence[str]) -> set[str]: ...
 
 
 @dataclass(slots=True)
 class Found:
-    """What one program showed of one page. `marks` are the page's own numbers of what could be reached."""
+    """What one program showed of one page. `marks` are the page's own numbers of what could be reached; of some
+    references nothing is known where the time for looking them up was over."""
 
     characters: int
     marks: set[str]
+    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -104,7 +112,7 @@ class Gate:
     async def click(self, ref: str) -> str:
         return await self.use("click", ref=ref)
 
-    async def marks(self, text: str) -> set[str]:
+    async def marks(self, refs: Sequence[str]) -> set[str]:
         raise NotImplementedError
 
 
@@ -124,18 +132,12 @@ class PlaywrightSeat:
     async def click(self, ref: str) -> str:
         return await self.use("click", target=ref, element="a link")
 
-    async def marks(self, text: str) -> set[str]:
-        """The page's numbers behind all references, read by Playwright itself."""
-        refs = list(dict.fromkeys(REFERENCES[PLAYWRIGHT.package].findall(text)))
-        found: set[str] = set()
-        for start in range(0, len(refs), AT_ONCE):
-            some = json.dumps(refs[start : start + AT_ONCE])
-            code = f"""async (page) => (await Promise.all({some}.map((ref) => page.locator('aria-ref=' + ref)
-              .evaluate({CLOSEST}, undefined, {{ timeout: 2000 }}).catch(() => '')))).join(' ')"""
-            found |= set(
-                re.findall(r"[\w-]*:?\d+", (await self.use("run_code_unsafe", code=code)).split("###")[1])
-            )
-        return found
+    async def marks(self, refs: Sequence[str]) -> set[str]:
+        """The page's numbers behind references, read by Playwright itself."""
+        code = f"""async (page) => (await Promise.all({json.dumps(refs)}.map((ref) => page.locator('aria-ref=' + ref)
+          .evaluate({CLOSEST}, undefined, {{ timeout: 2000 }}).catch(() => '')))).join(' ')"""
+        said = await self.use("run_code_unsafe", code=code)
+        return set(re.findall(r"[\w-]*:?\d+", said.split("###")[1]))
 
 
 class DevtoolsSeat:
@@ -154,14 +156,8 @@ class DevtoolsSeat:
     async def click(self, ref: str) -> str:
         return await self.use("click", uid=ref)
 
-    async def marks(self, text: str) -> set[str]:
-        refs = list(dict.fromkeys(REFERENCES[DEVTOOLS.package].findall(text)))
-        return await self._marks(refs)
-
-    async def _marks(self, refs: Sequence[str]) -> set[str]:
+    async def marks(self, refs: Sequence[str]) -> set[str]:
         """Elements of different frames cannot be asked about at once: halves, until they can."""
-        if len(refs) > AT_ONCE:
-            return await self._marks(refs[:AT_ONCE]) | await self._marks(refs[AT_ONCE:])
         function = f"(...all) => all.map({CLOSEST}).join(' ')"
         try:
             said = await self.use("evaluate_script", function=function, args=list(refs))
@@ -169,7 +165,7 @@ class DevtoolsSeat:
             if len(refs) < 2:
                 return set()
             half = len(refs) // 2
-            return await self._marks(refs[:half]) | await self._marks(refs[half:])
+            return await self.marks(refs[:half]) | await self.marks(refs[half:])
         return set(re.findall(r"[\w-]*:?\d+", said.partition("```json")[2]))
 
 
@@ -237,23 +233,56 @@ def devtools(browser: str) -> Any:
     return peer(DEVTOOLS, [*flags, "--executablePath", browser], DevtoolsSeat)
 
 
-async def measured(name: str, seat: Seat, pages: Sequence[str], url: str) -> tuple[dict[str, Found], Costs]:
+def references(name: str, text: str) -> list[str]:
+    """The references in a snapshot, first of what is likely to be acted on."""
+    lines = sorted(text.splitlines(), key=lambda line: LIKELY.search(line) is None)
+    return list(dict.fromkeys(ref for line in lines for ref in REFERENCES[name].findall(line)))
+
+
+async def look_up(name: str, seat: Seat, text: str, wanted: set[str]) -> Found:
+    """What is behind the references of a snapshot, until everything was found or the time for it is over."""
+    found, ends = Found(len(text), set()), time.monotonic() + LOOKUP_SECONDS
+    refs = references(name, text)
+    for start in range(0, len(refs), AT_ONCE):
+        if wanted <= found.marks:
+            break
+        if time.monotonic() > ends:
+            found.cut = True
+            break
+        found.marks |= await seat.marks(refs[start : start + AT_ONCE])
+    return found
+
+
+async def measured(
+    name: str, seat: Seat, truth: Mapping[str, set[str]], url: str
+) -> tuple[dict[str, Found], Costs]:
     """Each page opened, looked at and clicked on; the first look of all warms up."""
     found: dict[str, Found] = {}
     costs = Costs()
     await seat.open(f"{url}/login")
     await seat.look()
-    for page in pages:
-        await seat.open(f"{url}/{page}")
-        with spent(costs.looks):
-            text = await seat.look()
-        marks = set() if isinstance(seat, Gate) else await seat.marks(text)
-        found[page] = Found(len(text), marks)
-        for ref in LINKS[name].findall(text)[:CLICKS]:
-            with spent(costs.clicks):
-                await seat.click(ref)
-        print(f"{name}: {page}", file=sys.stderr, flush=True)
+    for page, wanted in truth.items():
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(PAGE_SECONDS):
+                found[page] = await visited(name, seat, f"{url}/{page}", wanted, costs)
+        except TimeoutError:
+            print(f"{name}: {page} took more than {PAGE_SECONDS} s and was left", file=sys.stderr)
+        print(f"{name}: {page}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return found, costs
+
+
+async def visited(name: str, seat: Seat, url: str, wanted: set[str], costs: Costs) -> Found:
+    await seat.open(url)
+    with spent(costs.looks):
+        text = await seat.look()
+    for ref in LINKS[name].findall(text)[:CLICKS]:
+        with spent(costs.clicks):
+            await seat.click(ref)
+    if isinstance(seat, Gate):
+        return Found(len(text), set())
+    await seat.open(url)
+    return await look_up(name, seat, await seat.look(), wanted)
 
 
 async def reached(pages: Sequence[str], url: str) -> dict[str, tuple[set[str], set[str]]]:
@@ -270,8 +299,9 @@ async def reached(pages: Sequence[str], url: str) -> dict[str, tuple[set[str], s
 
 def share(found: Found | None, truth: set[str]) -> str:
     if found is None:
-        return " | "
-    return f"{found.characters:,} | {len(found.marks & truth) / len(truth):.0%}"
+        return f"over {PAGE_SECONDS} s | "
+    least = "at least " if found.cut else ""
+    return f"{found.characters:,} | {least}{len(found.marks & truth) / len(truth):.0%}"
 
 
 def table(
@@ -283,7 +313,8 @@ def table(
     for page in pages:
         cells = [share(all_found[name].get(page), truth[page]) for name in names]
         rival = all_found.get(PLAYWRIGHT.package, {}).get(page)
-        part = f"{all_found['agent-gate'][page].characters / rival.characters:.0%}" if rival else ""
+        ours = all_found["agent-gate"].get(page)
+        part = f"{ours.characters / rival.characters:.0%}" if ours and rival else ""
         print(f"| {page} | {len(truth[page])} | {' | '.join(cells)} | {part} |")
 
 
@@ -292,6 +323,7 @@ async def compare(pages: Sequence[str]) -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     with served(TEXTS) as url:
         ours = await reached(pages, url)
+        truth = {page: found for page, (found, _) in ours.items()}
         seats = {
             "agent-gate": gate(),
             PLAYWRIGHT.package: playwright(browser),
@@ -302,12 +334,12 @@ async def compare(pages: Sequence[str]) -> None:
         for name, opening in seats.items():
             try:
                 async with opening as seat:
-                    all_found[name], all_costs[name] = await measured(name, seat, pages, url)
+                    all_found[name], all_costs[name] = await measured(name, seat, truth, url)
             except LeftOut as reason:
                 print(f"{name} is left out: {reason}")
     for page, found in all_found["agent-gate"].items():
         found.marks = ours[page][1]
-    table(pages, {page: truth for page, (truth, _) in ours.items()}, all_found)
+    table(pages, truth, all_found)
     print("\n| program | look, ms | look, CPU ms | click, ms | click, CPU ms |\n|---|---|---|---|---|")
     for name, costs in all_costs.items():
         print(f"| {name} | {costs.middle(costs.looks)} | {costs.middle(costs.clicks)} |")

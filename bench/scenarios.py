@@ -1,11 +1,13 @@
 """What is measured: calls beside the limit and the SDK, lists, start, many upstreams, large results, endurance."""
 
+import json
 import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from bench.load import (
@@ -19,7 +21,7 @@ from bench.load import (
     outcome,
     post,
 )
-from bench.machine import HERE, LOADED, cpu_us, memory_mib
+from bench.machine import CORES, HERE, LOADED, cpu_us, memory_mib
 from bench.subjects import (
     OTHERS,
     RAW,
@@ -29,6 +31,7 @@ from bench.subjects import (
     call_servers,
     gateway,
     paired_host,
+    postgres_server,
     remote,
     token_desk,
     upstream_server,
@@ -44,6 +47,8 @@ KINDS = {
     "2026-07-28, stdio, record behind": ("childbehind__echo", MODERN),
 }
 REST = "REST, http source"
+STORED = (1, 16, 64)
+"""Connections at which the stores are compared."""
 
 
 def calls(connections: Sequence[int], seconds: float, rounds: int) -> Found:
@@ -123,6 +128,118 @@ def credentials(seconds: float, rounds: int) -> Found:
     dearer = [token - header for header, token in zip(taken["header"], taken["token"], strict=True)]
     found = {f"{name}_us": statistics.median(each) for name, each in taken.items()}
     return {**found, "token_dearer_by_us": round(statistics.median(dearer), 1)}
+
+
+def stores(seconds: float, rounds: int) -> Found:
+    """The gateway's CPU for a governed call with its record in SQLite and in PostgreSQL, in turns; medians."""
+    taken: dict[str, list[Mapping[int, Mapping[str, float]]]] = {"sqlite": [], "postgres": []}
+    with upstream_server(LOADED) as upstream, postgres_server(LOADED) as url:
+        storage = {"sqlite": {}, "postgres": {"storage": {"type": "postgres", "url": url}}}
+        for _ in range(rounds):
+            for name, more in storage.items():
+                taken[name].append(stored(upstream, more, seconds))
+    found = {name: medians(each) for name, each in taken.items()}
+    return {
+        f"{name}_{connections}": value
+        for connections in STORED
+        for name, value in (
+            *((f"{store}_cpu_us", at[connections]["cpu_us"]) for store, at in found.items()),
+            *((f"{store}_p50_ms", at[connections]["p50_ms"]) for store, at in found.items()),
+            (
+                "ratio",
+                round(found["postgres"][connections]["cpu_us"] / found["sqlite"][connections]["cpu_us"], 2),
+            ),
+        )
+    }
+
+
+def stored(upstream: int, more: Mapping[str, Any], seconds: float) -> dict[int, dict[str, float]]:
+    with gateway({"http": remote(upstream)}, more=more) as subject:
+        ask = Ask("/mcp", "http__echo", MODERN)
+        first_answer(subject.port, ask)
+        return {n: measure(subject.pid, subject.port, ask, n, seconds) for n in STORED}
+
+
+def workers(seconds: float, rounds: int) -> Found:
+    """CPU per call of one process and of `--workers 2` on one PostgreSQL, in turns; medians.
+
+    `halved` is one process with half the connections beside it with all of them: what smaller commits cost. `busier` is
+    the part of the work that the busier worker had."""
+    taken: dict[int, list[Mapping[int, Mapping[str, float]]]] = {1: [], 2: []}
+    with upstream_server(LOADED) as upstream, postgres_server(LOADED) as url:
+        more = {"storage": {"type": "postgres", "url": url}}
+        for _ in range(rounds):
+            taken[1].append(worked(upstream, more, (8, 16, 32, 64), seconds))
+            taken[2].append(worked(upstream, more, (16, 64), seconds, "--workers", "2"))
+    one, two = medians(taken[1]), medians(taken[2])
+    return {
+        f"{name}_{connections}": value
+        for connections in two
+        for name, value in (
+            ("one_cpu_us", one[connections]["cpu_us"]),
+            ("two_cpu_us", two[connections]["cpu_us"]),
+            ("ratio", round(two[connections]["cpu_us"] / one[connections]["cpu_us"], 2)),
+            ("halved", round(one[connections // 2]["cpu_us"] / one[connections]["cpu_us"], 2)),
+            ("busier", two[connections]["busier"]),
+            ("one_calls_per_second", one[connections]["calls_per_second"]),
+            ("two_calls_per_second", two[connections]["calls_per_second"]),
+        )
+    }
+
+
+def worked(
+    upstream: int, more: Mapping[str, Any], connections: Sequence[int], seconds: float, *options: str
+) -> dict[int, dict[str, float]]:
+    with gateway({"http": remote(upstream)}, more=more, options=options, cores=set(CORES)) as subject:
+        ask = Ask("/mcp", "http__echo", MODERN)
+        first_answer(subject.port, ask)
+        pids = announced(subject).get("workers", [subject.pid])
+        found = {}
+        for number in connections:
+            before = [cpu_us(pid) for pid in pids]
+            found[number] = measure(subject.pid, subject.port, ask, number, seconds)
+            used = [cpu_us(pid) - was for pid, was in zip(pids, before, strict=True)]
+            found[number]["busier"] = round(max(used) / sum(used), 2)
+        return found
+
+
+def announced(subject: Subject) -> dict[str, Any]:
+    """What `serve` says once all its processes are up."""
+    while True:
+        for line in subject.log.read_text().splitlines():
+            if line.startswith('{"url"'):
+                said: dict[str, Any] = json.loads(line)
+                return said
+        time.sleep(0.05)
+
+
+def several(seconds: float) -> Found:
+    """Calls a second, and CPU of all gateways for each, with 1, 2 and 4 of them on one PostgreSQL and 64 connections."""
+    found: Found = {}
+    with upstream_server(LOADED) as upstream, postgres_server(LOADED) as url, ExitStack() as life:
+        subjects = []
+        for count in (1, 2, 4):
+            while len(subjects) < count:
+                name = f"gate-{len(subjects) + 1}"
+                more = {"storage": {"type": "postgres", "url": url}, "gateway": {"id": name}}
+                made = gateway({"http": remote(upstream)}, more=more, name=name, cores=set(CORES))
+                subjects.append(life.enter_context(made))
+            found |= together(subjects, seconds)
+    return found
+
+
+def together(subjects: Sequence[Subject], seconds: float) -> Found:
+    ask, count = Ask("/mcp", "http__echo", MODERN), len(subjects)
+    for subject in subjects:
+        first_answer(subject.port, ask)
+    before = sum(cpu_us(subject.pid) for subject in subjects)
+    ended = [outcome(load) for load in [drive(one.port, ask, 64 // count, seconds) for one in subjects]]
+    calls = sum(one["calls"] for one in ended)
+    used = sum(cpu_us(subject.pid) for subject in subjects) - before
+    return {
+        f"gateways_{count}_calls_per_second": round(calls / max(one["seconds"] for one in ended)),
+        f"gateways_{count}_cpu_us": round(used / calls, 1),
+    }
 
 
 def peers(connections: Sequence[int], seconds: float) -> Found:

@@ -1,6 +1,7 @@
 """Who is measured: the gateway with its configuration, the limit, and the peers that install."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+
+from tests import postgres
 
 from bench.load import TOKEN, Ask
 from bench.machine import CACHE, HERE, LOADED, SERVED, built, free_port, running
@@ -91,17 +94,20 @@ def gateway(
     *,
     more: Mapping[str, Any] = NOTHING,
     files: Mapping[str, Any] = NOTHING,
+    options: Sequence[str] = (),
+    name: str = "gateway",
+    cores: set[int] = SERVED,
 ) -> Iterator[Subject]:
-    """`files` are written beside the configuration, as JSON."""
-    folder = CACHE / "gateway"
+    """`files` are written beside the configuration, as JSON; `options` are those of `serve`."""
+    folder, log = CACHE / name, CACHE / f"{name}.log"
     config = write_config(folder, servers, upstream, more)
     for name, held in files.items():
         (folder / name).write_text(json.dumps(held))
     port = json.loads(config.read_text())["gateway"]["port"]
-    command = [AGENT_GATE, "serve", "--config", config, "--insecure"]
+    command = [AGENT_GATE, "serve", "--config", config, "--insecure", *options]
     began = time.monotonic()
-    with running(command, SERVED, CACHE / "gateway.log") as child:
-        yield Subject(child.pid, port, began, CACHE / "gateway.log")
+    with running(command, cores, log) as child:
+        yield Subject(child.pid, port, began, log)
 
 
 @contextmanager
@@ -138,6 +144,27 @@ def upstream_server(cores: set[int]) -> Iterator[int]:
     port = free_port()
     with running([built("upstream"), port], cores, CACHE / "upstream.log"):
         yield port
+
+
+@contextmanager
+def postgres_server(cores: set[int]) -> Iterator[str]:
+    """A PostgreSQL as it is installed, fsync and all; the address of an empty database."""
+    binaries = postgres.find_binaries()
+    if binaries is None:
+        raise SystemExit(
+            "The stores are compared with a real PostgreSQL: install its server, then run this again."
+        )
+    server = postgres.Server(binaries)
+    ours = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        server.start(durable=True)
+    finally:
+        os.sched_setaffinity(0, ours)
+    try:
+        yield server.new_database()
+    finally:
+        server.remove()
 
 
 class TokenDesk(BaseHTTPRequestHandler):

@@ -4,6 +4,10 @@ import inspect
 
 import pytest
 import uvloop
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of an example
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,7 +21,7 @@ OTHER_TOKEN = "token-of-the-other-agent-in-tests"
 class Api:
     """An HTTP API that writes down what reached it and answers as it was told to."""
 
-    def __init__(self):
+    def __init__(self, host="127.0.0.1"):
         self.requests = []
         self.replies = {}
         api = self
@@ -61,11 +61,11 @@ class Api:
             def log_message(self, *args):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer((host, 0), Handler)
         self.server.daemon_threads = True
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.url = f"http://{host}:{self.server.server_port}"
 
     def reset(self):
         self.requests.clear()

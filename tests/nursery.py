@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -168,6 +169,8 @@ def serve(door: socket.socket) -> dict[str, Any] | None:
 
 
 def become(asked: dict[str, Any], files: list[int]) -> None:
+    """Be the process that was asked for, as a terminal starts it: a shell's jobs in the background hear no interrupt."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for standard, fd in enumerate(files):
         os.dup2(fd, standard)
         os.close(fd)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.processes import eventually
 
 NOBODY = 65534
 
@@ -46,14 +48,18 @@ def unprivileged() -> list[str]:
 
 
 class Server:
-    """One cluster on a Unix socket; `start`, `stop` and `signal_backends` act on the real processes."""
+    """One cluster on a Unix socket; `start`, `stop` and `signal_backends` act on the real processes. One `of` another is a
+    standby that follows it, until it is promoted."""
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, of: "Server | None" = None) -> None:
         self._binaries = binaries
         # Short, because a socket's path may have 107 bytes only.
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
         if os.getuid() == 0:
             os.chown(self.folder, NOBODY, NOBODY)
+        if of is not None:
+            self.follow(of)
+            return
         self._run(
             "initdb", "-D", self.data, "-U", "gate", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"
         )
@@ -62,20 +68,56 @@ class Server:
     def data(self) -> str:
         return str(self.folder / "data")
 
-    def _run(self, program: str, *arguments: str) -> None:
-        command = [*unprivileged(), str(self._binaries / program), *arguments]
+    def _run(self, program: str, *arguments: str, within: Sequence[str] = ()) -> None:
+        command = [*within, *unprivileged(), str(self._binaries / program), *arguments]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
 
-    def start(self) -> None:
-        settings = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c max_connections=60"
+    def start(self, *, durable: bool = False, listen: str = "", within: Sequence[str] = ()) -> None:
+        """`listen` is an address beside the socket, whoever comes from there is trusted; `within` what starts a program in
+        another namespace."""
+        if listen:
+            with (Path(self.data) / "pg_hba.conf").open("a") as trusted:
+                trusted.write("host all all 10.7.0.0/16 trust\n")
+        settings = (
+            f"-c listen_addresses='{listen}' -c unix_socket_directories='{self.folder}' -c max_connections=60"
+        )
         # What is tested is what a session sees; surviving a power cut is PostgreSQL's own business.
-        settings += " -c fsync=off -c full_page_writes=off"
+        settings += "" if durable else " -c fsync=off -c full_page_writes=off"
         log = str(self.folder / "log")
-        self._run("pg_ctl", "start", "-w", "-D", self.data, "-l", log, "-o", settings)
+        self._run("pg_ctl", "start", "-w", "-D", self.data, "-l", log, "-o", settings, within=within)
 
     def stop(self, mode: str = "immediate") -> None:
         self._run("pg_ctl", "stop", "-w", "-m", mode, "-D", self.data)
+
+    def kill(self) -> None:
+        """End all its processes by SIGKILL, as a machine that loses power does."""
+        [pid] = (Path(self.data) / "postmaster.pid").read_text().splitlines()[:1]
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for process in (pid, *children):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process), signal.SIGKILL)
+        eventually(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
+        (Path(self.data) / "postmaster.pid").unlink()
+
+    def follow(self, other: "Server") -> None:
+        """Begin anew as a standby of another one; to be started then."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        where = ("-h", str(other.folder), "-U", "gate", "-D", self.data)
+        self._run("pg_basebackup", *where, "-R", "-c", "fast", "--no-sync")
+
+    def promote(self) -> None:
+        """Be the one that is written to, and wait for no standby until there is one again."""
+        self._run("pg_ctl", "promote", "-w", "-D", self.data)
+        self.ask("ALTER SYSTEM RESET synchronous_standby_names")
+        self.ask("SELECT pg_reload_conf()")
+
+    def wait_for_standby(self) -> None:
+        """From now on a commit is one when a standby has it too."""
+        self.ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.ask("SELECT pg_reload_conf()")
+        in_step = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+        eventually(lambda: self.ask(in_step) == [(1,)], "a standby in step")
 
     def remove(self) -> None:
         if (Path(self.data) / "postmaster.pid").exists():
@@ -92,9 +134,9 @@ class Server:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
-    def new_database(self) -> str:
+    def new_database(self, name: str = "") -> str:
         """An empty database of its own; returns its URL."""
-        name = f"t{uuid4().hex}"
+        name = name or f"t{uuid4().hex}"
         self.ask(f"CREATE DATABASE {name}")
         return self.url(name)
 
@@ -113,6 +155,16 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         return len(found)
+
+
+def own_server(of: Server | None = None, **options: Any) -> Server:
+    """A server of a test's own, running, for tests that kill it; skips the calling test where there can be none."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("PostgreSQL is not installed (no initdb found)")
+    made = Server(binaries, of)
+    made.start(**options)
+    return made
 
 
 @cache

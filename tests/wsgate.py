@@ -130,6 +130,7 @@ class Home:
             visible=gateway.ways_in.view.tools,
             keep=Undelivered(gateway.kept.store, gateway.supervisor.shelf, gateway.clock).keep,
             before=gateway.kept.predecessors,
+            clock=gateway.clock,
             limits=AgentLimits(**limits),
         )
         gateway.ways_in.websocket, gateway.listeners.public.upgrade = surface, surface.upgrade

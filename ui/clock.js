@@ -3,8 +3,8 @@ const NOTICED = 5; // seconds; less is the way of a reply and the coarseness of 
 let ahead = 0;
 
 export function heard(date) {
-  const off = Date.parse(date) / 1000 - Date.now() / 1000;
-  ahead = Math.abs(off) > NOTICED ? off : 0;
+	const off = Date.parse(date) / 1000 - Date.now() / 1000;
+	ahead = Math.abs(off) > NOTICED ? off : 0;
 }
 
 export const now = () => Date.now() / 1000 + ahead;

@@ -7,67 +7,67 @@ let told = 0;
 let arrived = null; // what came while a list was on its way: it may be newer than that list
 
 export function listen(listener) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+	listeners.add(listener);
+	return () => listeners.delete(listener);
 }
 
 function tell(kind) {
-  for (const listener of listeners) listener(kind);
+	for (const listener of listeners) listener(kind);
 }
 
 function soon() {
-  told ||= requestAnimationFrame(() => {
-    told = 0;
-    tell("approvals");
-  });
+	told ||= requestAnimationFrame(() => {
+		told = 0;
+		tell("approvals");
+	});
 }
 
 function put(approval) {
-  if (approval.state === "pending") inbox.open.set(approval.id, approval);
-  else inbox.open.delete(approval.id);
+	if (approval.state === "pending") inbox.open.set(approval.id, approval);
+	else inbox.open.delete(approval.id);
 }
 
 function take(approval) {
-  arrived?.push(approval);
-  put(approval);
-  soon();
+	arrived?.push(approval);
+	put(approval);
+	soon();
 }
 
 export async function reload() {
-  const mine = (arrived = []);
-  try {
-    const rows = await get("/api/approvals?brief=1");
-    if (mine !== arrived) return;
-    inbox.open = new Map(rows.map((row) => [row.id, row]));
-    mine.forEach(put);
-    inbox.problem = null;
-  } catch (error) {
-    if (mine !== arrived) return;
-    inbox.problem = error;
-  }
-  arrived = null;
-  soon();
+	const mine = (arrived = []);
+	try {
+		const rows = await get("/api/approvals?brief=1");
+		if (mine !== arrived) return;
+		inbox.open = new Map(rows.map((row) => [row.id, row]));
+		mine.forEach(put);
+		inbox.problem = null;
+	} catch (error) {
+		if (mine !== arrived) return;
+		inbox.problem = error;
+	}
+	arrived = null;
+	soon();
 }
 
 export function start() {
-  let lost = false;
-  follow("/api/events?brief=1", {
-    onEvent(kind, value) {
-      if (kind === "approval") take(value);
-      else if (kind === "missed") reload();
-      else tell(kind);
-    },
-    async onOpen() {
-      inbox.online = true;
-      await reload();
-      tell("online");
-      if (lost) tell("back");
-      lost = false;
-    },
-    onLost() {
-      inbox.online = false;
-      lost = true;
-      tell("online");
-    },
-  });
+	let lost = false;
+	follow("/api/events?brief=1", {
+		onEvent(kind, value) {
+			if (kind === "approval") take(value);
+			else if (kind === "missed") reload();
+			else tell(kind);
+		},
+		async onOpen() {
+			inbox.online = true;
+			await reload();
+			tell("online");
+			if (lost) tell("back");
+			lost = false;
+		},
+		onLost() {
+			inbox.online = false;
+			lost = true;
+			tell("online");
+		},
+	});
 }

@@ -1,63 +1,80 @@
-// States and effects in words; only what waits for a person has the colour.
+// States and effects in words, each with the colour and the icon of what it means.
 import { h } from "./dom.js";
+import { icon } from "./parts/icon.js";
 
 const STATES = {
-  pending: ["waits for you", "you"],
-  approved: ["approved", ""],
-  denied: ["denied", "bad"],
-  expired: ["nobody answered", "bad"],
-  withdrawn: ["withdrawn", ""],
-  dispatching: ["running", ""],
-  completed: ["done", "good"],
-  failed: ["failed", "bad"],
-  unknown: ["outcome unknown", "bad"],
-  refused: ["refused", "bad"],
+	pending: ["waits for you", "wait"],
+	approved: ["approved", ""],
+	denied: ["denied", "fail"],
+	expired: ["nobody answered", "fail"],
+	withdrawn: ["withdrawn", ""],
+	dispatching: ["running", ""],
+	completed: ["done", "good"],
+	failed: ["failed", "fail"],
+	unknown: ["outcome unknown", "fail"],
+	refused: ["refused", "fail"],
 };
 const SOURCES = {
-  ready: ["ready", "good"],
-  connecting: ["connecting", ""],
-  idle: ["idle until called", ""],
-  disabled: ["disabled", ""],
-  disconnected: ["disconnected", ""],
-  degraded: ["unwell", "you"],
-  failed: ["cannot be reached", "you"],
-  needs_auth: ["needs a sign-in", "you"],
+	ready: ["ready", "good"],
+	connecting: ["connecting", ""],
+	idle: ["idle until called", ""],
+	disabled: ["disabled", ""],
+	disconnected: ["disconnected", ""],
+	degraded: ["unwell", "fail"],
+	failed: ["cannot be reached", "fail"],
+	needs_auth: ["needs a sign-in", "wait"],
 };
 const EFFECTS = {
-  allow: ["allowed", "good"],
-  ask: ["a person is asked", "you"],
-  deny: ["denied", "bad"],
-  depends: ["depends on the arguments", ""],
-  unseen: ["not seen", ""],
+	allow: ["allowed", "good"],
+	ask: ["a person is asked", "wait"],
+	deny: ["denied", "fail"],
+	depends: ["depends on the arguments", ""],
+	unseen: ["not seen", ""],
+};
+const RULES = { allow: ["allow", "good"], ask: ["ask", "wait"], deny: ["deny", "fail"], depends: ["depends", ""], unseen: ["not seen", ""] };
+const RISKS = {
+	destructive: ["destructive", "It may destroy something"],
+	outward: ["reaches outside", "It reaches beyond its source, such as sending mail"],
+	first: ["first time", "This agent was never let do this before"],
+	unusual: ["unusual arguments", "This agent never called this tool with such arguments before"],
 };
 
 const COVERED = {
-  once: "once",
-  session: "for this session",
-  hour: "for one hour",
-  always: "always for these arguments",
+	once: "once",
+	session: "for this session",
+	hour: "for one hour",
+	always: "always for these arguments",
 };
 
 // How a question ended, in a sentence: approved for one hour by anna on page.
 export function ending(state, { by, channel, lifetime }) {
-  const covered = state === "approved" ? ` ${COVERED[lifetime] ?? lifetime}` : "";
-  return [stateWord(state), covered, ["approved", "denied"].includes(state) ? ` by ${by} on ${channel}` : ""];
+	const covered = state === "approved" ? ` ${COVERED[lifetime] ?? lifetime}` : "";
+	return [stateWord(state), covered, ["approved", "denied"].includes(state) ? ` by ${by} on ${channel}` : ""];
 }
 
-const word = (table) => (name) => {
-  const [text, kind] = table[name] ?? [name, ""];
-  return h(`span.word${kind ? `.${kind}` : ""}`, text);
+export const word = (table) => (name) => {
+	const [text, kind] = table[name] ?? [name, ""];
+	return h(`span.word${kind ? `.${kind}` : ""}`, kind ? icon(kind) : null, text);
 };
 
 const ROWS = {
-  ...STATES,
-  pending: ["a person was asked", ""],
-  approved: ["approved", "good"],
-  dispatching: ["sent", ""],
+	...STATES,
+	pending: ["a person was asked", ""],
+	approved: ["approved", "good"],
+	dispatching: ["sent", ""],
 };
 
 export const stateWord = word(STATES);
 export const rowWord = word(ROWS);
 export const sourceWord = word(SOURCES);
 export const effectWord = word(EFFECTS);
-export const STATE_NAMES = Object.keys(STATES);
+export const ruleWord = word(RULES);
+export const STATE_NAMES = Object.entries(STATES).map(([name, [text]]) => [name, name === "pending" ? "waiting" : text]);
+
+// What makes a question dangerous, in the order of how much it matters.
+export const risks = (found = []) => {
+	const known = Object.keys(RISKS).filter((name) => found.includes(name));
+	if (!known.length) return null;
+	const chip = (name) => h("span.chip.risk", { title: RISKS[name][1] }, icon(name), RISKS[name][0]);
+	return h("span.chips", known.map(chip));
+};

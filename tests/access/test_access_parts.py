@@ -14,7 +14,7 @@ from agent_gate.access.people import People
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens, digest
 from agent_gate.access.view import View
-from agent_gate.config.settings import AgentSettings
+from agent_gate.config.settings import AgentSettings, Person
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Listing, Shelf, build
 from agent_gate.core.tool import Definition
@@ -222,8 +222,8 @@ def test_what_was_seen_is_kept_until_the_rules_or_the_tools_change():
 async def test_a_link_works_for_15_minutes_and_its_session_for_a_week(clock, tmp_path):
     store = open_store(StoreSettings(path=tmp_path / "gate.db"))
     try:
-        logins = Logins(Keys(store, clock), clock, lambda _name: True, lambda: "page")
-        late, timely = logins.link("anna"), logins.link("anna")
+        logins = Logins(Keys(store, clock), clock, lambda _name: True, "page")
+        late, timely = await logins.link("anna"), await logins.link("anna")
         clock.time += 15 * 60 - 1
         opened = await logins.redeem(Request("POST", b"/", {}), timely)
         clock.time += 1
@@ -239,7 +239,7 @@ async def test_a_link_works_for_15_minutes_and_its_session_for_a_week(clock, tmp
 
 
 def test_somebody_answers_for_as_long_as_the_file_or_a_channel_has_them():
-    listed, on_channels = {"anna": None}, {"tg-7"}
+    listed, on_channels = {"anna": Person(name="anna")}, {"tg-7"}
     people = People(lambda: listed, lambda: on_channels, lambda: None)
     assert [people.answers(name) for name in ("anna", "tg-7", "operator", "eve")] == [True, True, True, False]
     listed.clear()

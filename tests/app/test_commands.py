@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from tests import nursery
@@ -16,7 +17,7 @@ from tests.gateway import COMMAND, TOKEN, Api, in_front_of, running
 from tests.processes import eventually
 
 from agent_gate.cli.commands.backup import copy_keys
-from agent_gate.cli.commands.init import ASSISTANT, NOTHING, Wanted, ask, write
+from agent_gate.cli.commands.init import ASSISTANT, NOTHING, Wanted, ask, what_to_mend, write
 from agent_gate.config.load import load
 from agent_gate.config.services.section import SERVICES
 from agent_gate.net.certificates import ensure_certificate
@@ -117,6 +118,20 @@ def test_a_row_that_was_changed_is_named_and_the_command_fails(gateway):
         finally:
             call_it(caller)
     assert "The record is whole" in agent_gate(gateway, "audit", "verify")
+
+
+def test_the_oldest_calls_are_cut_away_when_an_operator_says_so(gateway):
+    for number in range(4):
+        agent_gate(gateway, "request", "read", f"n={number}")
+    assert "goes for good" in agent_gate(gateway, "audit", "cut", "--older-than", "0m", code=130)
+    assert agent_gate(gateway, "audit", "cut", "--older-than", "52w", "--yes") == "Nothing is that old.\n"
+    gone = json.loads(agent_gate(gateway, "audit", "cut", "--older-than", "0m", "--yes", "--json"))["rows"]
+    assert gone >= 4
+    said = agent_gate(gateway, "audit", "verify")
+    assert "The record is whole" in said
+    assert f"It begins after row {gone} of t: what was before was cut away by " in said
+    assert "audit:cut" in agent_gate(gateway, "audit")
+    assert "no span of time" in agent_gate(gateway, "audit", "cut", "--older-than", "long", "--yes", code=4)
 
 
 def test_explain_shows_every_rule_and_where_the_deciding_one_stands(gateway):
@@ -509,7 +524,7 @@ def test_an_export_is_printed_as_it_comes_and_says_when_it_was_cut_off(tmp_path)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
     command = [COMMAND, "audit", "export", "--admin-socket", str(tmp_path / "admin.sock")]
     with standin_gateway(tmp_path, head + b"6\r\nfirst\n\r\n", b"5\r\nlast") as (seen, waited):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = nursery.ForkedCommand(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "first\n"
         seen.set()
         assert eventually(lambda: waited) == [True]
@@ -643,7 +658,7 @@ def test_connect_writes_the_address_of_the_gateway_that_runs(gateway, tmp_path):
 
 
 def test_a_configuration_that_is_typed_counts_more_than_an_address_in_the_environment(gateway, tmp_path):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, "connect", "cursor", "--json", "--config", str(gateway.folder / "config.yaml")],
         cwd=tmp_path,
         env={
@@ -729,6 +744,23 @@ def test_init_speaks_of_your_own_home_assistant_where_it_is_yours(tmp_path):
     assert "small home" not in text
     services = SERVICES.of(load(tmp_path / "config.yaml", None).settings)
     assert services["homeassistant"].url == "http://ha.local:8123"
+
+
+def test_what_init_writes_for_your_own_home_assistant_has_no_fault(tmp_path):
+    home = tmp_path / "home"
+    write(home, Wanted(ASSISTANT, "pi", "http://127.0.0.1:9", "a-token"))
+    assert "notes" not in (home / "config.yaml").read_text()
+    done = nursery.run(
+        [COMMAND, "check", "--config", "home/config.yaml"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_init_says_what_to_mend_where_the_first_call_fails(tmp_path):
+    wanted = Wanted(ASSISTANT, "pi", "http://127.0.0.1:9", "a-token")
+    said = what_to_mend(Path("gate"), wanted)
+    assert said.startswith("Correct HOME_URL or HOME_TOKEN in gate/.env. Then go on with:")
+    assert "agent-gate serve --config gate/config.yaml" in said
 
 
 @pytest.mark.parametrize(("folder", "named"), [("gate", " --config gate/config.yaml"), (".", "")])

@@ -21,7 +21,6 @@ from tests import nursery
 from tests.app.small import TOOLS
 from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.processes import eventually
-from tests.servers import command
 
 from agent_gate.app import Gateway as RunningGateway
 from agent_gate.cli.commands.serve import limit_of_the_promise
@@ -32,6 +31,8 @@ from agent_gate.config.settings import Settings
 from agent_gate.errors import GatewayError
 from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.trust import fingerprint_der
+
+COUNTING = Path(__file__).with_name("counting_server.py")
 
 
 def failed_start(folder, *options, env=None):
@@ -329,7 +330,7 @@ def test_a_client_on_stdio_that_reads_no_more_ends_the_gateway_in_good_order(tmp
     command = [COMMAND, "serve", "--config", "config.yaml", "--stdio"]
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=tmp_path, env=env, bufsize=0, **pipes) as process:
+    with nursery.ForkedCommand(command, cwd=tmp_path, env=env, bufsize=0, **pipes) as process:
         ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
         process.stdin.write(ping)
         assert b'"result"' in process.stdout.readline()
@@ -419,17 +420,17 @@ def test_what_a_reload_warns_of_is_in_the_log_and_other_code_of_a_plugin_is_name
 
 
 def test_a_host_on_stdio_that_lists_once_finds_the_tools_of_a_first_start(tmp_path):
-    [program, *args] = command("time")
-    servers = {"time": {"command": program, "args": args}, "gone": {"command": "/not/there"}}
+    counting = {"command": sys.executable, "args": ["-I", "-S", str(COUNTING)]}
+    servers = {"counting": counting, "gone": {"command": "/not/there"}}
     config = {"gateway": {"port": 0}, "admin": {"port": 0}, "agent": {"token": TOKEN}, "mcpServers": servers}
     (tmp_path / "config.yaml").write_text(json.dumps(config))
     argv = [COMMAND, "serve", "--config", "config.yaml", "--stdio"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(argv, cwd=tmp_path, bufsize=0, **pipes) as process:
+    with nursery.ForkedCommand(argv, cwd=tmp_path, bufsize=0, **pipes) as process:
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}\n')
         listed = json.loads(process.stdout.readline())["result"]["tools"]
         process.stdin.close()
-    assert "time__get_current_time" in [tool["name"] for tool in listed]
+    assert "counting__count" in [tool["name"] for tool in listed]
 
 
 def test_serving_stdio_as_an_agent_that_there_is_not_names_those_there_are(tmp_path, files):
@@ -884,7 +885,7 @@ def test_a_tool_that_sends_another_request_voids_what_was_granted(tmp_path, file
 
 def test_the_examples_are_complete_and_load():
     root = Path(__file__).parents[2]
-    done = subprocess.run(
+    done = nursery.run(
         [
             COMMAND,
             "check",

@@ -2,8 +2,8 @@
 
 import json
 import os
-import subprocess
 
+from tests import nursery
 from tests.app.small import CONFIG
 from tests.gateway import COMMAND, TOKEN, Gateway, running
 from tests.processes import eventually
@@ -16,7 +16,7 @@ tools:
 
 
 def command(gateway, *words):
-    done = subprocess.run(
+    done = nursery.run(
         [COMMAND, *words],
         cwd=gateway.folder,
         env={"PATH": os.environ["PATH"]},

@@ -8,6 +8,7 @@ from tests.calls.small_calls import YES, SmallCalls, opened, told
 from agent_gate.approval.rows import LIVE, SELECT_APPROVALS, approval_of, insert_approval
 from agent_gate.core.approval import Approval, Hashes
 from agent_gate.core.call import Call, Caller, Decision, State
+from agent_gate.store.migrate import shipped
 
 EARLIER = Path(__file__).parent / "data" / "store-0.1.0.sql"
 CALL = Call(
@@ -32,7 +33,8 @@ CALL = Call(
 def kept(approval: Approval) -> tuple[object, ...]:
     """The row of a question as the store gives it back."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript(EARLIER.read_text())
+    for migration in shipped():
+        connection.executescript(migration.sql)
     statement = insert_approval(approval)
     connection.execute(statement.sql, statement.params)
     return connection.execute(f"{SELECT_APPROVALS} WHERE id = ?", (approval.id,)).fetchone()
@@ -53,6 +55,7 @@ def test_every_field_of_a_call_survives_a_restart() -> None:
         sentence="May it?",
         asked_at=1.0,
         expires_at=2.0,
+        number="47",
     )
     assert approval_of(kept(approval)) == approval
 
@@ -88,10 +91,10 @@ def test_a_store_of_version_0_1_0_goes_on_where_it_was(tmp_path: Path) -> None:
                 meta={"note": {"x": 1}},
             )
             await gate.calls.answer(asked.id, YES)
-            outcomes = [await gate.calls.outcome(f"{n:032x}", asked.caller, wait=10) for n in (1, 2, 3)]
+            outcomes = [await gate.calls.await_outcome(f"{n:032x}", asked.caller, wait=10) for n in (1, 2, 3)]
             assert [outcome.state for outcome in outcomes] == [State.COMPLETED, State.COMPLETED, State.DENIED]
             assert sorted(job.arguments["n"] for job in gate.jobs) == [1, 2]
-            ended = {a.call_id: a for a in await gate.inbox.history(ended=True)}
+            ended = {a.call_id: a for a in await gate.inbox.list_past(ended=True)}
             assert ended[f"{3:032x}"].reason == "not now"
 
     told(story)

@@ -199,7 +199,7 @@ def test_a_button_is_read_back_only_on_its_own_channel_with_its_own_key(action, 
     buttons, ident = Buttons(b"k" * 32), new_id()
     made = buttons.make(channel, ident, action)
     assert len(made) <= 64
-    assert buttons.read(channel, made) == (ident, action)
+    assert buttons.read(channel, made) == (ident, action, "")
     assert buttons.read(channel + "x", made) is None
     assert Buttons(b"l" * 32).read(channel, made) is None
 
@@ -497,8 +497,11 @@ def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_path):
 def test_the_pages_examples_load(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "approvals.md").read_text()
     examples = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 2
-    for number, text in enumerate(examples):
+    *channels, rules = examples
+    assert len(channels) == 2
+    (tmp_path / "permissions.yaml").write_text(rules)
+    assert load(None, tmp_path / "permissions.yaml").rules[0].count == 2
+    for number, text in enumerate(channels):
         file = tmp_path / f"{number}.yaml"
         file.write_text(text)
         assert load(file, env={"BOT_TOKEN": "1:a", "HOOK_SECRET": "hook-secret"}).settings.channels

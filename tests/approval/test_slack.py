@@ -3,7 +3,9 @@
 import hmac
 import http.client
 import json
+import sqlite3
 import time
+from contextlib import closing
 from urllib.parse import urlencode
 
 import pytest
@@ -50,6 +52,12 @@ def press(gate, value, *, secret=SECRET, at=None, name="team", url="", body=None
     return response.status
 
 
+def deliveries(gate):
+    """How the messages stand, as the gateway wrote it down."""
+    with closing(sqlite3.connect(gate.folder / "data" / "gate.db")) as store:
+        return [state for (state,) in store.execute("SELECT state FROM deliveries")]
+
+
 def buttons(message):
     return {element["action_id"]: element for element in message["blocks"][1]["elements"]}
 
@@ -83,11 +91,40 @@ def test_a_button_answers_without_a_browser_and_the_message_says_what_became_of_
     until(lambda: gate.story(message["call"])[-1] == state)
 
 
+def test_a_question_answered_in_slack_ends_in_its_own_message_alone(slack, receiver):
+    gate, message = slack()
+    press(gate, buttons(message)["deny"]["value"], url=f"{receiver.url}/actions/1")
+    until(lambda: deliveries(gate) == ["closed"])
+    assert [request["path"] for request in receiver.requests] == ["/actions/1"]
+
+
+def test_a_question_answered_elsewhere_ends_in_slack_too(slack, receiver):
+    gate, _ = slack()
+    gate.admin.request(
+        "POST", f"/api/approvals/{gate.admin.get('/api/approvals')[0]['id']}", {"verdict": "deny"}
+    )
+    until(lambda: deliveries(gate) == ["closed"])
+    assert [request["path"] for request in receiver.requests] == ["/services/T1"]
+
+
 def test_a_person_with_a_passphrase_answers_on_the_page_and_not_in_slack(slack, receiver):
     gate, message = slack("\napprovers: {passphrase: correct-horse-battery}")
     assert press(gate, buttons(message)["once"]["value"], url=f"{receiver.url}/actions/1") == 200
     told = json.loads(until(lambda: list(receiver.requests))[0]["body"])
     assert (told["replace_original"], "Answer on the operator's page" in told["text"]) == (False, True)
+    assert len(gate.admin.get("/api/approvals")) == 1
+
+
+def test_a_button_pressed_for_somebody_who_may_only_look_answers_nothing(slack, receiver):
+    gate, message = slack()
+    config = gate.folder / "config.yaml"
+    config.write_text(config.read_text().replace("ann: {telegram: 11}", "ann: {telegram: 11, role: viewer}"))
+    gate.admin.request("POST", "/api/reload", {})
+    for action in ("once", "deny"):
+        receiver.requests.clear()
+        assert press(gate, buttons(message)[action]["value"], url=f"{receiver.url}/actions/1") == 200
+        told = json.loads(until(lambda: list(receiver.requests))[0]["body"])
+        assert (told["replace_original"], "ann may not answer questions" in told["text"]) == (False, True)
     assert len(gate.admin.get("/api/approvals")) == 1
 
 
@@ -125,10 +162,11 @@ def test_a_reply_goes_nowhere_but_to_where_the_channel_posts(slack, api):
 def test_without_an_address_for_other_devices_a_message_says_what_to_set(start, receiver):
     gate = start(
         f'channels: [{{type: webhook, name: n, url: "{receiver.url}/topic", format: ntfy}},'
-        f' {{type: webhook, name: s, url: "{receiver.url}/slack", format: slack}}]'
+        f' {{type: webhook, name: s, url: "{receiver.url}/slack", format: slack}},'
+        f' {{type: webhook, name: p, url: "{receiver.url}/pressed", format: slack, signing_secret: abc}}]'
     )
     light(gate)
-    until(lambda: len(receiver.requests) == 2)
+    until(lambda: len(receiver.requests) == 3)
     by_path = {r["path"]: json.loads(r["body"]) for r in receiver.requests}
     assert by_path["/"]["actions"] == []
     assert "set admin.public_url" in by_path["/"]["message"]
@@ -136,7 +174,9 @@ def test_without_an_address_for_other_devices_a_message_says_what_to_set(start, 
     warnings = gate.admin.get("/api/status")["warnings"]
     assert [text for text in warnings if "sends no links" in text and "admin.public_url" in text]
     _, said = check(gate.folder / "config.yaml", None)
+    assert [text for text in said if "pressed in p to /slack/p" in text and "admin.public_url" in text]
     assert [text for text in said if "sends no links" in text and "admin.public_url" in text]
+    assert "channels: n sends no links" in gate.stderr
     made = gate.admin.request("POST", "/api/logins", {})
     assert "admin.public_url" in made["advice"]
 

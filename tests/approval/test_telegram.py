@@ -247,6 +247,32 @@ def test_only_the_rules_approvers_may_press(start, bot, api):
     assert "Approved once by bob" in bot.press(number, "Once", BOB)
 
 
+def test_a_press_of_somebody_who_may_only_look_answers_nothing(start, bot, api):
+    gate = start(telegram(bot))
+    config = gate.folder / "config.yaml"
+    config.write_text(config.read_text().replace("ann: {telegram: 11}", "ann: {telegram: 11, role: viewer}"))
+    gate.admin.request("POST", "/api/reload", {})
+    light(gate)
+    number = bot.question("light.turn_on")
+    for button in ("Once", "Always for this", "Deny"):
+        assert "ann may not answer questions" in bot.press(number, button, ANN)
+    assert reached(api) == []
+    assert len(gate.admin.get("/api/approvals")) == 1
+    assert "Approved once by bob" in bot.press(number, "Once", BOB)
+
+
+def test_of_two_people_who_have_to_say_yes_the_chat_shows_the_first(start, bot, api):
+    rules = 'rules: [{pattern: "*", action: ask, approvers: {count: 2}}]'
+    gate = start(telegram(bot), permissions=rules)
+    call = light(gate).json["call"]
+    number = bot.question("light.turn_on")
+    assert "so far: ann" in bot.press(number, "Once", ANN)
+    shown = bot.wait(lambda: bot.messages[number] if "so far: ann" in bot.messages[number]["text"] else None)
+    assert shown["keyboard"]
+    assert "Approved once by bob" in bot.press(number, "Once", BOB)
+    assert outcome(gate, call).json["status"] == "executed"
+
+
 def test_a_chat_that_was_down_gets_each_question_once_when_it_heals(start, api):
     bot = BotApi()
     gate = start(telegram(bot))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ HOSTILE = "</pre>\u202egnp.exe\x1b[2J\x07 \u3164\nto = mallory " + "z" * 3000
 def run(gate, *words, typed=None, columns="100"):
     command = [COMMAND, *words]
     env = {"PATH": os.environ["PATH"], "COLUMNS": columns, "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(
+    done = nursery.run(
         command,
         cwd=gate.folder,
         env=env,

@@ -5,7 +5,7 @@ import asyncio
 from tests import postgres
 from tests.rows import opened, step
 
-from agent_gate.audit import Sealer, unfinished
+from agent_gate.audit import Sealer, read_unfinished
 from agent_gate.audit.seal import open_from
 from agent_gate.core.call import State
 from agent_gate.store import Store, StoreSettings
@@ -36,7 +36,7 @@ def test_every_unfinished_call_comes_with_its_whole_story(settings: StoreSetting
         async with opened(settings) as store:
             for call, states in STORIES.items():
                 await _tell(store, call, *states)
-            found = [(row.call, row.state) for row in await unfinished(store, "home")]
+            found = [(row.call, row.state) for row in await read_unfinished(store, "home")]
             open_calls = ["waits", "approved", "runs", "runs-at-once"]
             assert found == [(call, state) for call in open_calls for state in STORIES[call]]
 
@@ -54,7 +54,7 @@ def test_a_seal_remembers_where_the_oldest_unfinished_call_begins(
                 await _tell(store, "waits", State.PENDING)
                 await _tell(store, "new", State.DISPATCHING, State.COMPLETED)
             assert await open_from(store, "home") == 3
-            assert [row.call for row in await unfinished(store, "home")] == ["waits"]
+            assert [row.call for row in await read_unfinished(store, "home")] == ["waits"]
             async with Sealer(store, key):
                 await _tell(store, "waits", State.APPROVED)
                 await _tell(store, "newer", State.DISPATCHING)
@@ -62,11 +62,11 @@ def test_a_seal_remembers_where_the_oldest_unfinished_call_begins(
             async with Sealer(store, key):
                 await _tell(store, "waits", State.DISPATCHING, State.COMPLETED)
             assert await open_from(store, "home") == 7
-            assert [row.call for row in await unfinished(store, "home")] == ["newer"]
+            assert [row.call for row in await read_unfinished(store, "home")] == ["newer"]
             async with Sealer(store, key):
                 await _tell(store, "newer", State.UNKNOWN)
             assert await open_from(store, "home") == 11
-            assert await unfinished(store, "home") == []
+            assert await read_unfinished(store, "home") == []
 
     asyncio.run(story())
 
@@ -80,8 +80,8 @@ def test_a_call_that_another_gateway_took_over_is_that_gateways_to_finish(key: b
             async with Sealer(one, key):
                 await _tell(one, "a", State.PENDING)
                 await _tell(two, "a", State.APPROVED, State.DISPATCHING)
-                assert await unfinished(one, "home") == []
-                rows = await unfinished(two, "office")
+                assert await read_unfinished(one, "home") == []
+                rows = await read_unfinished(two, "office")
                 assert [(row.chain, row.state) for row in rows] == [
                     ("home", "pending"),
                     ("office", "approved"),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.gateway import TOKEN, Api, running
+from tests.gateway import TOKEN, Api, Gateway, running
 from tests.ui import chromium
 
 ALLOW = 'defaults: [{pattern: "*", action: allow}]\nrules: []\n'
@@ -38,7 +38,7 @@ def files(permissions=ALLOW, **browser):
 
 
 @contextmanager
-def browser_house(folder, permissions=ALLOW, env=None, login_to_site="", also=None, **browser):
+def browser_house(folder, permissions=ALLOW, env=None, login_to_site="", also=None, kind=Gateway, **browser):
     """The running gateway and a site that its browser may reach, and nothing else on this machine."""
     need_browser()
     with Api() as site:
@@ -47,8 +47,14 @@ def browser_house(folder, permissions=ALLOW, env=None, login_to_site="", also=No
         given = {"allow_private": [host, *more], **browser}
         if login_to_site:
             given["logins"] = {site.url: login_to_site}
-        with running(Path(folder), files(permissions, **given), "--insecure", env=env) as gateway:
+        with running(Path(folder), files(permissions, **given), "--insecure", env=env, kind=kind) as gateway:
             yield gateway, site
+
+
+def stop_browsers(gateway):
+    """Close whatever the sessions of a test left open, for the next one to find none of it."""
+    for screen in gateway.admin.get("/api/browsers"):
+        gateway.admin.request("POST", f"/api/browsers/{screen['id']}/stop", {})
 
 
 class Agent:

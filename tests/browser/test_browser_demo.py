@@ -5,16 +5,20 @@ import http.client
 import json
 import os
 import re
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
+from tests import nursery
 from tests.browser.browser_house import need_browser
+from tests.conformance.node_packages import installed, node
 from tests.nursery import COMMAND
 from tests.processes import eventually
 from tests.ui import chromium
 
+from agent_gate.cli.commands.demo import SHOP_PORT
 from agent_gate.cli.operator import AdminClient
 from agent_gate.config.files.dotenv import read_dotenv
 
@@ -29,9 +33,10 @@ TINTED = """async (data) => { const image = new Image(); image.src = data; await
 
 
 class Shopper:
-    """An agent in the demo. Where the shop's usual port is taken, its rules ask for each step, which a person allows."""
+    """An agent in the demo, over REST and over the Inspector."""
 
     def __init__(self, folder, said):
+        self.folder, self.said = folder, said
         self.url = re.search(r"up at (http://\S+)", said)[1]
         self.shop = re.search(r"the shop at (http://\S+)/", said)[1]
         self.token = read_dotenv(folder / "home" / ".env")["AGENT_TOKEN"]
@@ -63,7 +68,7 @@ class Shopper:
     def after(self, said, question):
         """What the tool says once a person allowed it."""
         if question is not None:
-            assert self.shop.rpartition(":")[2] != "8126" or "Place order" in question["signature"]
+            assert "Place order" in question["signature"]
             self.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
             said = eventually(lambda: self.result(said["call"]))
         self.seen = json.dumps(said, ensure_ascii=False)
@@ -85,13 +90,31 @@ class Shopper:
 
 
 @pytest.fixture
-def shopper(tmp_path):
+def taken():
+    """The shop's usual port, held by somebody else: by this, once another demo on the machine has let go of it."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        eventually(lambda: can_bind(holder), seconds=60)
+        holder.listen()
+        yield
+
+
+def can_bind(holder):
+    try:
+        holder.bind(("127.0.0.1", SHOP_PORT))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def shopper(tmp_path, taken):
     need_browser()
     said = tmp_path / "said.txt"
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     with said.open("wb") as out:
         command = [COMMAND, "demo", "--folder", "home", "--port", "0"]
-        process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=out, stderr=out)
+        process = nursery.ForkedCommand(command, cwd=tmp_path, env=env, stdout=out, stderr=out)
     try:
         eventually(lambda: "The operator's page" in said.read_text())
         yield Shopper(Path(tmp_path), said.read_text())
@@ -103,7 +126,7 @@ def shopper(tmp_path):
 def tinted(picture):
     """How many pixels of a picture are marked, and how far they reach across and down."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        browser = chromium.launch(playwright)
         page = browser.new_page()
         found = page.evaluate(TINTED, f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}")
         browser.close()
@@ -111,6 +134,8 @@ def tinted(picture):
 
 
 def test_in_the_demo_an_agent_shops_and_the_order_arrives_with_a_picture_of_its_button(shopper):
+    """The shop has another port than usual here, which the rules of the demo follow."""
+    assert shopper.shop.rpartition(":")[2] != str(SHOP_PORT)
     shopper.do("navigate", url=f"{shopper.shop}/product/2")
     shopper.do("click", ref=shopper.ref("Add to basket"))
     shopper.do("navigate", url=f"{shopper.shop}/checkout/review")
@@ -121,3 +146,72 @@ def test_in_the_demo_an_agent_shops_and_the_order_arrives_with_a_picture_of_its_
     assert 40 < across < 400
     assert 10 < down < 80
     assert "order number is B-" in shopper.after(said, question)
+    inspect_the_shop(shopper)
+    follow_the_introduction(shopper)
+
+
+def inspect_the_shop(shopper):
+    """The same by the Inspector, whose every call is a process of its own."""
+    inspector = Inspector(shopper)
+    assert "browser_click" in inspector.run("--method", "tools/list")
+    inspector.use("browser_navigate", url=f"{shopper.shop}/product/3")
+    inspector.use("browser_click", ref=inspector.ref("Add to basket"))
+    inspector.use("browser_navigate", url=f"{shopper.shop}/checkout/review")
+    with inspector.begin("browser_click", ref=inspector.ref("Place order")) as waiting:
+        [question] = eventually(lambda: shopper.admin.get("/api/approvals"))
+        assert tinted(shopper.picture(question))[0] > 100
+        shopper.admin.request("POST", f"/api/approvals/{question['id']}", {"verdict": "approve"})
+        assert "order number is B-" in waiting.communicate(timeout=60)[0]
+
+
+def follow_the_introduction(shopper):
+    """What the demo says to try in a terminal, to the letter."""
+    lines = [line.strip().partition("  #")[0].strip() for line in shopper.said.splitlines()]
+    begin = lines.index("AGENT_GATE_SESSION=shopping")
+    before = next(line for line in lines if line.startswith("set -a"))
+    script = "\n".join([before, f"PATH={Path(COMMAND).parent}:$PATH", *lines[begin : begin + 3]])
+    done = subprocess.run(
+        ["sh", "-ec", script], cwd=shopper.folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("# Harbour lamp") == 2
+
+
+class Inspector:
+    """MCP Inspector at the demo, without sessions of MCP, so that a header says which calls are of one agent."""
+
+    def __init__(self, shopper):
+        self.folder, self.seen = shopper.folder, ""
+        program = installed("clients") / ".bin" / "mcp-inspector"
+        self.common = [node(), str(program), "--cli", f"{shopper.url}/mcp", "--transport", "http"]
+        self.common += ["--protocol-era", "modern", "--format", "json", "-q", "--stored-auth-only"]
+        self.common += [
+            "--header",
+            f"Authorization: Bearer {shopper.token}",
+            "--header",
+            "Agent-Session: inspected",
+        ]
+
+    def begin(self, tool, **arguments):
+        given = [part for name, value in arguments.items() for part in ("--tool-arg", f"{name}={value}")]
+        return self.start("--method", "tools/call", "--tool-name", tool, *given)
+
+    def start(self, *words):
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "MCP_INSPECTOR_SECRET_STORE": "memory"}
+        return subprocess.Popen(
+            [*self.common, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def run(self, *words):
+        with self.start(*words) as process:
+            said, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, said + errors
+        return said
+
+    def use(self, tool, **arguments):
+        with self.begin(tool, **arguments) as process:
+            self.seen, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, self.seen + errors
+
+    def ref(self, name):
+        return re.search(rf'"{name}\\" \[(\w+)\]', self.seen)[1]

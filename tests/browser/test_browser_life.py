@@ -9,6 +9,8 @@ import pytest
 from tests.browser.browser_house import Agent, browser_house, page
 from tests.processes import eventually
 
+from agent_gate.sources.state import FAILURES_TO_OPEN
+
 
 def browsers_below(gateway):
     """Every process of the browser and its driver."""
@@ -28,7 +30,15 @@ def command(process):
 
 
 def alive(processes):
-    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in processes if lives(one)]
+
+
+def lives(process):
+    """Whether it runs; it may end between two looks at it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture
@@ -99,6 +109,27 @@ def test_sessions_beyond_the_most_are_refused(small):
     assert "browser.max_contexts" in Agent(gateway, site, "c").refused("navigate", url=site.url)
 
 
+def test_sessions_that_are_refused_again_and_again_keep_nobody_from_their_own_pages(small):
+    gateway, site = small
+    first, second, third = (Agent(gateway, site, name) for name in "abc")
+    first.open("/here")
+    second.open("/here")
+    for _ in range(FAILURES_TO_OPEN + 1):
+        assert "browser.max_contexts" in third.refused("navigate", url=site.url)
+    assert "# Here" in first.call("snapshot")
+
+
+def test_a_session_that_closes_its_browser_makes_room_for_another(small):
+    gateway, site = small
+    first, second, third = (Agent(gateway, site, name) for name in "abc")
+    first.open("/here")
+    second.open("/here")
+    assert first.call("close") == "Closed."
+    assert first.call("close") == "Nothing was open."
+    assert "# Here" in third.open("/here")
+    assert "No page is open" in first.refused("snapshot")
+
+
 def test_a_browser_that_nobody_uses_is_closed_and_started_again(tmp_path):
     with browser_house(tmp_path, idle=2) as (gateway, site):
         site.replies["/here"] = page("<h1>Here</h1>")
@@ -106,6 +137,19 @@ def test_a_browser_that_nobody_uses_is_closed_and_started_again(tmp_path):
         agent.open("/here")
         eventually(lambda: browsers_below(gateway) == [])
         assert "# Here" in agent.open("/here")
+
+
+def test_a_browser_whose_page_eats_memory_is_replaced_and_the_agent_told(tmp_path):
+    with browser_house(tmp_path, idle=60, max_megabytes=700) as (gateway, site):
+        eats = "<h1>Eats</h1><script>kept=[];for(let i=0;i<60;i++)kept.push(new Uint8Array(10<<20).fill(i))</script>"
+        site.replies.update({"/here": page("<h1>Here</h1>"), "/eats": page(eats)})
+        agent = Agent(gateway, site, "a")
+        agent.open("/here")
+        before = browsers_below(gateway)
+        agent.open("/eats")
+        eventually(lambda: alive(before) == [], seconds=40)
+        assert "took more than 700 MB and was replaced" in agent.open("/here")
+        assert "# Here" in agent.call("snapshot")
 
 
 def test_what_a_killed_gateway_left_is_swept_at_the_next_start(small):

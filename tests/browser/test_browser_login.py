@@ -1,8 +1,9 @@
 """An agent signs in without seeing the password."""
 
 import pytest
-from tests.browser.browser_house import ALLOW, browser_house, page
-from tests.gateway import Api
+from tests.browser.browser_house import ALLOW, Agent, browser_house, page
+from tests.gateway import COMMAND, Api
+from tests.nursery import run
 
 FORM = """<form action=/in method=post><label>Mail <input type=email name=u></label>
 <label>Password <input type=password name=p id=p></label><button>Sign in</button></form><p id=o></p>
@@ -12,13 +13,48 @@ SECRET = "ada@example.org:correct-horse"
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
+    """The login is in the vault, where a person puts it while the gateway runs."""
     with Api() as other:
         folder = tmp_path_factory.mktemp("login")
-        with browser_house(
-            folder, ALLOW, env={"SHOP_LOGIN": SECRET}, login_to_site="env:SHOP_LOGIN", also=other
-        ) as (gateway, site):
+        with browser_house(folder, ALLOW, login_to_site="vault:shop", also=other, max_contexts=16) as (
+            gateway,
+            site,
+        ):
             site.other = other
+            site.replies["/login"] = page(FORM)
+            early = Agent(gateway, site, "early")
+            early.open("/login")
+            asked, call = early.asks("login")
+            early.answer(asked)
+            site.before = gateway.request("GET", f"/api/calls/{call['call']}?wait=20").body.decode()
+            site.still = early.call("snapshot")
+            keep(gateway, "shop", SECRET)
             yield gateway, site
+
+
+def keep(gateway, name, secret):
+    """As a person does it in a terminal."""
+    command = [COMMAND, "secrets", "set", name, "--admin-socket", gateway.announced["socket"]]
+    run(command, input=f"{secret}\n", capture_output=True, text=True, check=True)
+
+
+def test_a_login_that_is_not_in_the_vault_yet_says_how_to_put_it_there(house):
+    assert "agent-gate secrets set shop" in house[1].before
+    assert "Sign in" in house[1].still, "the browser itself goes on"
+
+
+def test_the_password_stands_in_no_file_of_the_gateway_and_in_no_log(agent):
+    agent.site.replies["/login"] = page(FORM)
+    agent.open("/login")
+    ask, call = agent.asks("login")
+    agent.answer(ask)
+    assert (
+        "Filled in the login"
+        in agent.gateway.request("GET", f"/api/calls/{call['call']}?wait=20").body.decode()
+    )
+    kept = [path for path in agent.gateway.folder.rglob("*") if path.is_file()]
+    assert kept
+    assert [path.name for path in kept if b"correct-horse" in path.read_bytes()] == []
 
 
 def test_a_login_is_asked_for_and_fills_what_the_agent_does_not_see(agent):

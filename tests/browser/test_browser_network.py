@@ -122,3 +122,78 @@ def test_a_page_that_goes_to_a_blank_data_address_is_left(agent):
     agent.open("/here")
     agent.call("click", ref=agent.ref("Go"))
     assert "Bad" not in agent.call("snapshot")
+
+
+WORKERS = """<!doctype html><title>Workers</title><h1>Workers</h1><p id=done></p><script>
+const ran = [];
+function tell(name) { ran.push(name); done.textContent = [...ran].sort().join(' ') }
+for (const name of ['dedicated', 'module']) {
+  const one = new Worker(`/worker.js?${name}`, name === 'module' ? {type: 'module'} : {});
+  one.onmessage = () => tell(name) }
+const shared = new SharedWorker('/worker.js?shared'); shared.port.onmessage = () => tell('shared'); shared.port.start();
+navigator.serviceWorker.onmessage = () => tell('service');
+navigator.serviceWorker.register('/worker.js?service').then(() => navigator.serviceWorker.ready)
+  .then((it) => it.active.postMessage('go'));
+</script>"""
+WORKER = """const at = '127.0.0.1:PORT', name = location.search.slice(1);
+const tell = (port) => Promise.allSettled([
+  fetch(`http://${at}/${name}`, {mode: 'no-cors'}), fetch(`http://localhost:PORT/${name}-name`, {mode: 'no-cors'}),
+  fetch('/hop'), new Promise((go) => { const s = new WebSocket(`ws://${at}/${name}-socket`); s.onopen = s.onclose = go }),
+]).then(() => fetch(`/ran-${name}`)).then(() => port.postMessage('tried'));
+if (name === 'service') {
+  self.addEventListener('install', (e) => e.waitUntil(Promise.allSettled([fetch(`http://${at}/install`, {mode: 'no-cors'})])));
+  self.addEventListener('message', (e) => e.waitUntil(tell(e.source)));
+  self.addEventListener('fetch', (e) => { if (e.request.url.endsWith('/through')) e.respondWith(fetch(`http://${at}/through`, {mode: 'no-cors'})) });
+} else if (name === 'shared') self.onconnect = (e) => tell(e.ports[0]);
+else tell(self);"""
+POPUPS = """<!doctype html><title>Popups</title><h1>Popups</h1>
+<button onclick="window.open('http://127.0.0.1:PORT/opened')">Open</button>
+<button onclick="window.open('http://localhost:PORT/alone', '', 'noopener,width=200')">Alone</button>
+<button onclick="const w = window.open('about:blank'); w.location = 'http://127.0.0.1:PORT/moved'">Moved</button>
+<button onclick="const w = window.open('about:blank'); w.document.write('<img src=http://127.0.0.1:PORT/written>')">Written</button>
+<a target=_blank href=http://127.0.0.1:PORT/blank>Blank</a><a target=_blank href=/hop>Hop</a>"""
+CHANNELS = """<!doctype html><title>Channels</title><h1>Channels</h1><p id=done></p><script>
+const rest = [], left = (name) => (why) => { rest.push(name); if (rest.length === 2) done.textContent = 'all tried' };
+const transport = new WebTransport('https://127.0.0.1:UDP/');
+transport.ready.then(left('transport'), left('transport')); transport.closed.catch(() => 0);
+const peer = new RTCPeerConnection({iceServers: [{urls: 'stun:127.0.0.1:UDP'}, {urls: 'turn:127.0.0.1:UDP', username: 'a', credential: 'b'}]});
+peer.createDataChannel('x'); peer.onicegatheringstatechange = () => peer.iceGatheringState === 'complete' && left('rtc')();
+peer.createOffer().then((offer) => peer.setLocalDescription(offer));
+</script>"""
+
+
+def test_no_worker_of_a_page_reaches_a_private_address(agent, secret):
+    worker = page(WORKER.replace("PORT", str(secret.port)), "text/javascript")
+    agent.site.replies.update({"/workers": page(WORKERS), "/through": page("x")})
+    agent.site.replies["/worker.js"] = worker
+    for name in ("dedicated", "module", "shared", "service"):
+        agent.site.replies[f"/ran-{name}"] = page("x")
+    agent.site.replies["/hop"] = (302, {"Location": f"http://127.0.0.1:{secret.port}/redirected"}, b"")
+    agent.open("/workers")
+    eventually(lambda: "dedicated module service shared" in agent.call("snapshot"), seconds=20)
+    ran = {one["path"] for one in agent.site.requests if one["path"].startswith("/ran-")}
+    assert ran == {"/ran-dedicated", "/ran-module", "/ran-shared", "/ran-service"}
+    assert secret.reached == []
+
+
+def test_no_window_that_a_page_opens_reaches_a_private_address(agent, secret):
+    agent.site.replies["/popups"] = page(POPUPS.replace("PORT", str(secret.port)))
+    agent.site.replies["/hop"] = (302, {"Location": f"http://127.0.0.1:{secret.port}/redirected"}, b"")
+    first = agent.open("/popups")
+    for name in ("Open", "Alone", "Moved", "Written", "Blank", "Hop"):
+        agent.call("click", ref=agent.ref(name, first))
+        eventually(lambda: "kept from" in agent.last + agent.call("console"))
+        for index in range(len(agent.call("tabs", action="list").splitlines()) - 1, 0, -1):
+            agent.reply("tabs", action="close", index=index)
+        agent.call("tabs", action="select", index=0)
+    assert secret.reached == []
+
+
+def test_neither_webtransport_nor_webrtc_sends_a_datagram(agent, secret):
+    port = secret.udp.getsockname()[1]
+    agent.site.replies["/channels"] = page(CHANNELS.replace("UDP", str(port)))
+    agent.open("/channels")
+    ended = eventually(
+        lambda: secret.datagrams() or ("all tried" in agent.call("snapshot") and b"nothing came"), seconds=20
+    )
+    assert ended == b"nothing came"

@@ -1,13 +1,14 @@
 """What a person watches: each open browser with its last picture, and a button that stops it."""
 
-from tests.browser.browser_house import page
+from tests.browser.browser_house import page, stop_browsers
 from tests.processes import eventually
 
 
 def test_an_open_browser_is_listed_with_its_picture(agent):
     agent.site.replies["/here"] = page("<title>Here</title><h1>Here</h1>")
     agent.open("/here")
-    [screen] = [one for one in agent.gateway.admin.get("/api/browsers") if one["place"].endswith("/here")]
+    [screen] = agent.gateway.admin.get("/api/browsers")
+    assert screen["place"] == f"{agent.site.url}/here"
     assert screen["caller"] == "pi"
     assert screen["title"] == "Here"
     connection = agent.gateway.admin.connection()
@@ -19,8 +20,7 @@ def test_an_open_browser_is_listed_with_its_picture(agent):
 def test_a_stopped_browser_is_gone_and_its_agent_told(agent):
     agent.site.replies["/here"] = page("<h1>Here</h1>")
     agent.open("/here")
-    for screen in agent.gateway.admin.get("/api/browsers"):
-        agent.gateway.admin.request("POST", f"/api/browsers/{screen['id']}/stop", {})
+    stop_browsers(agent.gateway)
     assert agent.gateway.admin.get("/api/browsers") == []
     assert "No page is open" in agent.refused("snapshot")
     assert "A person stopped this browser" in agent.open("/here")
@@ -35,7 +35,7 @@ def test_the_page_shows_open_browsers_and_stops_one(agent):
     agent.open("/watched")
     gateway = agent.gateway
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        browser = chromium.launch(playwright)
         try:
             tab = browser.new_page()
             tab.goto(gateway.admin.request("POST", "/api/logins", {})["url"])
@@ -59,7 +59,7 @@ def test_the_page_shows_the_picture_beside_the_question(agent):
     ask, _ = agent.asks("click", ref=agent.ref("Place order"))
     gateway = agent.gateway
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        browser = chromium.launch(playwright)
         try:
             tab = browser.new_page()
             tab.goto(gateway.admin.request("POST", "/api/logins", {})["url"])

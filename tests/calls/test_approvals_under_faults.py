@@ -23,7 +23,7 @@ def test_an_approved_call_that_could_not_be_recorded_is_not_run_by_the_next_star
             gate = SmallCalls(Failing(store, dispatches), action="ask")
             asked = await gate.calls.run(gate.call(), wait=0)
             await gate.calls.answer(asked.approval_id, YES)
-            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            outcome = await gate.calls.await_outcome(asked.call_id, ANNA, wait=None)
             assert isinstance(outcome, Outcome)
             assert (outcome.state, outcome.error.code) == (State.FAILED, "DEPENDENCY_UNAVAILABLE")
             assert await gate.story(asked.call_id) == ["pending", "approved", "failed"]
@@ -31,7 +31,7 @@ def test_an_approved_call_that_could_not_be_recorded_is_not_run_by_the_next_star
             gate = SmallCalls(store, action="ask")
             assert (await gate.recover())["approved"] == 0
             assert gate.jobs == []
-            kept = await gate.calls.outcome(asked.call_id, ANNA)
+            kept = await gate.calls.await_outcome(asked.call_id, ANNA)
             assert kept.error.code == "DEPENDENCY_UNAVAILABLE"
 
     told(story)
@@ -103,7 +103,7 @@ def test_what_was_approved_does_not_run_as_another_definition(tmp_path, restarte
                 await gate.recover()
             gate.publish(description="does something else now")
             await gate.calls.answer(asked.approval_id, YES)
-            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            outcome = await gate.calls.await_outcome(asked.call_id, ANNA, wait=None)
             assert (outcome.state, outcome.error.code) == (State.FAILED, "FORBIDDEN")
             assert "definition changed" in outcome.error.message
             assert gate.jobs == []
@@ -120,7 +120,7 @@ def test_arguments_that_were_changed_in_the_store_are_not_what_was_approved(tmp_
             gate = SmallCalls(store, action="ask")
             await gate.recover()
             await gate.calls.answer(asked.approval_id, YES)
-            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            outcome = await gate.calls.await_outcome(asked.call_id, ANNA, wait=None)
             assert (outcome.state, outcome.error.code) == (State.FAILED, "FORBIDDEN")
             assert gate.jobs == []
 
@@ -145,7 +145,7 @@ def test_how_a_question_ended_is_kept_also_when_its_tool_is_gone(tmp_path, endin
             await gate.calls.expire_due()
             gate.shelf.swap(gate.shelf.catalog)
             await gate.calls.drain(10)
-            outcome = await gate.calls.outcome(asked.call_id, ANNA)
+            outcome = await gate.calls.await_outcome(asked.call_id, ANNA)
             codes = {"denied": "APPROVAL_DENIED", "expired": "APPROVAL_TIMEOUT"}
             assert outcome.error.code == codes.get(ending, "DEPENDENCY_UNAVAILABLE")
 
@@ -164,7 +164,7 @@ def test_an_answer_whose_channel_goes_away_while_it_is_written_has_its_effect(tm
             answering.cancel()
             await asyncio.wait([answering])
             assert answering.cancelled()
-            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            outcome = await gate.calls.await_outcome(asked.call_id, ANNA, wait=None)
             ending = State.COMPLETED if verdict == "approve" else State.DENIED
             assert (outcome.state, gate.inbox.open()) == (ending, [])
             again = await gate.calls.run(gate.call(), wait=0)
@@ -183,7 +183,7 @@ def test_a_call_approved_after_a_restart_is_answered_in_the_mode_it_was_made_in(
             gate = SmallCalls(store, action="ask")
             await gate.recover()
             await gate.calls.answer(asked.approval_id, YES)
-            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            outcome = await gate.calls.await_outcome(asked.call_id, ANNA, wait=None)
             assert json.loads(outcome.result.body)["status"] == "ok"
 
     told(story)
@@ -199,7 +199,7 @@ def test_a_question_that_only_the_store_knows_is_taken_up_when_it_is_asked_again
             again = await gate.calls.run(gate.call(), wait=0)
             assert (again.call_id, shown) == (asked.call_id, [asked.approval_id])
             await gate.calls.answer(again.approval_id, YES)
-            outcome = await gate.calls.outcome(again.call_id, ANNA, wait=None)
+            outcome = await gate.calls.await_outcome(again.call_id, ANNA, wait=None)
             assert (outcome.state, len(gate.jobs)) == (State.COMPLETED, 1)
 
     told(story)
@@ -216,7 +216,7 @@ def test_a_call_approved_just_before_the_store_broke_is_not_said_to_have_failed(
 
             asked = await gate.calls.run(gate.call(), wait=0)
             gate.inbox.subscribe(break_store)
-            waiting = asyncio.ensure_future(gate.calls.outcome(asked.call_id, ANNA, wait=None))
+            waiting = asyncio.ensure_future(gate.calls.await_outcome(asked.call_id, ANNA, wait=None))
             await asyncio.sleep(0)
             await gate.calls.answer(asked.approval_id, YES)
             outcome = await waiting
@@ -248,7 +248,7 @@ def test_what_is_approved_when_nothing_is_started_any_more_runs_at_the_next_star
         async with opened(tmp_path) as store:
             gate = SmallCalls(store, action="ask")
             assert (await gate.recover())["approved"] == 1
-            outcome = await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            outcome = await gate.calls.await_outcome(asked.call_id, ANNA, wait=None)
             assert (outcome.state, len(gate.jobs)) == (State.COMPLETED, 1)
 
     told(story)
@@ -261,7 +261,7 @@ def test_an_approval_that_expired_while_no_gateway_ran_is_not_honoured_any_more(
             gate = SmallCalls(store, action="ask")
             gate.clock.time += 7 * 86_400
             assert await gate.recover() == {"pending": 0, "approved": 0, "late": 1, "unknown": 0}
-            outcome = await gate.calls.outcome(asked.call_id, ANNA)
+            outcome = await gate.calls.await_outcome(asked.call_id, ANNA)
             assert (outcome.error.code, gate.jobs) == ("APPROVAL_TIMEOUT", [])
             assert await gate.story(asked.call_id) == ["pending", "approved", "failed"]
 
@@ -279,7 +279,7 @@ def test_an_approval_that_was_durable_only_after_its_time_is_not_honoured(tmp_pa
 
             asked = await gate.calls.run(gate.call(), wait=0)
             gate.inbox.subscribe(pass_time)
-            waiting = asyncio.ensure_future(gate.calls.outcome(asked.call_id, ANNA, wait=None))
+            waiting = asyncio.ensure_future(gate.calls.await_outcome(asked.call_id, ANNA, wait=None))
             await asyncio.sleep(0)
             await gate.calls.answer(asked.approval_id, YES)
             outcome = await waiting
@@ -323,7 +323,7 @@ def test_a_call_approved_while_the_others_end_is_let_end_too(tmp_path):
             await asyncio.sleep(0)
             await gate.calls.answer(asked[1].approval_id, YES)
             release[1].set()
-            await gate.calls.outcome(asked[0].call_id, ANNA, wait=None)
+            await gate.calls.await_outcome(asked[0].call_id, ANNA, wait=None)
             while len(gate.jobs) < 2:
                 await asyncio.sleep(0)
             await store.flush()
@@ -360,7 +360,7 @@ def test_uses_of_a_grant_are_not_heaped_up_while_nothing_can_be_written(tmp_path
             gate = SmallCalls(store, action="ask")
             asked = await gate.calls.run(gate.call(), wait=0)
             await gate.calls.answer(asked.approval_id, replace(YES, lifetime="hour"))
-            await gate.calls.outcome(asked.call_id, ANNA, wait=None)
+            await gate.calls.await_outcome(asked.call_id, ANNA, wait=None)
             assert (await gate.calls.run(gate.call())).state is State.COMPLETED
             monkeypatch.setattr("agent_gate.store.durable.CROWD", 0)
             assert (await gate.calls.run(gate.call())).state is State.COMPLETED
@@ -371,22 +371,19 @@ def test_uses_of_a_grant_are_not_heaped_up_while_nothing_can_be_written(tmp_path
     told(story)
 
 
-@pytest.mark.parametrize(("verdict", "state"), [(YES, State.UNKNOWN), (NO, State.DENIED)])
-def test_who_waits_for_a_question_that_another_gateway_on_the_store_answered_is_told(
-    tmp_path, verdict, state
-):
+def test_who_waits_for_a_question_that_was_denied_where_it_was_not_heard_is_told(tmp_path):
     async def story():
         async with opened(tmp_path) as store:
             here, there = SmallCalls(store, action="ask"), SmallCalls(store, action="ask")
             waiting = asyncio.ensure_future(here.calls.run(here.call()))
             asked = await here.asked()
             await there.inbox.load()
-            await there.calls.answer(asked.id, verdict)
+            await there.calls.answer(asked.id, NO)
             await there.calls.drain(10)
             here.clock.time += 901
             await here.calls.expire_due()
-            assert (await waiting).state is state
-            assert (len(here.jobs), len(there.jobs)) == (0, int(verdict is YES))
+            assert (await waiting).state is State.DENIED
+            assert (len(here.jobs), len(there.jobs)) == (0, 0)
 
     told(story)
 

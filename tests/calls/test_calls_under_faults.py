@@ -71,7 +71,7 @@ def test_a_source_that_breaks_leaves_no_call_without_an_end_and_a_warning(tmp_pa
             outcome = await gate.calls.run(gate.call(), wait=0)
             if isinstance(outcome, Pending):
                 await gate.calls.answer(outcome.approval_id, YES)
-                outcome = await gate.calls.outcome(outcome.call_id, ANNA, wait=None)
+                outcome = await gate.calls.await_outcome(outcome.call_id, ANNA, wait=None)
             assert (outcome.state, outcome.error.code) == (State.UNKNOWN, "OUTCOME_UNKNOWN")
             assert (await gate.story(outcome.call_id))[-1] == "unknown"
 
@@ -148,7 +148,7 @@ def test_a_question_its_answer_and_a_failure_are_one_line_each_at_info(tmp_path,
             gate = SmallCalls(store, work, action="ask")
             pending = await gate.calls.run(gate.call(), wait=0)
             await gate.calls.answer(pending.approval_id, YES)
-            await gate.calls.outcome(pending.call_id, ANNA, wait=None)
+            await gate.calls.await_outcome(pending.call_id, ANNA, wait=None)
 
     with caplog.at_level("INFO", logger="agent_gate"):
         told(story)

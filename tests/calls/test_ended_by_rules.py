@@ -32,7 +32,7 @@ def test_an_open_question_that_a_rule_now_denies_ends_itself(tmp_path):
             assert isinstance(outcome.error, Forbidden)
             assert gate.inbox.open() == gate.jobs == []
             assert await gate.story(asked.call_id) == ["pending", "denied"]
-            [kept] = (await gate.calls.kept(ANNA)).results
+            [kept] = (await gate.calls.read_kept(ANNA)).results
             assert kept.outcome.error.message == "Denied by policy"
             with pytest.raises(InvalidArgs, match="already denied"):
                 await gate.calls.answer(asked.id, YES)
@@ -49,7 +49,7 @@ def test_a_question_that_a_rule_ends_says_why_to_its_caller_and_in_the_record(tm
             deny(gate, "The baby sleeps")
             await gate.calls.end_denied()
             assert (await waiting).error.details == {"reason": "The baby sleeps"}
-            [kept] = (await gate.calls.kept(ANNA)).results
+            [kept] = (await gate.calls.read_kept(ANNA)).results
             assert kept.outcome.error.details == {"reason": "The baby sleeps"}
             assert (await gate.inbox.get(asked.id)).reason == "The baby sleeps"
 
@@ -81,7 +81,7 @@ def test_an_answer_is_told_what_became_of_the_call(tmp_path):
                 gate.work = work
                 await gate.calls.run(gate.call(), wait=0)
                 answered = await gate.calls.answer((await gate.asked()).id, YES)
-                outcome = await gate.calls.became(answered)
+                outcome = await gate.calls.learn_outcome(answered)
                 assert (outcome.state, outcome.error and outcome.error.message) == (state, error)
 
     told(story)
@@ -99,12 +99,12 @@ def test_an_answer_does_not_wait_for_a_long_call_or_for_a_denied_one(tmp_path):
             gate = SmallCalls(store, slow, action="ask")
             await gate.calls.run(gate.call(), wait=0)
             answered = await gate.calls.answer((await gate.asked()).id, YES)
-            assert await gate.calls.became(answered, wait=0.01) is None
+            assert await gate.calls.learn_outcome(answered, wait=0.01) is None
             release.set()
-            assert (await gate.calls.became(answered)).state is State.COMPLETED
+            assert (await gate.calls.learn_outcome(answered)).state is State.COMPLETED
             await gate.calls.run(gate.call(arguments={"n": 2}), wait=0)
             denied = await gate.calls.answer((await gate.asked()).id, NO)
-            assert await gate.calls.became(denied) is None
+            assert await gate.calls.learn_outcome(denied) is None
 
     told(story)
 
@@ -117,7 +117,7 @@ def test_a_call_that_a_rule_denies_after_its_approval_says_why(tmp_path):
             rule = make_rule(pattern="*", action="deny", description="Not while we move")
             gate.in_force.swap(replace(gate.in_force.terms, policy=Policy([rule])))
             answered = await gate.calls.answer((await gate.asked()).id, YES)
-            outcome = await gate.calls.became(answered)
+            outcome = await gate.calls.learn_outcome(answered)
             assert isinstance(outcome.error, Forbidden)
             assert outcome.error.details == {"reason": "Not while we move"}
             assert gate.jobs == []

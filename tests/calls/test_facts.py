@@ -88,7 +88,7 @@ class WebCalls(SmallCalls):
 
     async def approve(self, approval, **more):
         await self.calls.answer(approval.id, replace(YES, **more))
-        return await self.calls.outcome(approval.call_id, approval.caller, wait=None)
+        return await self.calls.await_outcome(approval.call_id, approval.caller, wait=None)
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ async def ended(gate, **more):
     outcome = await gate.calls.run(gate.call(idempotency_key="daily", **more), wait=0)
     if isinstance(outcome, Pending):
         await gate.calls.answer(outcome.approval_id, YES)
-        outcome = await gate.calls.outcome(outcome.call_id, ANNA, wait=None)
+        outcome = await gate.calls.await_outcome(outcome.call_id, ANNA, wait=None)
     return outcome
 
 

@@ -55,7 +55,7 @@ def test_an_approved_call_that_waits_for_its_source_can_be_stopped_as_the_catalo
 def test_who_waits_for_an_outcome_can_be_stopped_as_it_comes():
     async def story():
         waiting = Waiting()
-        task = await waits(waiting.outcome("a-call", 60))
+        task = await waits(waiting.await_outcome("a-call", 60))
         waiting.tell(Outcome(call_id="a-call", state=State.COMPLETED))
         await stops(task)
 
@@ -65,7 +65,7 @@ def test_who_waits_for_an_outcome_can_be_stopped_as_it_comes():
 def test_the_reader_of_a_stream_can_be_stopped_as_an_event_comes():
     async def story():
         stream = Stream()
-        task = await waits(anext(stream.chunks()))
+        task = await waits(anext(stream.read_chunks()))
         stream.put(b"{}")
         await stops(task)
 
@@ -76,8 +76,9 @@ def test_a_stream_of_the_admin_api_can_be_stopped_as_something_happens(tmp_path)
     async def story():
         async with opened(tmp_path) as store:
             gate, shelf = SmallCalls(store), Shelf()
-            live = Live(SimpleNamespace(calls=gate.calls, shelf=shelf, record=SimpleNamespace(store=store)))
-            stream = live._stream(brief=False)
+            ledger = SimpleNamespace(store=store)
+            live = Live(SimpleNamespace(calls=gate.calls, shelf=shelf, record=ledger, clock=gate.clock))
+            stream = live._stream(SimpleNamespace())
             await anext(stream)
             task = await waits(anext(stream))
             shelf.swap(Catalog())

@@ -30,7 +30,7 @@ def hang_in_summary(gate, reached):
         reached.set()
         await asyncio.Event().wait()
 
-    gate.shaper._summarised = summarised
+    gate.shaper._summarise = summarised
 
 
 @pytest.mark.parametrize("place", ["stored", "summarised"])
@@ -74,7 +74,7 @@ def test_an_approved_call_that_the_gateway_stops_while_its_result_is_shaped_keep
             await reached.wait()
             await gate.calls.drain(0)
             assert await gate.story(asked.call_id) == ["pending", "approved", "dispatching", "completed"]
-            [kept] = (await gate.calls.kept(ANNA)).results
+            [kept] = (await gate.calls.read_kept(ANNA)).results
             assert kept.outcome.state is State.COMPLETED
             assert "ran" in json.loads(kept.outcome.result.body)["summary"]
 

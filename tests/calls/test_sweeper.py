@@ -28,7 +28,7 @@ async def is_cancelled_when_late(sweeper: Sweeper) -> bool:
 def story(chore, then) -> None:
     async def main() -> None:
         sweeper = Sweeper(SystemClock())
-        sweeper.every(0.0, chore)
+        sweeper.run_every(0.0, chore)
         running = asyncio.ensure_future(sweeper.run())
         try:
             await asyncio.wait_for(then(sweeper), 10)

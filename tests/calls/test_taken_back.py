@@ -80,7 +80,7 @@ def test_an_approved_call_can_be_taken_back_while_it_waits_for_its_source(tmp_pa
             asked = await gate.calls.run(gate.call(), wait=0)
             gate.publish(available=False)
             await gate.calls.answer(asked.approval_id, YES)
-            waiting = asyncio.ensure_future(gate.calls.outcome(asked.call_id, ANNA, wait=None))
+            waiting = asyncio.ensure_future(gate.calls.await_outcome(asked.call_id, ANNA, wait=None))
             await asyncio.sleep(0)
             assert not await getattr(gate.calls, take_back)(asked.call_id, BERT)
             assert await getattr(gate.calls, take_back)(asked.call_id, ANNA)

@@ -11,8 +11,8 @@ DONE = Outcome(call_id="c", state=State.COMPLETED)
 def test_who_goes_on_waiting_is_told_though_another_one_left():
     async def story():
         waiting = Waiting()
-        patient = asyncio.ensure_future(waiting.outcome("c", None))
-        assert await waiting.outcome("c", 0) is None
+        patient = asyncio.ensure_future(waiting.await_outcome("c", None))
+        assert await waiting.await_outcome("c", 0) is None
         assert waiting.tell(DONE) == 1
         assert await patient is DONE
 
@@ -22,8 +22,8 @@ def test_who_goes_on_waiting_is_told_though_another_one_left():
 def test_a_call_that_nobody_waits_for_any_more_is_forgotten():
     async def story():
         waiting = Waiting()
-        assert await waiting.outcome("c", 0) is None
-        patient = asyncio.ensure_future(waiting.outcome("d", None))
+        assert await waiting.await_outcome("c", 0) is None
+        patient = asyncio.ensure_future(waiting.await_outcome("d", None))
         await asyncio.sleep(0)
         patient.cancel()
         await asyncio.gather(patient, return_exceptions=True)

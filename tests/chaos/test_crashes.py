@@ -1,19 +1,17 @@
 """Never lose, never repeat: the installed command is killed at every place between two states, and at random."""
 
-import json
 import os
 import random
 import threading
 import time
 
 import pytest
+from tests.chaos import checker
 from tests.chaos.world import World
 
-from agent_gate.core.call import State
 from agent_gate.observe.failpoint import NAMES
 
 KILLS = int(os.environ.get("AGENT_GATE_KILLS", "60"))
-FINAL = {state.value for state in State if state.final}
 
 
 @pytest.fixture(scope="module")
@@ -69,76 +67,46 @@ def finish(world):
         for approval in world.admin.get("/api/approvals"):
             world.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "approve"})
             world.seen.approved.add(approval["call"])
-        if all(story[-1]["state"] in FINAL for story in stories(world).values()):
+        if not checker.find_unended(checker.stories(world.admin)):
             return
         time.sleep(0.1)
-    open_calls = {
-        call: story[-1]["state"] for call, story in stories(world).items() if story[-1]["state"] not in FINAL
-    }
-    pytest.fail(f"calls that never ended: {open_calls}")
+    pytest.fail(f"calls that never ended: {checker.find_unended(checker.stories(world.admin))}")
 
 
-def stories(world):
-    """Every call's rows, in order, from the exported record."""
-    found = {}
-    for line in world.admin.get("/api/audit/export").splitlines():
-        row = json.loads(line)
-        row["body"] = json.loads(row["body"]) if isinstance(row["body"], str) else row["body"]
-        found.setdefault(row["call"], []).append(row)
-    return {call: sorted(rows, key=lambda row: row["step"]) for call, rows in found.items()}
-
-
-def numbers(story):
-    return (story[0]["body"].get("arguments") or {}).get("n")
-
-
-def states(story):
-    return [row["state"] for row in story]
+@pytest.fixture(scope="module")
+def found(world):
+    return checker.stories(world.admin)
 
 
 def test_every_named_place_was_hit(world):
     assert [name for name in NAMES if not world.seen.kills[name]] == []
 
 
-def test_nothing_ran_twice(world):
-    assert {n: count for n, count in world.ledger().items() if count > 1} == {}
+def test_nothing_ran_twice(world, found):
+    assert checker.find_repeated(world.ledger()) == {}
+    assert checker.find_double_claims(found) == {}
 
 
-def test_nothing_ran_without_a_decision(world):
-    decided = {}
-    for story in stories(world).values():
-        allowed = "dispatching" in states(story) and (
-            story[0]["body"].get("decision") == "allow" or "approved" in states(story)
-        )
-        decided[numbers(story)] = decided.get(numbers(story), False) or allowed
-    assert [n for n in world.ledger() if not decided.get(n)] == []
+def test_nothing_ran_without_a_decision(world, found):
+    assert checker.find_undecided(found, world.ledger()) == []
 
 
-def test_no_approved_call_was_lost(world):
-    found = stories(world)
-    for call in world.seen.approved:
-        assert "approved" in states(found[call]), f"{call} was acknowledged as approved"
-        assert states(found[call])[-1] in ("completed", "unknown", "failed")
-    ledger = world.ledger()
-    for story in found.values():
-        if story[-1]["state"] == "completed":
-            assert ledger[numbers(story)] == 1
+def test_no_approved_call_was_lost(world, found):
+    assert checker.find_lost_approvals(found, world.seen) == []
+    assert checker.find_false_ends(found, world.ledger()) == []
 
 
-def test_no_denied_call_ran(world):
-    found, ledger = stories(world), world.ledger()
-    for call in world.seen.denied:
-        assert states(found[call])[-1] == "denied"
-        assert ledger[numbers(found[call])] == 0
+def test_no_denied_call_ran(world, found):
+    assert checker.find_denied_that_ran(found, world.ledger(), world.seen) == []
 
 
-def test_what_an_agent_saw_executed_is_in_the_ledger_once(world):
-    ledger = world.ledger()
-    assert [n for n in world.seen.executed if ledger[n] != 1] == []
+def test_what_an_agent_saw_executed_is_in_the_ledger_once(world, found):
+    assert checker.find_lost_results(found, world.ledger(), world.seen) == []
     assert len(world.seen.executed) > 10
 
 
-def test_the_chain_is_whole(world):
+def test_the_chain_is_whole(world, found):
+    assert checker.find_gaps(found) == []
     report = world.admin.get("/api/audit/verify")
     assert report["problems"] == []
     assert report["rows"] > 100

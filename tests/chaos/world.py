@@ -10,9 +10,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.chaos.checker import Seen
 from tests.nursery import COMMAND, ForkedCommand
 
 from agent_gate.cli.operator import AdminClient
@@ -35,16 +35,6 @@ tools:
 PERMISSIONS = """
 rules: [{pattern: "rec_allowed(*)", action: allow}, {pattern: "rec_asked(*)", action: ask}]
 """
-
-
-@dataclass
-class Seen:
-    """What the outside knows, whatever the inside says: the checker compares the two."""
-
-    executed: set[int] = field(default_factory=set)
-    approved: set[str] = field(default_factory=set)
-    denied: set[str] = field(default_factory=set)
-    kills: Counter = field(default_factory=Counter)
 
 
 class World:

@@ -441,7 +441,9 @@ def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not(gateway: Gatewa
     env = {"PATH": os.environ["PATH"], "AGENT_GATE_URL": gateway.url, "AGENT_TOKEN": TOKEN}
     command = [COMMAND, "request", "turn_on", "entity_id=light.shown"]
     ours, theirs = os.openpty()
-    process = subprocess.Popen(command, cwd=gateway.folder, env=env, stdout=subprocess.PIPE, stderr=theirs)
+    process = nursery.ForkedCommand(
+        command, cwd=gateway.folder, env=env, stdout=subprocess.PIPE, stderr=theirs
+    )
     os.close(theirs)
     shown = os.read(ours, 4096).decode()
     gateway.answer()
@@ -449,7 +451,7 @@ def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not(gateway: Gatewa
     os.close(ours)
     assert shown.startswith("Waiting for a person to answer: turn_on(light.shown) (until ")
     assert json.loads(out)["path"] == "/turn_on"
-    piped = subprocess.Popen(
+    piped = nursery.ForkedCommand(
         [*command, "brightness=1"],
         cwd=gateway.folder,
         env=env,

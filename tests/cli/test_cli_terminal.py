@@ -24,10 +24,11 @@ from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.wsgate import files
 
 from agent_gate.cli.commands.audit import whole
-from agent_gate.cli.commands.serve import invite, reachable_from_elsewhere
+from agent_gate.cli.commands.serve import invite
 from agent_gate.cli.commands.status import next_step
 from agent_gate.cli.diagnosis import Here, cure
-from agent_gate.cli.suggest import complete_approval, known_tools
+from agent_gate.cli.qrcode import reachable_from_elsewhere
+from agent_gate.cli.suggest import complete_approval, list_known_tools
 from agent_gate.observe.log import configure
 from agent_gate.observe.redact import Redactor
 
@@ -116,6 +117,7 @@ def test_questions_are_answered_by_a_key_one_after_the_other(gateway: Gateway) -
         second = ask(gateway, "light.second")
         terminal.until("1 more waits")
         terminal.press("a")
+        terminal.until("approved: turn_on(light.first). It ran.")
         terminal.until("light.second")
         assert first().status == 200
         terminal.until("a approve once")
@@ -131,6 +133,21 @@ def test_questions_are_answered_by_a_key_one_after_the_other(gateway: Gateway) -
         assert terminal.process.wait(10) == 0
 
 
+def test_a_key_that_is_pressed_twice_answers_one_question(gateway: Gateway) -> None:
+    first, second = ask(gateway, "light.one"), ask(gateway, "light.two")
+    with Terminal(gateway.folder, COMMAND, "approvals", "--watch") as terminal:
+        terminal.until("a approve once")
+        terminal.press("aaa")
+        terminal.until("light.two")
+        terminal.until("a approve once")
+        assert first().status == 200
+        [still] = gateway.admin.get("/api/approvals")
+        assert still["signature"] == "turn_on(light.two)"
+        terminal.press("d")
+        terminal.until("denied: turn_on(light.two)")
+        assert second().status == 403
+
+
 def test_the_keys_are_those_of_the_page() -> None:
     from agent_gate.cli.watching import KEYS
 
@@ -142,7 +159,7 @@ def test_the_keys_are_those_of_the_page() -> None:
 def test_the_record_is_followed_and_starts_where_one_wants(gateway: Gateway) -> None:
     gateway.call("get_state", {"entity_id": "sensor.before"})
     command = [COMMAND, "audit", "tail", "--follow", "--since", "1h", "--agent", "first"]
-    process = subprocess.Popen(command, cwd=gateway.folder, stdout=subprocess.PIPE, text=True)
+    process = nursery.ForkedCommand(command, cwd=gateway.folder, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     shown = ""
     while "sensor.before" not in shown:
@@ -154,6 +171,12 @@ def test_the_record_is_followed_and_starts_where_one_wants(gateway: Gateway) -> 
     assert process.wait(10) == 0
     process.stdout.close()
     assert agent_gate(gateway.folder, "audit", "tail", "--since", "soon").returncode == 4
+
+
+def test_what_happens_once_somebody_listens_is_told(gateway: Gateway) -> None:
+    told = gateway.admin.events("/api/events")
+    gateway.call("get_state", {"entity_id": "sensor.between"})
+    assert next(kind for kind, _ in told) == "calls"
 
 
 def test_a_row_is_shown_in_our_own_form() -> None:
@@ -207,16 +230,26 @@ def test_tools_are_completed_over_tls(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         assert gateway.url.startswith("https")
-        names = {tool["name"] for tool in known_tools({"url": gateway.url, "token": TOKEN})}
+        names = {tool["name"] for tool in list_known_tools({"url": gateway.url, "token": TOKEN})}
         assert "get_state" in names
 
 
-def test_a_missing_driver_for_postgresql_is_a_fault(tmp_path: Path) -> None:
+def test_a_missing_driver_for_postgresql_is_a_fault_with_the_command_that_installs_it(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("storage: {type: postgres, url: 'postgresql://127.0.0.1/x'}")
-    code = "import sys; sys.modules['psycopg'] = None\nfrom agent_gate.cli.main import main; main(['check'])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 8
-    assert "agent-gate[postgres]" in done.stdout
+    cure = f"{sys.executable} -m pip install 'agent-gate[postgres]'"
+
+    def without_it(command: str) -> str:
+        code = f"import sys; sys.modules['psycopg'] = None\nfrom agent_gate.cli.main import main; main(['{command}'])"
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        return f"{done.returncode} {done.stdout}{done.stderr}"
+
+    said = without_it("check")
+    assert said.startswith(
+        "8 Fault: config.yaml:1:17: storage.type: the driver for PostgreSQL is not installed"
+    )
+    assert cure in said
+    assert f"fix: {cure}\n" in without_it("doctor")
+    assert cure in without_it("serve")
 
 
 # Advice
@@ -343,6 +376,23 @@ def test_the_link_is_the_last_line_whole_and_a_code_where_a_phone_reaches_it(
     invite("https://192.168.1.5:9/login#a")
     assert "█" in capsys.readouterr().err
     assert not reachable_from_elsewhere("http://localhost:1/")
+
+
+def test_a_fresh_link_is_a_code_too_where_a_phone_reaches_it(tmp_path: Path, gateway: Gateway) -> None:
+    with Terminal(gateway.folder, COMMAND, "login") as terminal:
+        terminal.until("/login#")
+        assert terminal.process.wait(10) == 0
+        assert "█" not in terminal.shown
+    with Api() as api:
+        config = files(api)["config.yaml"].replace("admin: {", "admin: {public_url: 'https://gate.example', ")
+        assert "gate.example" in config
+        with (
+            running(tmp_path, files(api) | {"config.yaml": config}, "--insecure") as reached,
+            Terminal(tmp_path, COMMAND, "login") as terminal,
+        ):
+            wait_for(lambda: "https://gate.example/login#" in reached.stderr)
+            terminal.until("https://gate.example/login#")
+            terminal.until("█")
 
 
 @pytest.mark.parametrize(("setting", "lines"), [("", 0), ("log: {requests: true}\n", 1)])

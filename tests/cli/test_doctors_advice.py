@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
+from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Api, Gateway, running
 from tests.processes import eventually, free_port
 
@@ -38,6 +39,7 @@ class Patient:
     def __init__(self, folder: Path, api: Api) -> None:
         self.folder, self.elsewhere, self.api = folder / "my gate", folder / "elsewhere", api
         self.config = self.folder / "config.yaml"
+        self.env = {"PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}", "HOME": str(self.elsewhere)}
         for path in (self.folder, self.elsewhere):
             path.mkdir()
 
@@ -52,11 +54,10 @@ class Patient:
         self, line: str, *, stdin: str = "", cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """A line as a person types it into a shell."""
-        env = {"PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}", "HOME": str(self.elsewhere)}
         return subprocess.run(
             ["sh", "-c", line],
             cwd=cwd or self.elsewhere,
-            env=env,
+            env=self.env,
             input=stdin,
             capture_output=True,
             text=True,
@@ -64,8 +65,15 @@ class Patient:
         )
 
     def findings(self, *, here: Path | None = None) -> list[Finding]:
-        named = "" if here else f" --config '{self.config}'"
-        done = self.type(f"agent-gate doctor --json{named}", cwd=here)
+        named = [] if here else ["--config", str(self.config)]
+        done = nursery.run(
+            [COMMAND, "doctor", "--json", *named],
+            cwd=here or self.elsewhere,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert done.stdout, done.stderr
         found: list[Finding] = json.loads(done.stdout)
         return found

@@ -1,6 +1,7 @@
 """The Python client against a real gateway: data, typed errors, and connections that break."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -213,6 +214,28 @@ def test_pending_calls_survive_the_gateways_restart(tmp_path: Path, api: Api) ->
                 await asyncio.to_thread(gateway.answer)
                 assert (await call)["path"] == "/turn_on"
                 assert len(api.requests) == 1
+
+    run(main(), 40)
+
+
+def test_what_a_gateway_refuses_because_it_stops_is_sent_to_the_next_one(tmp_path: Path, api: Api) -> None:
+    held = api.replies["/states/sensor.temp"] = HeldReply()
+
+    async def main() -> None:
+        with running(tmp_path, files(api), "--insecure") as gateway:
+            port = gateway.url.rpartition(":")[2]
+            async with Client(gateway.url, TOKEN) as client:
+                first = asyncio.create_task(client.call("get_state", ALLOWED))
+                await eventually(held.arrived.is_set)
+                gateway.process.send_signal(signal.SIGTERM)
+                await eventually(lambda: gateway.request("GET", "/ready", token=None).status == 503)
+                late = client.start("forecast", {})
+                held.go_on.set()
+                assert (await first)["path"] == "/states/sensor.temp"
+                await asyncio.to_thread(gateway.stop)
+                gateway.options = ("--insecure", "--port", port)
+                await asyncio.to_thread(gateway.start)
+                assert (await client.reply(late)).data["path"].startswith("/forecast")
 
     run(main(), 40)
 

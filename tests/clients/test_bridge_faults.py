@@ -32,7 +32,7 @@ class Proxied:
     def handle(self, request):
         if request.method == "GET" and request.path != "/ready" and self.stream is not None:
             self.heard += 1
-            return StreamResponse(200, self.stream.chunks())
+            return StreamResponse(200, self.stream.read_chunks())
         if request.method != "POST":
             return Response(200 if request.path == "/ready" else 405)
         message = json.loads(request.body)

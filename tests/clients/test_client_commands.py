@@ -476,6 +476,19 @@ def test_each_client_becomes_an_agent_of_its_own_and_disconnect_takes_it_back(ho
     assert gateway.request("GET", "/api/tools", token=token).status == 401
 
 
+def test_a_card_names_the_token_file_that_connecting_makes(home, gateway):
+    config = ["--config", str(gateway.folder / "config.yaml"), "--stdio"]
+    cards = json.loads(run(connect, *config, "--json").output)
+    tried = run(connect, "codex", *config, "--dry-run").output
+    for name in ("claude-desktop", "codex"):
+        entry = json.loads(run(connect, name, *config, "--json").output)["entry"]
+        assert cards[name]["entry"] == entry
+        assert Path(entry["args"][entry["args"].index("--token-file") + 1]).is_file()
+        assert "AGENT_TOKEN" not in json.dumps(entry)
+        run(disconnect, name)
+    assert cards["codex"]["entry"]["args"][3] in tried
+
+
 def test_an_agent_of_that_name_which_somebody_else_made_is_left_alone(home, gateway):
     gateway.admin.request("POST", "/api/agents", {"name": "zed"})
     run(connect, "zed", "--config", str(gateway.folder / "config.yaml"))

@@ -3,17 +3,17 @@
 import json
 import os
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
+from tests import nursery
 from tests.clients.hosting import eventually
 from tests.servers import command
 
 from agent_gate.cli.sessions import Sessions, safe, serves
 
-SESSION = [sys.executable, "-c", "from agent_gate.cli.commands.session import command; command()"]
+SESSION = [nursery.COMMAND, "session"]
 
 
 @pytest.fixture
@@ -23,6 +23,7 @@ def place(tmp_path):
         name: value
         for name, value in os.environ.items()
         if name not in ("SESSION_ID", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR", "AGENT_TOKEN")
+        and not name.startswith(nursery.AT_THE_START)
     }
     env |= {
         "XDG_RUNTIME_DIR": str(tmp_path / "r"),
@@ -34,7 +35,7 @@ def place(tmp_path):
 
 
 def run(env, *args, given="", code=0, cwd=None):
-    done = subprocess.run(
+    done = nursery.run(
         [*SESSION, *args],
         input=given,
         env=env,
@@ -176,7 +177,7 @@ def test_a_number_that_now_belongs_to_another_sessions_gateway_is_left_alone(pla
 def test_a_gateway_that_cannot_start_is_reported_and_leaves_no_file(place):
     folder, env = place
     (folder / "bad.yaml").write_text("nonsense: true\n")
-    done = subprocess.run(
+    done = nursery.run(
         [*SESSION, "start", "--session", "bad", "--config", str(folder / "bad.yaml")],
         env=env, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
@@ -207,7 +208,7 @@ def test_a_folder_that_others_can_write_into_is_refused(place, action):
     runs.chmod(0o777)
     precious.write_text("mine")
     (runs / "agent-gate-x.pid").symlink_to(precious)
-    done = subprocess.run([*SESSION, *action], env=env, capture_output=True, text=True, timeout=60)
+    done = nursery.run([*SESSION, *action], env=env, capture_output=True, text=True, timeout=60)
     runs.chmod(0o700)
     assert done.returncode == 8
     assert f"{runs}: is not a folder that only you can write into" in done.stderr
@@ -217,7 +218,7 @@ def test_a_folder_that_others_can_write_into_is_refused(place, action):
 def test_two_starts_of_one_session_at_once_share_one_gateway(place):
     _, env = place
     started = [
-        subprocess.Popen(
+        nursery.ForkedCommand(
             [*SESSION, "start", "--session", "both", "--json"],
             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
         )

@@ -11,7 +11,7 @@ import pytest
 
 from agent_gate.approval.channels.kind import QuietHours
 from agent_gate.approval.channels.registry import CHANNELS
-from agent_gate.config import permissions, settings
+from agent_gate.config import auth, issuers, oidc, permissions, settings
 from agent_gate.config.channels import person_keys
 from agent_gate.config.load import load
 from agent_gate.config.servers import settings as servers
@@ -36,6 +36,10 @@ CONFIGURATION = {
     "`admin`": settings.AdminSettings,
     "`peers`": settings.PeersSettings,
     "`peers.policy.<name>`": settings.PeerPolicySettings,
+    "`auth`": auth.AuthSettings,
+    "`auth.jwt[]`": issuers.JwtSettings,
+    "`auth.oidc`": oidc.OidcSettings,
+    "`auth.oidc.roles.<group>`": oidc.GroupRole,
     "`hosts.<name>`": HostSettings,
     "`agents.<name>`": settings.AgentSettings,
     "`rate_limit`": settings.RateLimitSettings,
@@ -45,6 +49,7 @@ CONFIGURATION = {
     "`approvers`": settings.ApproversSettings,
     "`plugins`": services.PluginSettings,
     "`storage`": settings.StorageSettings,
+    "`audit`": settings.AuditSettings,
     "`results`": settings.ResultsSettings,
     "`limits`": settings.LimitsSettings,
     "`telemetry`": settings.TelemetrySettings,

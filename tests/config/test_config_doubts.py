@@ -118,6 +118,28 @@ def reload(configuration: Configuration) -> None:
     asyncio.run(main())
 
 
+def test_files_are_outdated_from_a_change_until_they_are_read_whoever_asked_for_it(write):
+    config = write("config.yaml", AGENT)
+    configuration = Configuration(Options(config=config))
+    assert not configuration.is_outdated()
+    write("config.yaml", f"{AGENT}gateway: {{port: 1}}\n")
+    assert configuration.is_outdated()
+    reload(configuration)
+    assert not configuration.is_outdated()
+    write("config.yaml", f"{AGENT}gateway: {{port: none}}\n")
+    with pytest.raises(ConfigError):
+        reload(configuration)
+    assert not configuration.is_outdated()
+
+
+async def test_a_file_that_is_written_while_it_is_read_is_read_once_more(write):
+    config = write("config.yaml", AGENT)
+    configuration = Configuration(Options(config=config))
+    async with configuration.trial():
+        write("config.yaml", f"{AGENT}gateway: {{port: 1}}\n")
+    assert configuration.is_outdated()
+
+
 @pytest.mark.parametrize("name", ["config.yaml", "permissions.yaml", "tools.yaml", "servers.yaml"])
 @pytest.mark.parametrize("left", ["", "\n", "# all gone\n", "---\n"])
 def test_a_file_that_was_emptied_is_not_taken_over_at_a_reload(write, name, left):
@@ -142,6 +164,8 @@ FIXED = {
     "gateway.tenant": "gateway: {tenant: other}",
     "gateway.host": "gateway: {host: 127.0.0.2}",
     "gateway.port": "gateway: {port: 1}",
+    "gateway.proxies": "gateway: {proxies: [10.0.0.1]}",
+    "gateway.reuse_port": "gateway: {reuse_port: true}",
     "admin.host": "admin: {host: 127.0.0.2}",
     "admin.port": "admin: {port: 1}",
     "admin.tls": "admin: {tls: off}",

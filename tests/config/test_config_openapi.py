@@ -126,6 +126,12 @@ def test_every_operation_becomes_a_tool_and_what_cannot_be_sent_is_left_out_with
     assert f"#   PUT /pets/{{petId}}/photo: {why}" in found.text
 
 
+@pytest.mark.parametrize("kind", ["multipart/form-data", "application/octet-stream"])
+def test_an_upload_is_left_out_also_where_nothing_says_that_it_is_required(kind: str) -> None:
+    found = made(with_operation({"requestBody": {"content": {kind: {}}}}, method="post"))
+    assert found.left_out == {"POST /things": f"its body is {kind}, which no tool can send"}
+
+
 @pytest.mark.parametrize(
     ("kinds", "answer"),
     [

@@ -241,6 +241,33 @@ def test_a_command_is_found_on_the_path_once(load_text):
         find_command(servers["b"])
 
 
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("/no/such/place/server", "does not exist"),
+        ("./no-such-server", "does not exist ({here}/no-such-server)"),
+        ("{here}", "is a folder"),
+        ("{here}/plain.txt", "may not be run: chmod +x {here}/plain.txt"),
+    ],
+)
+def test_a_command_with_a_path_that_cannot_be_run_says_why(load_text, folder, monkeypatch, command, why):
+    monkeypatch.chdir(folder)
+    (folder / "plain.txt").write_text("no program")
+    named = command.format(here=folder)
+    server = load_text(f"servers: {{a: {{command: {named}}}}}").settings.sources["servers"]["a"]
+    with pytest.raises(ConfigError) as caught:
+        find_command(server)
+    assert caught.value.message == f"config.yaml:1:11: servers.a.command: {named} {why.format(here=folder)}"
+
+
+def test_a_command_with_a_path_is_looked_for_where_its_server_starts(load_text, folder):
+    (folder / "sub").mkdir()
+    (folder / "sub" / "run").write_text("#!/bin/sh\n")
+    (folder / "sub" / "run").chmod(0o755)
+    server = load_text("servers: {a: {command: ./run, cwd: sub}}").settings.sources["servers"]["a"]
+    assert find_command(server) == str(folder / "sub" / "run")
+
+
 def test_a_folder_to_start_in_is_relative_to_the_file(load_text, folder):
     assert load_text("servers: {a: {command: x, cwd: sub}}").settings.sources["servers"]["a"].cwd == str(
         folder / "sub"

@@ -1,4 +1,4 @@
-"""The conformance suites and MCP clients from npm, installed on first use into `.cache/conformance` and then reused."""
+"""The conformance suites, MCP clients and axe from npm, installed on first use into `.cache/conformance` and then reused."""
 
 import fcntl
 import subprocess
@@ -16,6 +16,8 @@ PACKAGES = {
         "@modelcontextprotocol/client@2.4.0",
         "mcporter@0.12.3",
     ),
+    "remote": ("mcp-remote@0.15.1",),
+    "axe": ("axe-core@4.10.2",),
 }
 FLAGS = ("--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 

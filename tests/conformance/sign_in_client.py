@@ -1,15 +1,19 @@
 """Run by the conformance suite as its client: a gateway in front of the suite's server, and a person who consents.
 
-python sign_in_client.py URL      (the scenario and its context come in the environment)
+python sign_in_client.py TURNS URL      (the scenario and its context come in the environment)
+
+The suite starts its clients all at once; they take turns, by locking one of the files in the folder TURNS.
 """
 
+import fcntl
 import http.client
 import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,6 +33,7 @@ servers:
 """
 ALLOW = "rules: [{pattern: 'it__*', action: allow}]"
 MOST_SIGN_INS = 3
+AT_ONCE = 2
 TOOL = "test-tool"
 
 
@@ -69,6 +74,13 @@ def fetch(url: str) -> tuple[int, str]:
     reply.read()
     connection.close()
     return reply.status, reply.getheader("Location") or ""
+
+
+@contextmanager
+def turn(folder: Path) -> Iterator[None]:
+    with (folder / str(os.getpid() % AT_ONCE)).open("w") as mine:
+        fcntl.flock(mine, fcntl.LOCK_EX)
+        yield
 
 
 def settled(gateway: Gateway) -> str:
@@ -119,5 +131,6 @@ def main(url: str) -> None:
             use(gateway, lambda: next(calls, True))
 
 
-if __name__ == "__main__":
-    main(sys.argv[-1])
+if __name__ == "__main__" and scenario().startswith("auth/"):
+    with turn(Path(sys.argv[1])):
+        main(sys.argv[-1])

@@ -28,6 +28,7 @@ SERVERS = {
         "create_sheet": "Add an empty worksheet.",
         "delete_chart": "Remove a chart; its data stays.",
     },
+    "calc": {"calculate": "Calculates/evaluates the given expression."},
     "filesystem": {
         "write_file": "Create a new file or completely overwrite an existing file with new content."
     },
@@ -53,6 +54,8 @@ CATALOG = catalog(
         ("count orders by status", "sqlite:read_query"),
         ("write a letter in Word", "word:create_document"),
         ("add a chart to the spreadsheet", "excel:create_chart"),
+        ("what is 17*23+4", "calc:calculate"),
+        ("add two numbers", "calc:calculate"),
     ],
 )
 def test_everyday_requests_find_their_tool_among_the_first_three_of_real_servers(query, right):
@@ -70,6 +73,7 @@ def test_everyday_requests_find_their_tool_among_the_first_three_of_real_servers
         ("open a bug report in ABC", "create a bug report in ABC"),
         ("push the submit button", "click the submit button"),
         ("Get rid of it", "delete it"),
+        ("add up the figures", "sum calculate the figures"),
         ("open the door", "open the door"),
     ],
 )

@@ -67,6 +67,11 @@ def test_an_unknown_meta_tool_names_the_known_ones():
         parse("tool_guess", {})
 
 
+def test_a_wrong_argument_of_a_meta_tool_is_told_what_it_takes():
+    with pytest.raises(InvalidArgs, match=r"unknown field `tool`. It takes tool_id, args\.$"):
+        parse("tool_execute", {"tool": "a:b"})
+
+
 @pytest.mark.parametrize(
     ("error", "code", "retryable"),
     [

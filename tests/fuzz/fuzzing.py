@@ -51,33 +51,62 @@ def targets() -> list[Target]:
 
 
 def seeds(target: Target) -> list[bytes]:
-    """What is committed and what earlier runs on this machine found worth keeping."""
-    folders = (CORPUS / target.name, GROWN / target.name)
-    return [path.read_bytes() for folder in folders if folder.exists() for path in sorted(folder.iterdir())]
+    """What is committed: each an input that once took a step of its own, or broke the target."""
+    return _inputs(CORPUS / target.name)
 
 
-def fuzz(target: Target, seconds: float, *, guided: bool, seed: int = 0) -> int:
-    """Run the corpus, then mutations of it for so long; the number of inputs tried."""
-    random, corpus, reached = Random(seed), seeds(target) or [b""], set[tuple[str, int, int]]()
-    tried, deadline = 0, time.monotonic() + seconds
+def search(target: Target, seconds: float) -> int:
+    """Look for inputs that break the target, other ones each time; the number tried.
+
+    Begins with the corpus and with what earlier runs on this machine found worth keeping.
+    """
+    deadline = time.monotonic() + seconds
+    known = seeds(target) + _inputs(GROWN / target.name)
+    return _grow(
+        target,
+        known,
+        Random(),
+        lambda _tried: time.monotonic() < deadline,
+        lambda data: _keep(GROWN, target, data),
+    )
+
+
+def repeat(target: Target, inputs: int) -> int:
+    """Try the corpus and so many mutations of it, the same ones on every machine; the number tried."""
+    known = seeds(target)
+    return _grow(target, known, Random(0), lambda tried: tried < len(known) + inputs, lambda _data: None)
+
+
+def _inputs(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.iterdir())] if folder.exists() else []
+
+
+def _grow(
+    target: Target,
+    known: list[bytes],
+    random: Random,
+    goes_on: Callable[[int], bool],
+    keep: Callable[[bytes], object],
+) -> int:
+    corpus, reached, tried = known or [b""], Steps(), 0
     for data in corpus:
-        reached |= _attempt(target, data, guided=guided)
+        reached |= _attempt(target, data)
         tried += 1
-    while time.monotonic() < deadline:
+    while goes_on(tried):
         data = target.mutate(random.choice(corpus), random, corpus, target.words)[:LONGEST]
-        steps = _attempt(target, data, guided=guided)
+        steps = _attempt(target, data)
         tried += 1
         if not steps <= reached:
             reached |= steps
             corpus.append(data)
-            _keep(GROWN, target, data)
+            keep(data)
     return tried
 
 
-def _attempt(target: Target, data: bytes, *, guided: bool) -> Steps:
-    steps: Steps = set()
+def _attempt(target: Target, data: bytes) -> Steps:
+    steps = Steps()
     try:
-        with traced(steps) if guided else _untraced():
+        with traced(steps):
             target.run(data)
     except Exception as error:
         place = where(error)
@@ -145,8 +174,3 @@ def traced(steps: Steps) -> Iterator[None]:
         yield
     finally:
         sys.settrace(None)
-
-
-@contextmanager
-def _untraced() -> Iterator[None]:
-    yield

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.fuzz import fuzzing
-from tests.fuzz.fuzzing import FindingError, Target, fuzz, smaller
+from tests.fuzz.fuzzing import FindingError, Target, repeat, search, smaller
 
 
 @pytest.fixture
@@ -24,11 +24,11 @@ def breaks_on_nul(data: bytes) -> None:
 def test_a_finding_is_made_small_and_begins_the_next_run(folders: Path) -> None:
     target = Target("t", breaks_on_nul)
     with pytest.raises(FindingError, match="t breaks on"):
-        fuzz(target, 20, guided=False)
+        search(target, 20)
     (kept,) = (folders / "corpus" / "t").glob("finding-*")
     assert kept.read_bytes() == b"\0"
     with pytest.raises(FindingError):
-        fuzz(target, 0, guided=False)
+        repeat(target, 0)
 
 
 def test_an_input_that_takes_a_new_step_is_kept_for_later_runs(folders: Path) -> None:
@@ -41,8 +41,18 @@ def test_an_input_that_takes_a_new_step_is_kept_for_later_runs(folders: Path) ->
         except InvalidArgs:
             pass
 
-    fuzz(Target("t", run, words=(b"%", b"&a=1&a=2", b"%ff")), 1, guided=True)
+    search(Target("t", run, words=(b"%", b"&a=1&a=2", b"%ff")), 1)
     assert list((folders / "grown" / "t").iterdir())
+
+
+def test_repeating_tries_the_same_inputs_each_time_and_keeps_none(folders: Path) -> None:
+    tried: list[list[bytes]] = []
+    for _ in range(2):
+        inputs: list[bytes] = []
+        assert repeat(Target("t", inputs.append), 50) == 51
+        tried.append(inputs)
+    assert tried[0] == tried[1]
+    assert not (folders / "grown").exists()
 
 
 def test_making_smaller_leaves_only_what_is_needed() -> None:

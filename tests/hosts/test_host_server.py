@@ -13,6 +13,7 @@ from tests.hosts.hosting import CONTEXT, Gate, a_call, send, serving_host
 
 from agent_gate.errors import ConfigError, PairingFailed
 from agent_gate.hosts import Host, Refused, current_context, log_line
+from agent_gate.hosts.server import MOST_HANDSHAKES
 from agent_gate.net.mutual import unverified_client
 from agent_gate.net.pool import Lost, NotSent, Pool, Target
 from agent_gate.peers.dialing import Endpoint, dial
@@ -309,10 +310,12 @@ def test_a_wrong_pin_or_another_gateway_installs_nothing(tmp_path: Path) -> None
 def test_p30_handshakes_that_go_nowhere_are_few_and_leave_room_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.peers.joining.STEP_SECONDS", 0.3)
-
     async def scenario(server: Any, gate: Gate, _counting: Counting) -> None:
         endpoint = Endpoint.parse(f"wss://127.0.0.1:{server.server.port}")
+        running = server._handshakes.running
+
+        def set_step(seconds: float) -> None:
+            monkeypatch.setattr("agent_gate.peers.joining.STEP_SECONDS", seconds)
 
         async def half_open() -> str:
             try:
@@ -322,10 +325,21 @@ def test_p30_handshakes_that_go_nowhere_are_few_and_leave_room_later(
                 return error.message
             return "answered"
 
-        ended = await asyncio.gather(*(half_open() for _ in range(60)))
-        assert sum("status 503" in text for text in ended) >= 60 - 2 * 16
-        while server._handshakes:
+        set_step(60)
+        asked = [asyncio.create_task(half_open()) for _ in range(MOST_HANDSHAKES + 8)]
+        while len(ended := [one for one in asked if one.done()]) < 8:
             await asyncio.sleep(0.01)
+        assert ["status 503" in one.result() for one in ended] == [True] * 8
+        assert len(running) == MOST_HANDSHAKES
+        for one in asked:
+            one.cancel()
+        while running:
+            await asyncio.sleep(0.01)
+        set_step(0.05)
+        assert "status 503" not in await half_open()
+        while running:
+            await asyncio.sleep(0.01)
+        set_step(60)
         assert (await paired(server, gate)) > 0
 
     play(tmp_path, scenario)

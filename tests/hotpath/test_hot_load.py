@@ -12,6 +12,7 @@ import pytest
 from tests.hotpath.hot_gate import (
     ERAS,
     TOKEN,
+    Wire,
     code_of,
     connected,
     post,
@@ -119,20 +120,29 @@ def test_metrics_count_every_call_by_surface_and_nothing_is_logged_per_call(
     ids=[*ERAS, "rest"],
 )
 def test_a_call_leaves_nothing_for_the_collector(tmp_path: Path, data: bytes) -> None:
-    """Cycles cost nothing by themselves; under load their collection stops everybody for many milliseconds."""
+    """Cycles cost nothing by themselves; under load their collection stops everybody for many milliseconds.
+
+    What calls leave they leave each time; what a thread of an earlier test leaves here, it leaves once.
+    """
+
+    async def left_by_calls(wire: Wire) -> int:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(100):
+                assert (await wire.ask(data))[0] == 200
+            return gc.collect()
+        finally:
+            gc.enable()
 
     async def story() -> None:
         async with running(tmp_path, RULES) as (_, _, port), connected(port) as wire:
             for _ in range(5):
                 assert (await wire.ask(data))[0] == 200
-            gc.collect()
-            gc.disable()
-            try:
-                for _ in range(100):
-                    assert (await wire.ask(data))[0] == 200
-                assert gc.collect() < 100
-            finally:
-                gc.enable()
+            left = []
+            while not left or (min(left) >= 100 and len(left) < 3):
+                left.append(await left_by_calls(wire))
+            assert min(left) < 100
 
     asyncio.run(story())
 

@@ -535,7 +535,7 @@ def test_a_stream_that_nobody_reads_does_not_fill_the_memory(run: Run) -> None:
             reply = await pool.stream(
                 "GET", target, b"/", deadline=time.monotonic() + 10, max_bytes=len(body)
             )
-            await asyncio.sleep(0.1)
+            await eventually(lambda: reply._wire is not None and reply._wire.paused)
             assert reply._buffered < 2_000_000
             assert len(await reply.read(len(body))) == len(body)
 

@@ -53,19 +53,21 @@ def test_a_query_that_can_be_read_in_two_ways_is_refused(query: str) -> None:
 
 
 def test_requests_on_one_connection_are_answered_in_order_one_at_a_time(run: Run) -> None:
-    running = 0
+    running, all_sent = 0, asyncio.Event()
 
     async def handler(request: Request) -> Response:
         nonlocal running
         running += 1
         assert running == 1
-        await asyncio.sleep(0.01 if request.path == "/0" else 0)
+        await all_sent.wait()
+        await asyncio.sleep(0)
         running -= 1
         return Response(200, request.path.encode())
 
     async def main() -> None:
         async with serving(handler, limits=Limits(pipelined=4)) as server, connected(server) as client:
             await client.send(b"".join(b"GET /%d HTTP/1.1\r\n" % n + HOST + b"\r\n" for n in range(50)))
+            all_sent.set()
             for n in range(50):
                 assert (await client.answer()).body == b"/%d" % n
 
@@ -394,7 +396,8 @@ def test_a_stream_without_client_is_closed_unless_it_must_run_on(run: Run, run_o
         try:
             yield b"first"
             await gone.wait()
-            await asyncio.sleep(0.01)
+            if not run_on:
+                await asyncio.Event().wait()
             yield b"second"
             ended.append("to the end")
         except (asyncio.CancelledError, GeneratorExit):
@@ -456,14 +459,14 @@ def test_draining_answers_what_is_in_flight_and_takes_nothing_new(run: Run) -> N
 
 
 def test_draining_waits_for_a_request_whose_client_has_left(run: Run) -> None:
-    started, finished = asyncio.Event(), asyncio.Event()
+    started, go_on, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def handler(request: Request) -> Response:
         left = asyncio.Event()
         request.on_disconnect(left.set)
         started.set()
         await left.wait()
-        await asyncio.sleep(0.1)
+        await go_on.wait()
         finished.set()
         return Response(200, b"{}")
 
@@ -473,7 +476,11 @@ def test_draining_waits_for_a_request_whose_client_has_left(run: Run) -> None:
                 await client.send(GET)
                 await started.wait()
             await eventually(lambda: not server.connections)
-            await server.drain(5)
+            drain = asyncio.create_task(server.drain(5))
+            await eventually(lambda: server.draining)
+            assert not drain.done()
+            go_on.set()
+            await drain
             assert finished.is_set()
 
     run(main())

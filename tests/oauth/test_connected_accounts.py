@@ -95,7 +95,7 @@ def test_an_account_is_connected_by_a_link_and_there_after_a_restart(
             connected = await signed_in(house, authority)
             assert connected.account == "alice"
         async with a_house(at(tmp_path), tmp_path / "data") as house:
-            again = await house.connections.current(OWNER)
+            again = await house.connections.renew_if_due(OWNER)
             assert again.tokens == connected.tokens
             secrets = [connected.tokens.access_token, connected.tokens.refresh_token or ""]
         found = [
@@ -166,11 +166,11 @@ def test_t46_two_hundred_calls_on_two_gateways_renew_once(
             await one.connections.keep(OWNER, stale)
             await two.connections.load()
             before = authority.count("/token")
-            asked = [house.connections.current(OWNER) for _ in range(100) for house in (one, two)]
+            asked = [house.connections.renew_if_due(OWNER) for _ in range(100) for house in (one, two)]
             found = await asyncio.gather(*asked)
             assert authority.count("/token") == before + 1
             assert len({each.tokens.access_token for each in found}) == 1
-            kept = await two.connections.current(OWNER)
+            kept = await two.connections.renew_if_due(OWNER)
             assert kept.tokens == found[0].tokens
             assert kept.tokens.refresh_token != connected.tokens.refresh_token
 
@@ -192,7 +192,7 @@ def test_t49_an_account_that_was_taken_back_is_told_once_and_not_tried_again(
             before = authority.count("/token")
             for _ in range(3):
                 with pytest.raises(SignInNeeded):
-                    await house.connections.current(OWNER)
+                    await house.connections.renew_if_due(OWNER)
             assert told == [OWNER]
             assert authority.count("/token") == before + 1
 
@@ -207,12 +207,12 @@ def test_ending_an_account_revokes_it_at_the_server(tmp_path: Path, authority: A
             await house.connections.end(OWNER)
             authority.has_served("/token/revocation", before + 1)
             with pytest.raises(SignInNeeded):
-                await house.connections.current(OWNER)
+                await house.connections.renew_if_due(OWNER)
             await house.connections.keep(OWNER, changed(connected, since=0.0))
             stale = changed(connected.tokens, expires_at=1.0)
             await house.connections.keep(OWNER, changed(connected, tokens=stale))
             with pytest.raises(SignInNeeded):
-                await house.connections.current(OWNER)
+                await house.connections.renew_if_due(OWNER)
 
     uvloop.run(main())
 
@@ -231,7 +231,7 @@ def test_a_machine_signs_in_by_itself_and_again_when_its_token_ends(
             finished = await house.flows.connect_machine(machine, OWNER, "operator")
             ended = changed(finished.connected.tokens, expires_at=1.0)
             await house.connections.keep(OWNER, changed(finished.connected, tokens=ended))
-            fresh = await house.connections.current(OWNER)
+            fresh = await house.connections.renew_if_due(OWNER)
             assert fresh.tokens.access_token != finished.connected.tokens.access_token
 
     uvloop.run(main())

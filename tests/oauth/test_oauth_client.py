@@ -98,12 +98,12 @@ def test_a_machine_gets_its_token_by_its_own_secret(authority: AuthorizationProc
         client = configured_client(server, known)
         assert client is not None
         endpoint = TokenEndpoint(web, server, client, reach, resource=RESOURCE)
-        tokens = await endpoint.with_credentials("mcp:read")
+        tokens = await endpoint.exchange_credentials("mcp:read")
         assert tokens.access_token
         wrong = configured_client(server, ConfiguredClient("machine", "another-secret"))
         assert wrong is not None
         with pytest.raises(OAuthRefusal) as refused:
-            await TokenEndpoint(web, server, wrong, reach).with_credentials(None)
+            await TokenEndpoint(web, server, wrong, reach).exchange_credentials(None)
         assert refused.value.error == "invalid_client"
         assert "another-secret" not in str(refused.value) + repr(wrong) + repr(known)
 

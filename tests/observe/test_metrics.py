@@ -70,6 +70,9 @@ def labels_of_series():
     return labels | {
         "agent_gate_source_up": {"source"},
         "agent_gate_approvals_pending": set(),
+        "agent_gate_connections": set(),
+        "agent_gate_mcp_sessions": set(),
+        "agent_gate_tasks": set(),
         "agent_gate_source_restarts_total": {"source"},
         "agent_gate_http_heads_total": {"of", "path"},
     }

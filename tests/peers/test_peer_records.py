@@ -168,7 +168,7 @@ def test_the_identity_stays_and_its_authority_is_nowhere_in_plain(tmp_path: Path
         async with opened(StoreSettings(path=folder / "gate.db")) as store:
             vault = Vault(store, SystemClock(), folder, "home", {})
             await vault.open()
-            identity = await ensure_identity(folder, vault, "home", SystemClock())
+            identity = await ensure_identity(folder, vault, "home", SystemClock(), store)
             secret = identity.authority.key_pem.split(b"\n")[1]
         assert [path for path in folder.rglob("*") if path.is_file() and secret in path.read_bytes()] == []
         return identity.key.fingerprint + identity.authority.pem
@@ -190,7 +190,7 @@ def test_p28_keys_that_others_could_read_or_swap_refuse_the_start(tmp_path: Path
         async with opened(StoreSettings(path=folder / "gate.db")) as store:
             vault = Vault(store, SystemClock(), folder, "home", {})
             await vault.open()
-            await ensure_identity(folder, vault, "home", SystemClock())
+            await ensure_identity(folder, vault, "home", SystemClock(), store)
 
     uvloop.run(main())
     key = folder / "peers" / "identity.key"

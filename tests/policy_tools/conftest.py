@@ -1,6 +1,5 @@
-import subprocess
-
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, Api, running
 
 TOOLS = """
@@ -51,7 +50,7 @@ def gate(tmp_path, api):
 def cli(gate):
     def run(*words, answer=None):
         command = [COMMAND, "policy", "--admin-socket", gate.announced["socket"], *words]
-        return subprocess.run(
+        return nursery.run(
             command, cwd=gate.folder, input=answer, capture_output=True, text=True, timeout=30, check=False
         )
 

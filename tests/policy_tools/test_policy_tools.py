@@ -29,6 +29,7 @@ CATALOG = catalog(
         "light", "{name}", {"name": arg(), "note": arg(), "pin": arg()}, ["name"], secret=frozenset({"pin"})
     ),
     yaml_tool("bare"),
+    yaml_tool("serve", "{what}, {where}", {"what": arg(), "where": arg()}, ["what", "where"]),
 )
 
 
@@ -284,6 +285,14 @@ def test_a_suggested_rule_names_the_undeclared_arguments_of_the_calls_it_rests_o
     assert suggested.rule["extra"] == ["fade"]
 
 
+def test_what_a_person_did_without_a_rule_is_not_tried_again():
+    by_hand = row("dispatching", decision="allow", reason="done by anna")
+    by_rule = row("dispatching", decision="allow", rule="allow light(*)")
+    assert recorded(by_hand) is None
+    assert recorded(by_rule) is not None
+    assert recorded(row("dispatching", decision="allow", grant="g1")) is not None
+
+
 def test_no_exact_rule_allows_a_tool_whose_template_is_gone():
     with pytest.raises(InvalidArgs, match="leaves out"):
         rule_from(approval(), None, "allow", "exact")
@@ -300,7 +309,7 @@ def test_a_pattern_made_from_a_signature_matches_only_it():
 
 
 def row(state, signature="light(hall)", call="c1", at=1.0, **body):
-    tool = CATALOG.names["light"].id
+    tool = CATALOG.names.get(signature.partition("(")[0], CATALOG.names["light"]).id
     return {
         "call": call, "at": at, "state": state, "caller": "pi", "tool": tool,
         "body": {"signature": signature, "decision": "ask", "arguments": {}, **body},
@@ -357,6 +366,25 @@ def test_only_frequent_and_unanimous_answers_become_suggestions():
         ("light(d)", "deny"),
     ]
     assert found[0].text == "23 of 25 asks for light(a) by pi were approved, typically after 2 s"
+
+
+def test_one_call_repeated_allows_itself_and_not_the_whole_tool():
+    rows = list(
+        history({("light(a)", "approved"): 6, ("light(b)", "approved"): 1, ("light(c)", "approved"): 1})
+    )
+    [found] = suggest(Policy(), past_questions(rows), CATALOG.find)
+    assert found.rule["pattern"] == "light(a)"
+
+
+def test_what_a_call_does_is_never_widened_by_a_suggestion():
+    lamps = {(f"serve(light.turn_on, lamp{n})", "approved"): 2 for n in range(3)}
+    others = {(f"serve({what}, it)", "approved"): 2 for what in ("lock.lock", "cover.close", "notify.me")}
+    rows = list(history(lamps | others))
+    [found] = suggest(Policy(), past_questions(rows), CATALOG.find)
+    assert found.rule["pattern"] == "serve(light.turn_on, *)"
+    denied = [{**one, "state": "denied"} if one["state"] == "approved" else one for one in rows]
+    [found] = suggest(Policy(), past_questions(denied), CATALOG.find)
+    assert (found.rule["pattern"], found.rule["action"]) == ("serve(*)", "deny")
 
 
 def test_a_tool_that_is_always_approved_is_one_suggestion_unless_it_destroys():

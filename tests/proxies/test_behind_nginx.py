@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.gateway import Api, in_front_of
+from tests.processes import free_port
 from tests.proxies.nginx import nginx
 from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS, Browser
 
@@ -16,12 +17,6 @@ from agent_gate.net.certificates import ensure_certificate
 
 PAGE = Path(__file__).parents[2] / "docs" / "operator.md"
 NAME = "gate.example.org"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def recipe(port, upstream, certificate):

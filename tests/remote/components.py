@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import command
 
@@ -20,7 +21,7 @@ def joined(gateway: Gateway, folder: Path, kind: str, name: str) -> "Joined":
     key = command(gateway, "identity").stdout.strip()
     state = folder / name
     words = ["join", kind, name, "--listen", "127.0.0.1:0", "--gateway", gateway.announced["peers"]]
-    joining = subprocess.Popen(
+    joining = nursery.ForkedCommand(
         [COMMAND, *words, "--gateway-key", key, "--state", str(state)],
         stdout=subprocess.PIPE,
         text=True,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import HostProcess, Relay, command, gating
 from tests.remote.test_paired_host import until
@@ -49,7 +50,7 @@ def dialled(gateway: Gateway, folder: Path, name: str, url: str = "") -> "contex
 def waiting_for(gateway: Gateway, host: HostProcess, name: str) -> "subprocess.Popen[str]":
     socket = ["--admin-socket", gateway.announced["socket"]]
     words = ["pair", "tool", "--listen", name, "--remote-fingerprint", host.announced["fingerprint"]]
-    return subprocess.Popen(
+    return nursery.ForkedCommand(
         [COMMAND, *words, *socket],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

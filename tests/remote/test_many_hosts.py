@@ -1,6 +1,10 @@
-"""A thousand paired hosts: all are served, and at no time are more than fifty being dialled."""
+"""Many paired hosts: all are served, and at no time are more than fifty being dialled.
+
+`AGENT_GATE_HOSTS=1000` takes a thousand of them.
+"""
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,11 +17,12 @@ from tests.toolboxes import toolbox
 
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import SystemClock
+from agent_gate.net.certificates import private_pem
 from agent_gate.net.http import Request, Response, json_response
 from agent_gate.net.mutual import KeyPair, mutual_server
 from agent_gate.net.pool import Pool
 from agent_gate.net.server import Server
-from agent_gate.peers.authority import CertificateSubject, Leaf, private_pem
+from agent_gate.peers.authority import CertificateSubject, Leaf
 from agent_gate.peers.encoding import to_base64
 from agent_gate.peers.signing import IdentityKey
 from agent_gate.sources.pins import Pins
@@ -28,7 +33,7 @@ from agent_gate.store import StoreSettings
 from agent_gate.store.statement import Statement
 from agent_gate.vault.vault import Vault
 
-HOSTS = 1000
+HOSTS = int(os.environ.get("AGENT_GATE_HOSTS", "200"))
 OFFER = {"version": "v1", "service": "many", "tools": [{"name": "ping", "description": "Answer"}]}
 PUT = "INSERT INTO peers VALUES (?, 'tool_host', ?, ?, 'active', 0, NULL, NULL, NULL, '{}')"
 CERTIFY = "INSERT INTO peer_certificates VALUES (?, ?, ?, ?, 'active', 0, ?, NULL)"
@@ -60,7 +65,7 @@ class Crowd:
 
 
 @pytest.mark.timeout(240)
-async def test_a_thousand_hosts_are_served_and_dialled_fifty_at_a_time(tmp_path: Path) -> None:
+async def test_hundreds_of_hosts_are_served_and_dialled_fifty_at_a_time(tmp_path: Path) -> None:
     clock, crowd, pool = SystemClock(), Crowd(), Pool()
     async with opened(StoreSettings(path=tmp_path / "data" / "gate.db")) as store:
         vault = Vault(store, clock, tmp_path / "data", "family", {})

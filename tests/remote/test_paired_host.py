@@ -3,13 +3,13 @@
 import json
 import os
 import pty
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.paired import HostProcess, Relay, command, gating, hosting, pair
 
@@ -119,7 +119,7 @@ def test_somebody_at_a_terminal_compares_the_whole_fingerprint_and_says_yes(
 ) -> None:
     near, far = pty.openpty()
     words = [COMMAND, "pair", "tool", host.announced["url"], "memory-east"]
-    pairing = subprocess.Popen(
+    pairing = nursery.ForkedCommand(
         [*words, "--admin-socket", gateway.announced["socket"]],
         stdin=far,
         stdout=far,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND, Gateway
 from tests.remote.components import Joined, joined
 from tests.remote.paired import command, gating
@@ -120,7 +121,7 @@ def test_a_subscriber_goes_on_after_the_last_event_it_heard(desk: Joined, ear: J
 
 def test_events_can_be_followed_on_the_terminal(gateway: Gateway, ear: Joined) -> None:
     socket = gateway.announced["socket"]
-    following = subprocess.Popen(
+    following = nursery.ForkedCommand(
         [COMMAND, "events", "--follow", "--json", "--admin-socket", socket],
         stdout=subprocess.PIPE,
         text=True,
@@ -165,7 +166,7 @@ def test_a_lease_reduces_what_a_subscriber_hears(desk: Joined, ear: Joined) -> N
 
 
 def test_p27_a_paired_cli_operates_the_gateway_and_can_never_pair(gateway: Gateway, laptop: Joined) -> None:
-    shown = subprocess.run(
+    shown = nursery.run(
         [COMMAND, "peers", "list", "--json", "--remote", str(laptop.state)],
         capture_output=True,
         text=True,

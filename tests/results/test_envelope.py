@@ -123,6 +123,14 @@ def test_parts_that_are_no_text_are_named():
     assert whole(result(value, "mcp")).facts == ("image image/png, about 12 kB, part 0",)
 
 
+def test_a_short_text_beside_a_large_picture_is_given_as_it_is():
+    said = "\n".join(f"{n}. look at the picture" for n in range(11))
+    picture = {"type": "image", "mimeType": "image/png", "data": "A" * 160000}
+    envelope = summarise(result({"content": [{"type": "text", "text": said}, picture]}, "mcp"), KEPT, fits)
+    assert envelope.summary == said
+    assert envelope.facts == ("image image/png, about 120 kB, part 1",)
+
+
 def test_what_no_summary_can_say_makes_a_small_result_partial_and_has_a_view():
     blob = {"type": "resource", "resource": {"uri": "a://b", "blob": "AA=="}}
     parts = [

@@ -140,6 +140,18 @@ def test_who_cannot_see_a_schema_is_told_of_a_slip_before_the_call_runs(tmp_path
             assert json.loads(text) == arguments
 
 
+def test_a_tool_that_is_hidden_tells_nothing_of_its_arguments(tmp_path):
+    rule = 'rules: [{pattern: "box__deploy*", action: deny, description: "production is frozen"}]'
+    with started_in(tmp_path, {"config.yaml": GATEWAY, "permissions.yaml": rule}) as gate:
+        for arguments in ({}, {"env": 1}, {"dry_run": True}):
+            result = mcp_call(gate, "tool_execute", {"tool_id": "box:deploy", "args": arguments})
+            told = json.loads(result["content"][0]["text"])
+            assert (told["error"], told["message"]) == ("FORBIDDEN", "Denied by policy")
+            assert told["details"] == {"reason": "production is frozen"}
+            refused = gate.call("box__deploy", arguments, wait=5)
+            assert (refused.status, "env" in refused.body.decode()) == (403, False)
+
+
 def test_an_unknown_argument_is_named_beside_the_result_and_in_the_record(start):
     with start() as gate:
         result = mcp_call(gate, "box__deploy", {"env": "dev", "dry_run": True})

@@ -514,12 +514,21 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
             "tests/approval/test_set_back.py::test_a_grant_ends_in_time_however_the_clock_is_set",
         ),
     ),
+    "R17": (
+        "A gateway that is killed or hangs is taken over from: what was approved runs once, what ran is unknown.",
+        (
+            "tests/cluster/test_one_inbox.py::test_what_was_approved_runs_on_the_other_gateway_when_the_one_that_asked_is_gone",
+            "tests/cluster/test_one_inbox.py::test_what_a_killed_gateway_was_running_is_unknown_after_its_lease_and_never_runs_again",
+            "tests/cluster/test_cluster_faults.py::test_a_gateway_that_hangs_is_taken_over_from_and_changes_nothing_when_it_wakes",
+        ),
+    ),
     "R19": (
         "While PostgreSQL is away calls are refused; nothing is lost and nothing written twice.",
         (
             POSTGRES + "test_a_stopped_server_refuses_keeps_what_was_posted_and_heals",
             POSTGRES + "test_a_commit_whose_answer_was_lost_counts_and_is_not_repeated",
             POSTGRES + "test_posts_in_doubt_are_written_once_when_the_server_is_back",
+            "tests/cluster/test_cluster_faults.py::test_a_database_that_is_killed_under_load_loses_no_approval_and_doubles_none",
         ),
     ),
     "R20": (
@@ -560,7 +569,7 @@ PROOFS: dict[str, tuple[str, tuple[str, ...]]] = {
         "A migration that was cut off leaves nothing and is run again; a newer schema is refused.",
         (
             "tests/store/test_migrate.py::test_a_migration_that_fails_halfway_leaves_nothing_and_can_be_run_again",
-            "tests/store/test_migrate.py::test_a_newer_schema_is_refused",
+            "tests/store/test_migrate.py::test_a_schema_of_a_newer_program_is_refused",
         ),
     ),
 }

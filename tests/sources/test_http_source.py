@@ -42,7 +42,7 @@ def test_a_health_check_carries_the_credential(auth, path):
         config = ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth, health=health)
         pool = Pool()
         try:
-            assert await HttpSource(config, toolbox(pool)).health() is None
+            assert await HttpSource(config, toolbox(pool)).check_health() is None
         finally:
             await pool.aclose()
             server.close()
@@ -82,14 +82,14 @@ def test_a_service_that_cannot_be_reached_is_shown_so_without_a_health_check_and
         pool = Pool()
         source = HttpSource(ServiceConfig(name="s", url=f"http://127.0.0.1:{port}"), toolbox(pool))
         try:
-            await source.health()
+            await source.check_health()
             assert source.unwell is None
             server.close()
             await server.wait_closed()
-            await source.health()
+            await source.check_health()
             assert source.unwell.startswith("it cannot be reached: ")
             server = await asyncio.start_server(serve, "127.0.0.1", port)
-            await source.health()
+            await source.check_health()
             assert source.unwell is None
         finally:
             await pool.aclose()
@@ -112,7 +112,7 @@ def test_only_a_service_that_has_a_credential_can_refuse_it(auth, well):
         pool = Pool()
         source = HttpSource(ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth), toolbox(pool))
         try:
-            await source.health()
+            await source.check_health()
             assert (source.unwell is None) is well
         finally:
             await pool.aclose()

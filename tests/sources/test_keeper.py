@@ -474,3 +474,35 @@ def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugg
         asyncio.run(main())
     failures = [(record.levelname, record.reason) for record in caplog.records if hasattr(record, "reason")]
     assert failures == [("ERROR", "refused"), ("DEBUG", "refused"), ("ERROR", "no route")]
+
+
+def test_a_source_that_is_tried_again_is_shown_as_what_it_last_was(monkeypatch):
+    monkeypatch.setattr(keeper_module, "delay", lambda _failures: 0.0)
+
+    class SecondTry(Shed):
+        tries = 0
+
+        async def connect(self):
+            self.tries += 1
+            if self.tries == 1:
+                raise DependencyUnavailable("the door is locked")
+            return await super().connect()
+
+    async def main():
+        shed = SecondTry()
+        keeper, life = await started(shed, connected=False)
+        async with asyncio.timeout(5):
+            while shed.tries < 2:
+                await asyncio.sleep(0)
+            state = keeper.state()
+            assert (state.status, state.reason) == (Status.FAILED, "the door is locked")
+            assert state.broken_since is not None
+            assert state.broken_since <= state.since
+            shed.may_connect.set()
+            await status(keeper, Status.READY)
+        well = keeper.state()
+        assert (well.reason, well.broken_since) == ("", None)
+        assert (well.last_error, well.last_error_at) == ("the door is locked", state.broken_since)
+        await ended(life)
+
+    asyncio.run(main())

@@ -175,7 +175,7 @@ def test_nothing_that_is_kept_is_readable_on_disk(tmp_path):
         async with custody(tmp_path, {}) as made:
             await made.secrets.set("lab", "canary-of-a-named-secret")
             await made.vault.rotate()
-            assert [one.name for one in await made.secrets.names()] == ["lab"]
+            assert [one.name for one in await made.secrets.list_names()] == ["lab"]
 
     asyncio.run(scenario())
     for file in tmp_path.rglob("*"):
@@ -194,7 +194,7 @@ def test_a_vault_whose_key_is_another_stays_shut_and_everything_else_goes_on(tmp
             plain = credentials(made, tmp_path, "headers: {X-Key: plain}", {})
             assert (await plain.fetch("")).headers == ((b"x-key", b"plain"),)
             await made.vault.forget_all()
-            assert await made.secrets.names() == []
+            assert await made.secrets.list_names() == []
 
     asyncio.run(scenario())
 
@@ -218,12 +218,15 @@ def test_a_secret_that_changed_is_used_five_seconds_later_without_a_refusal(tmp_
             await made.secrets.set("lab", "the-first-key")
             own = credentials(made, tmp_path, 'headers: {X-Key: "vault:lab"}', {}, clock)
             first = await own.fetch("")
-            await made.secrets.set("lab", "the-second-key")
+            await made.vault.put("secret:lab", "secret", b"the-second-key")
             clock.by = 4.0
             assert own.at_hand("") is first
             clock.by = 5.1
             assert own.at_hand("") is None
             assert (await own.fetch("")).headers == ((b"x-key", b"the-second-key"),)
+            await made.secrets.set("lab", "the-third-key")
+            assert own.at_hand("") is None
+            assert (await own.fetch("")).headers == ((b"x-key", b"the-third-key"),)
 
     asyncio.run(scenario())
 

@@ -55,9 +55,27 @@ def test_a_migration_that_fails_halfway_leaves_nothing_and_can_be_run_again(engi
     assert rows(engine, "SELECT count(*) FROM half") == [(0,)]
 
 
-def test_a_newer_schema_is_refused(engine) -> None:
-    apply(engine, Migration(NEXT, "future", "CREATE TABLE future (x INTEGER);"))
-    with pytest.raises(
-        ConfigError, match=f"schema version {NEXT}, but this program knows only up to {NEXT - 1}"
-    ):
+def ahead(count: int, name: str = "future") -> list[Migration]:
+    return [
+        Migration(NEXT + number, name, f"CREATE TABLE future{number} (x INTEGER);") for number in range(count)
+    ]
+
+
+def test_a_schema_of_a_newer_program_is_refused(engine) -> None:
+    newer = ahead(engine.ahead + 1)
+    apply(engine, *newer)
+    wanted = f"schema version {newer[-1].version}, but this program knows only up to {NEXT - 1}"
+    with pytest.raises(ConfigError, match=wanted):
+        apply(engine)
+
+
+def test_where_gateways_share_a_store_one_may_be_a_migration_behind_the_others(engine) -> None:
+    apply(engine, *ahead(engine.ahead))
+    apply(engine)
+    assert engine.ahead == (1 if engine.shared else 0)
+
+
+def test_a_migration_that_says_it_breaks_things_is_refused_by_an_earlier_program(engine) -> None:
+    apply(engine, *ahead(1, "breaking_future"))
+    with pytest.raises(ConfigError, match="Start the newer program"):
         apply(engine)

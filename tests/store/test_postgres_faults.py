@@ -15,7 +15,7 @@ from tests.rows import eventually, opened, put, step, values
 
 from agent_gate.audit import Sealer, ensure_key, verify
 from agent_gate.errors import ConfigError, DependencyUnavailable, InvalidArgs
-from agent_gate.store import Statement, Store, StoreSettings, open_store
+from agent_gate.store import Conflict, Statement, Store, StoreSettings, open_store
 
 pytest.importorskip("psycopg")
 from psycopg.errors import LockNotAvailable
@@ -23,6 +23,8 @@ from psycopg.errors import LockNotAvailable
 from agent_gate.store.postgres import PostgresEngine
 
 COUNT_UP = Statement("UPDATE kv SET value = value || '+' WHERE name = 'count'")
+ROWS_ALONE = re.compile(rb"B....\0rows_\d+\0", re.DOTALL)
+"""Rows that are their own commit, as they travel."""
 
 
 @pytest.fixture
@@ -149,7 +151,11 @@ class Cable:
     def _commits(self, data: bytes) -> bool:
         """Whether a commit is in there; one that is sent often has a name, told when it is prepared."""
         self._prepared.update(re.findall(rb"(_pg3_[0-9]+)\0COMMIT\0", data))
-        return b"COMMIT" in data or any(b"\0%b\0" % name in data for name in self._prepared)
+        return (
+            b"COMMIT" in data
+            or ROWS_ALONE.search(data) is not None
+            or any(b"\0%b\0" % name in data for name in self._prepared)
+        )
 
     def _cut(self, data: bytes, client: socket.socket, server: socket.socket) -> None:
         mode, self.cut = self.cut, None
@@ -190,6 +196,72 @@ def test_a_commit_whose_answer_was_lost_counts_and_is_not_repeated(
             await store.write(step("two"))
             assert await values(store) == {"count": "0+"}
             assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [("one", 1), ("two", 2)]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_rows_that_commit_alone_are_written_once_when_the_connection_is_cut(
+    settings: StoreSettings, cable: Cable, cut: str, rows: int
+) -> None:
+    """Those that did not arrive are sent again: the chain's end proves that they are not there."""
+
+    async def story() -> None:
+        async with opened(through(cable, settings)) as store:
+            await asyncio.gather(*(store.write(step(f"early-{number}")) for number in range(rows)))
+            cable.cut = cut
+            written = await asyncio.gather(*(store.write(step(f"late-{number}")) for number in range(rows)))
+            assert written == [[1]] * rows
+            assert cable.cut is None
+            await store.write(step("last"))
+            found = await store.read("SELECT call, seq FROM record ORDER BY seq")
+            assert found[rows:] == [
+                *((f"late-{number}", rows + number + 1) for number in range(rows)),
+                ("last", 2 * rows + 1),
+            ]
+
+    asyncio.run(story())
+
+
+def test_one_bad_row_among_many_is_refused_alone_and_the_others_are_chained(
+    settings: StoreSettings, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await store.write(step("taken"))
+            calls = [*(f"c{number}" for number in range(150)), "taken", "with a\0nul"]
+            written = await asyncio.gather(
+                *(store.write(step(call)) for call in calls), return_exceptions=True
+            )
+            assert [type(found) for found in written] == [list] * 150 + [Conflict, InvalidArgs]
+            assert await store.read("SELECT count(*), max(seq) FROM record") == [(151, 151)]
+            assert (await verify(store, ensure_key(tmp_path / "key"))).ok
+
+    asyncio.run(story())
+
+
+def test_a_server_that_stops_answering_in_the_middle_of_rows_is_given_up(
+    settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_gate.store.postgres.ANSWER_TIMEOUT", 0.4)
+
+    async def story() -> None:
+        async with opened(settings) as store:
+            await store.write(step("before"))
+            postgres.server().signal_backends("agent-gate home", signal.SIGSTOP)
+            try:
+                writing = asyncio.ensure_future(store.write(step("during")))
+                await eventually(is_at_fault(store))
+            finally:
+                postgres.server().signal_backends("agent-gate home", signal.SIGCONT)
+            with contextlib.suppress(DependencyUnavailable):
+                await writing
+            landed = writing.exception() is None
+            await _until_healthy(store)
+            await store.write(step("after"))
+            found = await store.read("SELECT call FROM record ORDER BY seq")
+            assert found == [("before",), *([("during",)] if landed else []), ("after",)]
 
     asyncio.run(story())
 

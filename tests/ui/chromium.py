@@ -26,15 +26,23 @@ def find():
     return which("chromium") or which("chromium-browser") or which("google-chrome")
 
 
-def install():
-    """Install the distribution's package, one test process at a time; why not, where that fails."""
+def install_package(name, find):
+    """Install a package of the distribution, one test process at a time; why not, where that fails."""
     CACHE.mkdir(exist_ok=True)
-    with (CACHE / "chromium.lock").open("w") as handle:
+    with (CACHE / f"{name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         if find():
             return ""
         if os.geteuid() != 0 or which("apt-get") is None:
-            return "there is no chromium, and it cannot be installed without root and apt-get"
-        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]
+            return f"there is no {name}, and it cannot be installed without root and apt-get"
+        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-        return "" if find() else f"chromium could not be installed: {done.stderr[-300:]}"
+        return "" if find() else f"{name} could not be installed: {done.stderr[-300:]}"
+
+
+def install():
+    return install_package("chromium", find)
+
+
+def launch(playwright):
+    return playwright.chromium.launch(executable_path=find(), args=list(FLAGS))

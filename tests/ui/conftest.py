@@ -2,17 +2,21 @@ import re
 
 import pytest
 from playwright.sync_api import sync_playwright
-from tests.ui import chromium
+from tests.ui import chromium, firefox
+from tests.ui.ui_fixtures import Fixtures
 from tests.ui.ui_house import house
+
+BROWSERS = {"chromium": chromium, "firefox": firefox}
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser(request):
     """Started per file: while it runs, its event loop is in the way of tests that run their own."""
-    if chromium.find() is None and (reason := chromium.install()):
+    wanted = BROWSERS[getattr(request, "param", "chromium")]
+    if wanted.find() is None and (reason := wanted.install()):
         pytest.skip(reason)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.FLAGS))
+        browser = wanted.launch(playwright)
         yield browser
         browser.close()
 
@@ -31,6 +35,15 @@ def home(shared):
         gateway.admin.request("POST", f"/api/approvals/{approval['id']}", {"verdict": "deny"})
     api.reset()
     return gateway, api
+
+
+@pytest.fixture(scope="module")
+def fixtures():
+    """A gateway made of data: the same on every run, with some of everything."""
+    server = Fixtures().start()
+    server.state = "some"
+    yield server
+    server.stop()
 
 
 class Tab:

@@ -3,9 +3,9 @@
 import json
 import os
 import re
-import subprocess
 
 import pytest
+from tests import nursery
 from tests.gateway import COMMAND
 from tests.oauth.test_signing_in import traces, until
 
@@ -23,7 +23,7 @@ def demo(tmp_path_factory):
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     command = [COMMAND, "demo", "--folder", "home", "--port", "0", "--token-seconds", "2"]
     with said.open("wb") as out:
-        process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=out, stderr=out)
+        process = nursery.ForkedCommand(command, cwd=tmp_path, env=env, stdout=out, stderr=out)
     try:
         until(lambda: "The operator's page" in said.read_text())
         yield tmp_path, said
@@ -41,7 +41,7 @@ class Newcomer:
         self._folder, self._env = folder, {"AGENT_GATE_URL": url, "AGENT_TOKEN": token, "HOME": str(folder)}
 
     def types(self, *words):
-        return subprocess.run(
+        return nursery.run(
             [COMMAND, *words], cwd=self._folder, env=self._env, capture_output=True, text=True, timeout=60
         )
 

@@ -7,17 +7,25 @@ import asyncio
 import re
 import threading
 import time
+from pathlib import Path
 
 import msgspec
 
 from agent_gate.errors import DependencyUnavailable, Unauthorized
-from agent_gate.net.http import StreamResponse, error_response, json_response
+from agent_gate.net.http import Response, StreamResponse, error_response, json_response
 from agent_gate.net.server import Server
 from agent_gate.surfaces.admin.doors.listener import CHALLENGE
-from agent_gate.surfaces.admin.doors.page import PageFiles, folder
+from agent_gate.surfaces.admin.doors.page import SECURE, PageFiles, folder
 
+SCRIPT = Path(__file__).with_name("gallery.js")
+GALLERY = b"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Parts</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="/tokens.css"><link rel="stylesheet" href="/style.css">
+<script type="module" src="/gallery.js"></script></head>
+<body><main id="main" class="page"></main><div id="toasts"></div></body></html>"""
 NOW = time.time()
 MANY = 10_000
+HUGE = 100_000
 FACTS = {"url": "http://127.0.0.1:8443", "endpoint": "http://127.0.0.1:8443/mcp", "fingerprint": None}
 
 
@@ -29,6 +37,8 @@ def approval(number, state="pending"):
         "agent": "coder",
         "tool": "mail_send",
         "signature": f"mail_send(to={number}@example.org)",
+        "line": f"mail_send(to={number}@example.org)",
+        "risks": [["destructive", "outward"], ["first"], ["unusual"], []][number % 4],
         "sentence": f"Send mail number {number}?",
         "asked_at": NOW - number / 100,
         "expires_at": NOW + 900,
@@ -37,6 +47,31 @@ def approval(number, state="pending"):
         "answered_on": "page",
         "answer_reason": "",
         "lifetime": "once",
+    }
+
+
+def question(number):
+    """One question in full."""
+    to = f"{number}@example.org"
+    text = {"name": "to", "text": to, "length": len(to), "sha256": "0" * 64, "secret": False}
+    return approval(number) | {
+        "tool_id": "mail:send",
+        "description": "Sends a mail.",
+        "traits": ["destructive", "open_world"],
+        "source": "mail",
+        "arguments": {"to": to},
+        "facts": {},
+        "picture": "",
+        "rule": "ask mail_*",
+        "where": "permissions.yaml:3",
+        "reason": "",
+        "near": "",
+        "approvers": [],
+        "may_answer": ["anna", "operator"],
+        "surface": "mcp",
+        "session": None,
+        "choices": {"once": "Only this call.", "hour": "coder may repeat exactly this call for one hour."},
+        "details": [text | {"in_signature": True, "declared": True}],
     }
 
 
@@ -63,6 +98,21 @@ def call(number):
     }
 
 
+def story(number):
+    """One call in full."""
+    spans = [
+        {"name": "resolve, validate, decide", "start": NOW, "end": NOW + 0.002},
+        {"name": "waited for a person", "start": NOW + 0.002, "end": NOW + 63},
+        {"name": "upstream", "start": NOW + 63, "end": NOW + 63.12},
+        {"name": "shaped, settled", "start": NOW + 63.12, "end": NOW + 63.121},
+    ]
+    text = 'Traceback (most recent call last):\n  File "push.py", line 3, in push\nValueError: no branch'
+    result = {"text": text, "kind": "json", "size": 120, "kept_until": NOW + 86_400, "cut": False}
+    rows = [{"at": NOW, "state": "pending", "seq": 1, "chain": "main", "body": {"a": 1}}]
+    told = {"answer": None, "spans": spans, "rows": rows, "result": result if number % 2 else None}
+    return call(number) | told | {"keep": "failed"}
+
+
 def running(number):
     keys = ("call", "tool", "signature", "caller", "surface")
     return {key: call(number)[key] for key in keys} | {"since": NOW - 3}
@@ -78,7 +128,16 @@ def tool(number):
         "available": number % 9 != 0,
         "traits": ["read_only"],
         "bytes": 400 + number % 900,
+        "effect": ("allow", "ask", "deny", "depends", "unseen")[number % 5],
     }
+
+
+def whole_tool(number):
+    """One tool in full."""
+    rule = {"rule": "allow big__*", "where": "permissions.yaml:3", "description": "", "default": False}
+    who = [{"agent": "coder", "effect": "allow", "rules": [rule]}]
+    more = {"title": "", "input_schema": {"properties": {}}, "output_schema": None, "pin": "0" * 64}
+    return tool(number) | more | {"traits": {"read_only": True}, "tokens": 90, "who": who}
 
 
 def source(number):
@@ -91,9 +150,42 @@ def source(number):
         "status": status,
         "reason": "connection refused by 10.0.0.7:443" if status == "failed" else "",
         "since": NOW - 60,
+        "broken_since": NOW - 600 if status == "failed" else None,
+        "last_error": "connection refused by 10.0.0.7:443" if number % 2 else "",
+        "last_error_at": NOW - 600,
         "next_try": NOW + 12 if status == "failed" else None,
         "tools": number % 40,
     }
+
+
+def entry(number):
+    """A source as the files have it."""
+    told = {"url": f"https://source-{number}.example.org/mcp", "more": ["auth"]}
+    names = [f"secret-{number}"]
+    return {
+        "kind": "servers",
+        "key": f"source-{number}",
+        "file": "/srv/config.yaml",
+        "entry": told,
+        "off": False,
+        "secrets": names,
+    }
+
+
+FAILED_THERE = {
+    "count": 9,
+    "hours": [*range(12), *range(12)],
+    "calls": [{"caller": "coder", "tool": "source_1:read", "count": 9, "last": NOW - 30}],
+}
+PRINTED = [
+    {"at": NOW - 40, "by": "program", "text": "listening on stdin"},
+    {"at": NOW - 30, "by": "error", "text": "Source is failed: connection refused by 10.0.0.7:443"},
+]
+
+
+def secret(number):
+    used = [f"source-{number}"] if number % 3 else []
+    return {"name": f"secret-{number}", "updated_at": NOW - 86_400 if number % 4 else None, "used_by": used}
 
 
 def account(number):
@@ -156,6 +248,8 @@ def agent(number):
         "tools": number % 300,
         "made_here": number % 3 == 0,
         "created_at": NOW,
+        "last_called": NOW - 60 if number % 4 else None,
+        "signed_in": None,
     }
 
 
@@ -195,14 +289,39 @@ def client(number):
     }
 
 
-def point(number):
+def stretch(number):
+    """What happened in some minutes."""
     return {
-        "at": NOW - number * 10,
         "calls": 40 + number % 37,
         "failed": number % 11,
         "refused": 0,
         "p50": 0.004 + (number % 13) / 2000,
         "p95": 0.03 + (number % 17) / 500,
+        "p99": 0.4,
+        "machine": 0.3,
+        "waits": number % 3,
+        "waited": number % 3 * 40.0,
+    }
+
+
+def trends(n):
+    totals = stretch(1) | {"calls": 37 * n, "failed": n}
+    use = [0, 3, 12, 0, 7, 9, 1]
+    return {
+        "every": 60,
+        "slot": 300,
+        "from": NOW - 3600,
+        "points": [{"at": NOW - 3600 + 60 * i} | stretch(i) for i in range(60)],
+        "totals": totals if n else dict.fromkeys(totals, 0),
+        "reasons": [{"code": "UPSTREAM_ERROR", "says": "The source answered with an error", "count": 7}]
+        if n
+        else [],
+        "agents": [
+            {"agent": f"agent-{i}", "calls": 100 - i, "failed": 1, "refused": 0, "use": use}
+            for i in range(min(n, 50))
+        ],
+        "gateways": {f"gate-{i}": stretch(i) for i in range(min(n, 5))},
+        "sources": [{"source": f"source-{i}", "calls": i, "mean": 0.01} for i in range(n)],
     }
 
 
@@ -213,13 +332,31 @@ def need(number):
         "reason": "connection refused",
         "page": "sources",
         "action": action,
+        "kind": ("address", "program", "credential", "definition", "warning")[number % 5],
+        "fix": "See that it runs and that its address is right. It is tried again by itself.",
+        "since": NOW - 600,
+        "sources": [f"source-{number}"],
+    }
+
+
+def fellow(i):
+    return {
+        "id": f"gate-{i}",
+        "this": i == 0,
+        "version": "0.1.0",
+        "state": ("serving", "draining", "lost")[i % 3],
+        "alive": i % 3 < 2,
+        "silent": 12.0,
+        "running": i,
+        "sources": {"connected": 3, "failed": i},
+        "lag": 0.004,
+        "holds": ["channels"] if i == 0 else [],
     }
 
 
 def answers(n):
     """What each path answers when there are `n` of everything."""
     every = range(n)
-    totals = {"calls": 37 * n, "failed": n, "refused": 0, "p50": 0.004, "p95": 0.03, "p99": 0.4}
     text = "\n".join(["rules:", *(f'  - {{pattern: "light_{i}(*)", action: allow}}' for i in every)])
     return {
         "/api/me": {"person": "operator", "channel": "page", "passphrase": False},
@@ -234,6 +371,8 @@ def answers(n):
         "/api/calls": {"calls": [call(i) for i in every], "next": None},
         "/api/tools": {"digest": "0", "tools": [tool(i) for i in every], "excluded": []},
         "/api/sources": [source(i) for i in every],
+        "/api/entries": [entry(i) for i in range(min(n, 30))],
+        "/api/secrets": [secret(i) for i in every],
         "/api/connections": [account(i) for i in every],
         "/api/peers": [peer(i) for i in every],
         "/api/changes": [change(i) for i in range(min(n, 3))],
@@ -244,28 +383,24 @@ def answers(n):
         },
         "/api/policy/suggest": {"questions": 0, "suggestions": []},
         "/api/agents": [agent(i) for i in every],
+        "/api/gateways": [fellow(i) for i in range(min(n, 5))],
         "/api/clients": {
             "gateway": FACTS,
             "clients": [client(i) for i in range(min(n, 11) if n < MANY else n)],
         },
-        "/api/trends": {
-            "every": 10.0,
-            "points": [point(i) for i in every],
-            "totals": totals,
-            "sources": [{"source": f"source-{i}", "calls": i, "mean": 0.01} for i in every],
-        },
+        "/api/trends": trends(n),
     }
 
 
 class Fixtures:
-    """A server in its own thread; `state` says what the API answers."""
+    """A server in its own thread; `state` says what the API answers, `guard` refuses requests before."""
 
     def __init__(self):
-        self.state = "empty"
+        self.state, self.guard = "empty", lambda _request: None
         encode = msgspec.json.encode
         self._answers = {
             name: {path: encode(value) for path, value in answers(n).items()}
-            for name, n in (("empty", 0), ("some", 30), ("many", MANY))
+            for name, n in (("empty", 0), ("some", 30), ("many", MANY), ("huge", 30))
         }
         self._page = PageFiles(folder())
         self._ready = threading.Event()
@@ -290,8 +425,14 @@ class Fixtures:
         await server.drain(0.1)
 
     async def _handle(self, request):
+        if request.path == "/gallery":
+            return Response(200, GALLERY, SECURE, b"text/html; charset=utf-8")
+        if request.path == "/gallery.js":
+            return Response(200, SCRIPT.read_bytes(), SECURE, b"text/javascript; charset=utf-8")
         if not request.path.startswith("/api/"):
             return self._page.serve(request, welcome=self.state != "logged out")
+        if refused := self.guard(request):
+            return refused
         if request.path == "/api/events":
             return StreamResponse(200, self._silence())
         if self.state == "error":
@@ -300,6 +441,24 @@ class Fixtures:
             )
         if self.state == "logged out":
             return error_response(Unauthorized("Log in first"), (CHALLENGE,))
+        if found := re.fullmatch(r"/api/tools/big__tool_(\d+)", request.path):
+            return json_response(200, whole_tool(int(found[1])))
+        if found := re.fullmatch(r"/api/agents/agent-(\d+)", request.path):
+            return json_response(200, agent(int(found[1])) | {"sees": [tool(i) for i in range(12)]})
+        if re.fullmatch(r"/api/approvals/[0-9a-f]{32}", request.path):
+            return json_response(200, question(int(request.path[-32:], 16)))
+        if re.fullmatch(r"/api/sources/[^/]+/failures", request.path):
+            return json_response(200, FAILED_THERE)
+        if re.fullmatch(r"/api/sources/[^/]+/log", request.path):
+            return json_response(200, PRINTED)
+        if self.state == "huge" and request.path == "/api/calls":
+            first = int(request.params().get("cursor") or 0)
+            page = [call(number) for number in range(first, min(first + 200, HUGE))]
+            return json_response(
+                200, {"calls": page, "next": str(first + 200) if first + 200 < HUGE else None}
+            )
+        if re.fullmatch(r"/api/calls/[0-9a-f]{32}/timeline", request.path):
+            return json_response(200, story(int(request.path.split("/")[3], 16)))
         found = self._answers[self.state].get(request.path)
         return (
             json_response(200, found)

@@ -166,8 +166,8 @@ def test_the_environment_comes_before_the_keyring_and_the_keyring_before_a_file(
         return SECRET
 
     monkeypatch.setattr(master, "read_keyring", read_keyring)
-    assert master.wanted(folder, {"AGENT_GATE_SECRET": KEY}).origin == "environment"
-    assert (master.wanted(folder, {}).origin, asked) == ("keyring", ["vault"])
+    assert master.find_or_make(folder, {"AGENT_GATE_SECRET": KEY}).origin == "environment"
+    assert (master.find_or_make(folder, {}).origin, asked) == ("keyring", ["vault"])
     assert not (folder / "vault.key").exists()
 
 
@@ -249,7 +249,7 @@ def test_rotation_seals_everything_anew_with_a_new_key_file(settings: StoreSetti
             assert not (folder / "vault.key.next").exists()
             assert await store.read("SELECT DISTINCT key FROM vault") == [(vault.key.id,)]
         async with a_vault(settings, folder) as (_, vault):
-            assert len(await vault.all("token")) == 5
+            assert len(await vault.read_all("token")) == 5
 
     uvloop.run(main())
 
@@ -327,13 +327,13 @@ def test_a_value_that_comes_while_the_key_is_being_replaced_is_not_lost(
                 rotating.append(asyncio.ensure_future(vault.rotate()))
                 await asyncio.sleep(0)
                 putting.append(asyncio.ensure_future(vault.put(f"server:{number}", "token", CANARY)))
-                reading = asyncio.ensure_future(vault.all("token"))
+                reading = asyncio.ensure_future(vault.read_all("token"))
                 await asyncio.gather(rotating[-1], reading)
             await asyncio.gather(*putting)
-            assert len(await vault.all("token")) == 20
-            assert len(await (await vault_of(store, folder)).all("token")) == 20
+            assert len(await vault.read_all("token")) == 20
+            assert len(await (await vault_of(store, folder)).read_all("token")) == 20
         async with a_vault(settings, folder) as (_, vault):
-            assert {kept.value for kept in (await vault.all("token")).values()} == {CANARY}
+            assert {kept.value for kept in (await vault.read_all("token")).values()} == {CANARY}
 
     uvloop.run(main())
 
@@ -378,7 +378,7 @@ def test_nobody_who_looks_for_the_key_takes_the_next_one_away_from_a_rotation(
             rotating_vault = await vault_of(held, folder)  # type: ignore[arg-type]
             rotation = asyncio.ensure_future(rotating_vault.rotate())
             await held.asked.wait()
-            looking = asyncio.ensure_future(rotating_vault.renewed())
+            looking = asyncio.ensure_future(rotating_vault.take_renewal())
             await asyncio.wait([looking], timeout=0.2)
             held.go_on.set()
             await asyncio.gather(rotation, looking)

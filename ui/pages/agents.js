@@ -1,246 +1,155 @@
-// Agents: who may call, what each sees, tokens made and revoked here; and who operates the gateway.
+// Agents: who may call, what each sees and what its calls meet; tokens made and revoked here; programs that operate.
 import { get, post, remove, segment } from "../api.js";
-import { button, copyButton, empty, fault, h, say, show } from "../dom.js";
-import { many, moment } from "../format.js";
-import { keys } from "../keyboard.js";
-import { boxed, chosen, field, movement, panes } from "../layout.js";
-import { List, listOrEmpty } from "../list.js";
-import { toolRow } from "./tools.js";
+import { button, empty, h, say, show } from "../dom.js";
+import { ago, many, moment } from "../format.js";
+import { listen } from "../inbox.js";
+import { boxed, chosen, field, together } from "../layout.js";
+import { may } from "../me.js";
+import { Collection } from "../parts/collection.js";
+import { sure } from "../parts/dialog.js";
+import { input, listed, saidAt } from "../parts/form.js";
+import { secret } from "../parts/secret.js";
+import { effectWord } from "../words.js";
+import { toolList } from "./tools.js";
 
-const MODES = [
-  ["full", "full: every tool with its schema"],
-  ["proxy", "proxy: a stripped list"],
-  ["gateway", "gateway: three meta-tools"],
-];
-const HOW =
-  "People log in with a link. Programs send a token as Authorization: Bearer TOKEN to the admin API; an agent's token never opens it.";
-
-const secretBox = (title, secret, advice) =>
-  h(
-    "div.secret",
-    h("strong", title),
-    h("code", secret),
-    h("p", advice),
-    h(
-      "div.buttons",
-      copyButton("Copy", () => secret),
-    ),
-  );
+const MODES = [["full", "full: every tool with its schema"], ["proxy", "proxy: a stripped list"], ["gateway", "gateway: three meta-tools"]];
+const HOW = "They send a token as Authorization: Bearer TOKEN to the admin API; an agent's token never opens it.";
+const ONCE = "Only its hash is kept here.";
 
 const sees = (agent) => (agent.namespaces ? agent.namespaces.join(", ") : "every source");
+const seen = (agent) => Math.max(agent.last_called ?? 0, agent.signed_in?.last_seen ?? 0);
+const lately = (agent) => (seen(agent) ? `seen ${ago(seen(agent))}` : "not seen yet");
+
+const origin = ({ signed_in: by, made_here: here, created_at: at }) => {
+	if (by) return `signed in with ${by.client} ${moment(by.since)}, for ${by.person}, until ${moment(by.expires_at)}`;
+	return here ? `made here, ${moment(at)}` : "in the configuration files";
+};
 
 const row = (agent) =>
-  h(
-    "div.two",
-    h("span.lead", agent.name),
-    h("span.end", many(agent.tools, "tool")),
-    h("span.rest", `${agent.mode} · sees ${sees(agent)}`),
-    h("span.end", agent.made_here ? "made here" : "in the files"),
-  );
+	h(
+		"div.two",
+		h("span.lead", agent.name),
+		h("span.end", many(agent.tools, "tool")),
+		h("span.rest", agent.signed_in ? `${agent.signed_in.client}, for ${agent.signed_in.person}` : `sees ${sees(agent)}`),
+		h("span.end", lately(agent)),
+	);
 
 const facts = (agent) =>
-  h(
-    "dl.facts",
-    field("mode", agent.mode),
-    field("sees", sees(agent)),
-    field("calls a minute", agent.calls_per_minute || "no limit"),
-    field("questions open at a time", agent.max_pending || "no limit"),
-    field("token", agent.made_here ? `made here, ${moment(agent.created_at)}` : "in the configuration files"),
-  );
+	h(
+		"dl.facts",
+		field("sees", sees(agent)),
+		field("what /mcp shows it", MODES.find(([name]) => name === agent.mode)?.[1] ?? agent.mode),
+		field("calls a minute", agent.calls_per_minute || "no limit"),
+		field("questions open at a time", agent.max_pending || "no limit"),
+		field("token", origin(agent)),
+		field("last seen", seen(agent) ? `${moment(seen(agent))}, ${ago(seen(agent))}` : "not since the gateway started"),
+	);
 
-class Agents {
-  constructor(main) {
-    Object.assign(this, { main, all: [], needle: "", round: 0 });
-    this.nothing = h("div");
-    this.list = new List({
-      row,
-      key: (agent) => agent.name,
-      onSelect: (agent) => agent && this.open(agent.name),
-      label: "Agents",
-    });
-    this.seen = new List({
-      row: toolRow,
-      key: (tool) => tool.name,
-      label: "Tools it sees",
-      onSelect: (tool) => (location.hash = `#/tools/${segment(tool.name)}`),
-    });
-    const hint = "Choose an agent to see what it sees.";
-    this.view = panes(main, { bar: this.bar(), list: this.list.node, nothing: this.nothing, hint });
-    keys(movement(this.list, "agent"));
-    this.load();
-  }
-
-  bar() {
-    const oninput = (event) => {
-      this.needle = event.target.value.toLowerCase();
-      this.draw();
-    };
-    const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search agents", oninput });
-    const create = button("New agent", () => this.create());
-    return h(
-      "div.bar",
-      search,
-      create,
-      button("Operators", () => this.operators(), { kind: "quiet" }),
-    );
-  }
-
-  draw() {
-    const found = this.all.filter((agent) => agent.name.toLowerCase().includes(this.needle));
-    listOrEmpty(this.list, found, this.nothing);
-    if (found.length) return;
-    const none = empty("There is no agent", "Make one here, or name one under agents in the configuration.");
-    show(this.nothing, this.all.length ? empty("No agent fits") : none);
-  }
-
-  async load() {
-    try {
-      this.all = await get("/api/agents");
-      this.draw();
-    } catch (error) {
-      this.all = [];
-      this.draw();
-      show(
-        this.nothing,
-        fault(error, () => this.load()),
-      );
-    }
-  }
-
-  // What was asked for last is shown, and in any case a token, which nobody can ask for again.
-  async open(name, token) {
-    const mine = (this.round += 1);
-    this.view.turn();
-    try {
-      const agent = await get(`/api/agents/${segment(name)}`);
-      if (mine === this.round || token) this.drawOne(agent, token);
-    } catch (error) {
-      if (mine === this.round || token) this.view.fill(fault(error, () => this.open(name, token)));
-    }
-  }
-
-  drawOne(agent, token) {
-    const advice = "Give it to the agent as AGENT_TOKEN. Only its hash is kept here.";
-    const tools = h("div", h("p.soft", "Nothing: no source it may see has tools that the rules leave to it."));
-    this.view.open(
-      h("h2", agent.name),
-      token ? secretBox("Its token, shown this once", token, advice) : null,
-      facts(agent),
-      agent.made_here
-        ? h(
-            "div.buttons",
-            button("Revoke its token", () => this.revoke(agent.name)),
-          )
-        : null,
-      h("h3", `It sees ${many(agent.sees.length, "tool")}`),
-      tools,
-    );
-    if (agent.sees.length) boxed(tools, this.seen, agent.sees, { most: "50vh" });
-  }
-
-  async revoke(name) {
-    if (!confirm(`Revoke the token of ${name}? It is refused from now on.`)) return;
-    await remove(`/api/agents/${segment(name)}`);
-    say(`Revoked ${name}`);
-    this.view.clear();
-    this.load();
-  }
-
-  create() {
-    this.round += 1;
-    const name = h("input", { type: "text", required: true, placeholder: "such as kitchen-pi" });
-    const spaces = h("input", { type: "text", placeholder: "all; or names with commas between" });
-    let mode = "full";
-    const make = async () => {
-      const wanted = spaces.value
-        .split(",")
-        .map((word) => word.trim())
-        .filter(Boolean);
-      const namespaces = wanted.length ? wanted : null;
-      const made = await post("/api/agents", { name: name.value.trim(), mode, namespaces });
-      await this.load();
-      this.open(made.name, made.token);
-    };
-    this.view.open(
-      h("h2", "A new agent"),
-      h("label.block", h("span", "Name"), name),
-      h(
-        "label.block",
-        h("span", "What /mcp shows it"),
-        chosen(MODES, mode, (value) => (mode = value), "Mode"),
-      ),
-      h("label.block", h("span", "Sources it sees"), spaces),
-      h("div.buttons", button("Make the agent", make, { kind: "strong" })),
-    );
-    name.focus();
-  }
-
-  async operators(made) {
-    this.round += 1;
-    this.view.turn();
-    try {
-      this.drawOperators(await get("/api/operators"), made);
-    } catch (error) {
-      this.view.fill(fault(error, () => this.operators(made)));
-    }
-  }
-
-  operatorRow(operator) {
-    const revoke = async () => {
-      await remove(`/api/operators/${segment(operator.name)}`);
-      this.operators();
-    };
-    const cells = [
-      h("code", operator.name),
-      `answers as ${operator.person}`,
-      moment(operator.created_at),
-      button("Revoke", revoke),
-    ];
-    return h(
-      "tr",
-      cells.map((cell) => h("td", cell)),
-    );
-  }
-
-  drawOperators(found, made) {
-    const name = h("input", {
-      type: "text",
-      placeholder: "such as backup-script",
-      "aria-label": "Name of the program",
-    });
-    const make = async () => this.operators(await post("/api/operators", { name: name.value.trim() }));
-    const place = h("div");
-    const link = async () => {
-      const { url, advice } = await post("/api/logins");
-      show(place, secretBox("A link that works once, for 15 minutes", url, advice ?? "Open it where you want to be logged in."));
-    };
-    this.view.open(
-      h("h2", "Operators"),
-      h("p.soft", HOW),
-      made ? secretBox("The token, shown this once", made.token, "Only its hash is kept here.") : null,
-      found.length
-        ? h(
-            "table",
-            h(
-              "tbody",
-              found.map((one) => this.operatorRow(one)),
-            ),
-          )
-        : h("p", "No program has an operator token."),
-      h("div.buttons", name, button("Make a token", make, { kind: "strong" })),
-      h("h3", "Log in on another device"),
-      h("div.buttons", button("Make a login link", link)),
-      place,
-    );
-  }
-
-  close() {
-    this.list.close();
-    this.seen.close();
-  }
+function tally(tools) {
+	const counted = (effect) => tools.filter((tool) => tool.effect === effect).length;
+	const found = ["allow", "ask", "depends", "deny"].map((effect) => [effect, counted(effect)]).filter(([, number]) => number);
+	return h("p.tallies", found.map(([effect, number]) => h("span", h("strong", number), " ", effectWord(effect))));
 }
 
-export function agents(main) {
-  const page = new Agents(main);
-  return () => page.close();
+export function agents(main, [wanted], params) {
+	const tools = toolList("Tools it sees");
+	let token = null; // of the agent that was made last, until another is looked at
+	const page = new Collection(main, {
+		load: () => get("/api/agents"),
+		key: ({ name }) => name,
+		row,
+		text: (agent) => `${agent.name} ${sees(agent)} ${agent.signed_in?.client ?? ""} ${agent.signed_in?.person ?? ""}`,
+		told,
+		thing: "Agent",
+		none: () => empty("There is no agent", "An agent is a program that calls tools, with a token of its own.", h("a", { href: "#/connect" }, "Connect one")),
+		hint: "Choose an agent to see what it sees.",
+		bar: [may("operate") ? button("New agent", create) : null, button("Programs and logins", () => operators(), { kind: "quiet" })],
+		wanted,
+		params,
+	});
+
+	async function told({ name }) {
+		const agent = await get(`/api/agents/${segment(name)}`);
+		const place = h("div", h("p.soft", "Nothing: no source it may see has tools that the rules leave to it."));
+		if (agent.sees.length) boxed(place, tools, agent.sees, { most: "50vh" });
+		const mine = token?.name === agent.name ? token.token : null;
+		token = mine ? token : null;
+		const revocable = may("operate") && (agent.made_here || agent.signed_in);
+		return [
+			h("h2", agent.name),
+			mine ? secret("Its token, shown this once", mine, `Give it to the agent as AGENT_TOKEN. ${ONCE}`) : null,
+			tally(agent.sees),
+			facts(agent),
+			h(
+				"div.buttons",
+				h("a.button", { href: `#/calls?agent=${segment(agent.name)}` }, "See its calls"),
+				revocable ? button(agent.signed_in ? "Revoke its sign-in" : "Revoke its token", () => revoke(agent.name)) : null,
+			),
+			h("h3", `It sees ${many(agent.sees.length, "tool")}`),
+			place,
+		];
+	}
+
+	async function revoke(name) {
+		if (!(await sure(`Revoke the token of ${name}?`, "It is refused from now on.", "Revoke"))) return;
+		await remove(`/api/agents/${segment(name)}`);
+		say(`Revoked ${name}`);
+		await page.load();
+	}
+
+	function create() {
+		const name = input("Name", { required: true, placeholder: "such as kitchen-pi" });
+		const spaces = input("Sources it sees", { placeholder: "all; or names with commas between" });
+		let mode = "full";
+		const make = saidAt(name, async () => {
+			const namespaces = listed(spaces.value());
+			token = await post("/api/agents", { name: name.value(), mode, namespaces: namespaces.length ? namespaces : null });
+			page.wanted = token.name;
+			await page.load();
+		});
+		page.instead(
+			h("h2", "A new agent"),
+			name.row,
+			h("label.block", h("span", "What /mcp shows it"), chosen(MODES, mode, (value) => (mode = value), "Mode")),
+			spaces.row,
+			h("div.buttons", button("Make the agent", make, { kind: "strong" })),
+		);
+		name.node.focus();
+	}
+
+	async function operators(made) {
+		drawOperators(await get("/api/operators"), made);
+	}
+
+	function operatorRow({ name, person, created_at: at }) {
+		const revoke = async () => {
+			if (!(await sure(`Revoke the token of ${name}?`, "The program is refused from now on.", "Revoke"))) return;
+			await remove(`/api/operators/${segment(name)}`);
+			await operators();
+		};
+		const cells = [h("code", name), `answers as ${person}`, moment(at), may("operate") ? button("Revoke", revoke) : null];
+		return h("tr", cells.map((cell) => h("td", cell)));
+	}
+
+	function drawOperators(found, made) {
+		const name = input("Name of the program", { placeholder: "such as backup-script" });
+		const make = saidAt(name, async () => operators(await post("/api/operators", { name: name.value() })));
+		const place = h("div");
+		const link = async () => {
+			const { url, advice } = await post("/api/logins");
+			show(place, secret("A link that works once, for 15 minutes", url, advice ?? "Open it where you want to be logged in."));
+		};
+		page.instead(
+			h("h2", "Log in on another device"),
+			h("div.buttons", button("Make a login link", link)),
+			place,
+			h("h2.apart", "Programs that operate this gateway"),
+			h("p.soft", HOW),
+			made ? secret("The token, shown this once", made.token, ONCE) : null,
+			found.length ? h("table", h("tbody", found.map(operatorRow))) : h("p", "No program has an operator token."),
+			may("operate") ? [name.row, h("div.buttons", button("Make a token", make))] : null,
+		);
+	}
+
+	return together(listen((kind) => (kind === "catalog" || kind === "back") && page.load()), () => page.close(), () => tools.close());
 }

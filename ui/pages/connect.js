@@ -1,107 +1,113 @@
-// Connect: how each client reaches this gateway, with the command filled in.
-import { get } from "../api.js";
-import { copyButton, empty, fault, h, show } from "../dom.js";
-import { shell } from "../format.js";
+// Connect: how each client reaches this gateway, step by step, and the devices on which people are told of questions.
+import { get, post, segment } from "../api.js";
+import { button, copyButton, empty, h, show } from "../dom.js";
+import { ago, shell } from "../format.js";
+import { every, together } from "../layout.js";
+import { may } from "../me.js";
+import { Collection } from "../parts/collection.js";
+import { devices } from "../parts/device.js";
+import { input, saidAt } from "../parts/form.js";
+import { icon } from "../parts/icon.js";
+import { secret } from "../parts/secret.js";
 
 const lines = (entry) => JSON.stringify({ "agent-gate": entry }, null, 2);
+const loopback = () => ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+const copied = (text) => h("div.copied", h("pre", text), copyButton("Copy", () => text));
+const step = (title, ...content) => h("li", h("h3", title), ...content);
 
-const loopback = ["localhost", "127.0.0.1", "[::1]"];
+// What can be connected without a file of its own.
+const plain = ({ url, endpoint, fingerprint }) => [
+	{ name: "mcp", title: "Anything that speaks MCP", says: "an address and a token", text: endpoint, note: "Streamable HTTP; send Authorization: Bearer with the token. Anything with HTTP: /openapi.json there." },
+	{
+		name: "shell",
+		title: "A shell",
+		says: "scripts that call tools",
+		text: `${shell(["export", `AGENT_GATE_URL=${url}`])}\nagent-gate tools${fingerprint ? ` --fingerprint ${fingerprint}` : ""}`,
+		note: "Scripts call tools with agent-gate request.",
+	},
+];
 
-// On the gateway's machine its configuration names it, and the client gets an agent of its own.
-const own = ({ here, elsewhere }) => shell(loopback.includes(location.hostname) ? here : elsewhere);
+const DEVICES = { name: "devices", title: "Your devices", says: "questions while this page is closed" };
 
-function card(client) {
-  const { title, command, entry, note } = client;
-  return h(
-    "div.card",
-    h(
-      "header",
-      h("h2", title),
-      copyButton("Copy", () => own(client)),
-    ),
-    h("pre", own(client)),
-    command || entry ? byHand(command, entry) : null,
-    note ? h("p.soft", note) : null,
-  );
+const row = (client) =>
+	h("div.two", h("span.lead", client.title), h("span.end"), h("span.rest", client.says ?? `agent-gate connect ${client.name}`), h("span.end"));
+
+// An agent of its own, made in place; its token is shown this once.
+function token(name) {
+	if (!may("operate")) return h("p", "Ask an operator for a token, and put it where the client runs, as AGENT_TOKEN.");
+	const place = h("div");
+	const make = saidAt(name, async () => {
+		const made = await post("/api/agents", { name: name.value() });
+		show(place, secret("For where the client runs, shown this once", `export AGENT_TOKEN=${made.token}`, "Only its hash is kept here."));
+	});
+	return [h("p", "Each agent has a token of its own, so that you see who asked."), name.row, h("div.buttons", button("Make the agent", make)), place];
 }
 
-function byHand(command, entry) {
-  return h(
-    "details",
-    h("summary.soft", "or by hand, with AGENT_TOKEN set"),
-    command ? h("pre", shell(command)) : null,
-    entry ? h("pre", lines(entry)) : null,
-    entry
-      ? h(
-          "div.buttons",
-          copyButton("Copy the entry", () => lines(entry)),
-        )
-      : null,
-  );
+function byHand({ command, entry }) {
+	if (!command && !entry) return null;
+	return h(
+		"details",
+		h("summary.soft", "or by hand, with AGENT_TOKEN set"),
+		command ? copied(shell(command)) : null,
+		entry ? copied(lines(entry)) : null,
+	);
 }
 
-function plain(title, text, note) {
-  return h(
-    "div.card",
-    h(
-      "header",
-      h("h2", title),
-      copyButton("Copy", () => text),
-    ),
-    h("pre", text),
-    note ? h("p.soft", note) : null,
-  );
+// Whether the agent of that name has called since the gateway started: the proof that it works.
+async function look(name, place) {
+	const agents = await get("/api/agents").catch(() => []);
+	const called = agents.find((agent) => agent.name === name)?.last_called;
+	show(
+		place,
+		called ? h("span.word.good", icon("good"), `${name} called ${ago(called)}. `) : h("span.word", "No call of it yet; this changes by itself. "),
+		h("a", { href: name ? `#/calls?agent=${segment(name)}` : "#/calls" }, "See the calls"),
+	);
 }
 
-export function connect(main) {
-  const [first, cards] = [h("section"), h("section")];
-  show(main, first, cards);
+export function connect(main, [wanted], params) {
+	let watch = () => {};
+	const page = new Collection(main, {
+		load: async () => {
+			const { gateway, clients } = await get("/api/clients");
+			return clients.length ? [...clients, ...plain(gateway), DEVICES] : [];
+		},
+		key: ({ name }) => name,
+		row,
+		text: ({ title, name }) => `${title} ${name}`,
+		told,
+		thing: "Client",
+		none: () => empty("No client is known", "Any program that speaks MCP reaches the gateway at /mcp, with a token of its own.", h("a", { href: "#/agents" }, "Agents")),
+		hint: "Choose what you want to connect.",
+		wanted,
+		params,
+	});
 
-  async function load() {
-    try {
-      const { gateway, clients } = await get("/api/clients");
-      draw(gateway, clients);
-    } catch (error) {
-      show(cards, fault(error, load));
-    }
-  }
+	function told(client) {
+		watch = () => {};
+		if (client.name === DEVICES.name) return devices();
+		const { title, text, note, here, elsewhere } = client;
+		const name = input("Name of the agent", { value: here ? client.name : "", placeholder: "such as kitchen-pi" });
+		const place = h("p", { role: "status" });
+		watch = () => look(name.value(), place);
+		watch();
+		const own = here && loopback();
+		const command = text ?? shell(own ? here : elsewhere);
+		return [
+			h("h2", title),
+			h(
+				"ol.steps",
+				own ? null : step("Give it a token", token(name)),
+				step(
+					own ? "Run this on this machine" : "Run this where it runs",
+					copied(command),
+					own ? h("p.soft", "It becomes an agent of its own, so that you see who asked.") : null,
+					byHand(client),
+					note ? h("p.soft", note) : null,
+				),
+				step("See that it works", h("p", "Let it use a tool. Its call, or the question about it, appears at once."), place),
+			),
+		];
+	}
 
-  function draw({ url, endpoint, fingerprint }, clients) {
-    const trust = fingerprint ? ` --fingerprint ${fingerprint}` : "";
-    show(
-      first,
-      h("h2", "First, a token"),
-      h(
-        "p",
-        "Each agent has its own token, so that you see who asked. ",
-        h("a", { href: "#/agents" }, "Make an agent"),
-        " and put its token where the client runs:",
-      ),
-      h("pre", "export AGENT_TOKEN=…"),
-    );
-    show(
-      cards,
-      h("h2", "Then, the client"),
-      h(
-        "div.cards",
-        plain(
-          "A shell",
-          shell(["export", `AGENT_GATE_URL=${url}`]) + `\nagent-gate tools${trust}`,
-          "Scripts call tools with agent-gate request.",
-        ),
-        plain("Anything that speaks MCP", endpoint, "Streamable HTTP; send Authorization: Bearer with the token."),
-        plain(
-          "curl",
-          `curl -sS ${url}/api/tools -H "Authorization: Bearer $AGENT_TOKEN"`,
-          fingerprint
-            ? "Add --cacert with the gateway's certificate."
-            : "The document of all operations is at /openapi.json.",
-        ),
-        clients.slice(0, 500).map(card),
-      ),
-      clients.length ? null : empty("No client is known", "Use the addresses above."),
-    );
-  }
-
-  load();
+	return together(every(3000, () => watch()), () => page.close());
 }

@@ -1,154 +1,133 @@
 // Connections: which accounts the gateway has with servers and services, and the one way to give it another.
 import { get, post, segment } from "../api.js";
-import { button, empty, fault, h, say, show } from "../dom.js";
+import { button, empty, h, say, show } from "../dom.js";
 import { ago, many, moment } from "../format.js";
 import { listen } from "../inbox.js";
-import { keys } from "../keyboard.js";
-import { every, field, movement, panes } from "../layout.js";
-import { List, listOrEmpty } from "../list.js";
+import { because, every, field, together } from "../layout.js";
+import { may } from "../me.js";
+import { Collection } from "../parts/collection.js";
+import { sure } from "../parts/dialog.js";
+import { input, saidAt } from "../parts/form.js";
+import { word } from "../words.js";
 
-const HINT = "Choose a source to see its account, to sign in, or to end the connection.";
 const PASTE =
-  "If the browser ends at an address that does not open, copy that address whole and paste it here. The code alone will do too.";
+	"If the browser ends at an address that does not open, copy that address whole and paste it here. The code alone will do too.";
 
 const standing = (one) => {
-  if (one.unconfirmed) return "waits for you in Approvals";
-  if (one.needed) return "needs you";
-  return one.connected ? "connected" : "not needed so far";
+	if (one.unconfirmed) return "unconfirmed";
+	if (one.needed) return "needed";
+	return one.connected ? "connected" : "unused";
 };
+const stateOf = word({
+	unconfirmed: ["waits for a yes", "wait"],
+	needed: ["needs a sign-in", "wait"],
+	connected: ["connected", "good"],
+	unused: ["not needed so far", ""],
+});
+
+// An account of a person's is there for all agents that work for them.
+const titled = (one) => (one.agent ? `${one.title} for ${one.agent.replace(/^person:/, "")}` : one.title);
 
 const row = (one) =>
-  h(
-    "div.two",
-    h("span.lead", one.agent ? `${one.title} for ${one.agent}` : one.title),
-    h("span.end", standing(one)),
-    h("span.rest", one.account || one.reason.split("\n", 1)[0] || many(one.tools, "tool")),
-    h("span.end", one.renewed_at ? `refreshed ${ago(one.renewed_at)}` : ""),
-  );
+	h(
+		"div.two",
+		h("span.lead", titled(one)),
+		h("span.end", stateOf(standing(one))),
+		h("span.rest", one.account || one.reason.split("\n", 1)[0] || many(one.tools, "tool")),
+		h("span.end", one.renewed_at ? `refreshed ${ago(one.renewed_at)}` : ""),
+	);
 
 const facts = (one) =>
-  h(
-    "dl.facts",
-    field("state", standing(one)),
-    one.account ? field("account", one.account) : null,
-    one.scopes.length ? field("may", one.scopes.join(" ")) : null,
-    one.since ? field("since", `${moment(one.since)}, by ${one.by}`) : null,
-    one.expires_at ? field("token ends", moment(one.expires_at)) : null,
-    one.renewed_at ? field("last refresh", `${moment(one.renewed_at)}, ${ago(one.renewed_at)}`) : null,
-    field("tools", many(one.tools, "tool")),
-    one.reason ? field("reason", one.reason) : null,
-  );
+	h(
+		"dl.facts",
+		one.account ? field("account", one.account) : null,
+		one.scopes.length ? field("may", one.scopes.join(", ")) : null,
+		one.since ? field("since", `${moment(one.since)}, by ${one.by}`) : null,
+		one.expires_at ? field("token ends", moment(one.expires_at)) : null,
+		one.renewed_at ? field("last refresh", `${moment(one.renewed_at)}, ${ago(one.renewed_at)}`) : null,
+		field("tools", many(one.tools, "tool"), " of ", h("a", { href: `#/sources/${segment(one.source)}` }, h("code", one.source))),
+	);
+
+// What a person has to know or do, in a sentence.
+function advice(one) {
+	if (one.unconfirmed) return ["Somebody signed in. Say whether that account is the right one in ", h("a", { href: "#/approvals" }, "Approvals"), "."];
+	if (one.needed) return one.how === "key" ? "Its calls are refused until it has a key." : "Its calls are refused until somebody signs in.";
+	return one.connected ? "Agents use this account; none of them sees its token." : "";
+}
 
 // One row of a source, or of one agent's own account there.
 const name = (one) => (one.agent ? `${one.source} ${one.agent}` : one.source);
 
-class Connections {
-  constructor(main, wanted) {
-    Object.assign(this, { wanted, all: [], needle: "", round: 0, shown: "", drawn: "" });
-    this.nothing = h("div");
-    this.list = new List({
-      row,
-      key: name,
-      onSelect: (one) => this.open(one),
-      label: "Connections",
-    });
-    const oninput = (event) => {
-      this.needle = event.target.value.toLowerCase();
-      this.draw();
-    };
-    const bar = h(
-      "div.bar",
-      h("input", { type: "search", placeholder: "Search", "aria-label": "Search connections", oninput }),
-    );
-    this.view = panes(main, { bar, list: this.list.node, nothing: this.nothing, hint: HINT });
-    keys(movement(this.list, "connection"));
-    this.load();
-  }
+const none = () =>
+	empty(
+		"Nothing needs an account",
+		"Servers that want a sign-in appear here by themselves; docs/credentials.md says how others get a key.",
+		h("a", { href: "#/sources" }, "Sources"),
+	);
 
-  async load() {
-    const mine = (this.round += 1);
-    try {
-      const found = await get("/api/connections");
-      if (mine !== this.round) return;
-      this.all = found;
-      this.draw();
-    } catch (error) {
-      if (mine !== this.round) return;
-      this.all = [];
-      this.draw();
-      show(
-        this.nothing,
-        fault(error, () => this.load()),
-      );
-    }
-  }
+export function connections(main, [wanted], params) {
+	const page = new Collection(main, {
+		load: () => get("/api/connections"),
+		key: name,
+		row,
+		text: (one) => `${titled(one)} ${one.account} ${standing(one)}`,
+		told,
+		thing: "Connection",
+		none,
+		hint: "Choose a source to see its account, to sign in, or to end the connection.",
+		wanted,
+		params,
+	});
 
-  draw() {
-    const found = this.all.filter((one) => `${one.title} ${one.account} ${one.agent}`.toLowerCase().includes(this.needle));
-    listOrEmpty(this.list, found, this.nothing);
-    const none = empty(
-      "Nothing needs an account",
-      "Servers that want a sign-in appear here by themselves; docs/credentials.md says how others get a key.",
-    );
-    if (!found.length) show(this.nothing, this.all.length ? empty("No connection fits") : none);
-    if (this.wanted && this.all.some((one) => name(one) === this.wanted)) {
-      this.list.select(this.wanted, true);
-      this.wanted = null;
-    } else this.redraw();
-  }
+	function told(one) {
+		const steps = h("div");
+		const again = one.connected ? "Sign in again" : "Sign in";
+		const acts = [
+			one.how === "key" ? null : button(again, () => signIn(one, steps), { kind: one.connected ? "" : "strong" }),
+			one.connected ? button("End", () => end(one)) : null,
+		];
+		return [
+			h("h2", titled(one), " ", stateOf(standing(one))),
+			h("p.soft", advice(one)),
+			one.reason ? because(one.reason) : null,
+			may("operate") ? [one.how === "key" ? entry(one, "Key", "key", "password") : null, h("div.buttons", acts), steps] : null,
+			facts(one),
+		];
+	}
 
-  // A link that was just made stays where it is until something happened with it.
-  redraw() {
-    const one = this.all.find((other) => name(other) === this.shown);
-    if (one && JSON.stringify(one) !== this.drawn) this.open(one);
-  }
+	async function end(one) {
+		if (!(await sure(`End the connection of ${titled(one)}?`, "Its tokens are forgotten here and revoked there. Its calls are refused until somebody signs in.", "End"))) return;
+		await act(one, "end");
+	}
 
-  open(one) {
-    if (!one) return;
-    Object.assign(this, { shown: name(one), drawn: JSON.stringify(one) });
-    const steps = h("div");
-    this.view.open(
-      h("h2", one.agent ? `${one.title} for ${one.agent}` : one.title),
-      facts(one),
-      h(
-        "div.buttons",
-        one.how === "key" ? null : button("Sign in", () => this.signIn(one, steps), { kind: "strong" }),
-        one.connected ? button("End", () => this.act(one, "end")) : null,
-      ),
-      one.how === "key" ? this.entry(one, "Key", "key", "password") : null,
-      steps,
-    );
-  }
+	async function signIn(one, steps) {
+		const said = await post(`/servers/${segment(one.source)}/auth/start`, { agent: one.agent });
+		if (said.connected) return page.load();
+		const link = h("a.button.strong", { href: said.auth_url, target: "_blank", rel: "noopener noreferrer" }, "Open the sign-in page");
+		const code = said.user_code ? h("p", "and enter the code ", h("code", said.user_code)) : null;
+		const paste = said.user_code ? null : [h("p.soft", PASTE), entry(one, "Code or address", "code", "text")];
+		show(steps, h("p.steps", link), code, paste);
+		return say("The link is good for ten minutes");
+	}
 
-  async signIn(one, steps) {
-    const said = await post(`/servers/${segment(one.source)}/auth/start`, { agent: one.agent });
-    if (said.connected) return this.load();
-    const link = h("a", { href: said.auth_url, target: "_blank", rel: "noopener noreferrer" }, "Open the sign-in page");
-    const code = said.user_code ? h("p", "and enter the code ", h("code", said.user_code)) : null;
-    const paste = said.user_code ? null : [h("p.soft", PASTE), this.entry(one, "Code or address", "code", "text")];
-    show(steps, h("p", link), code, paste);
-    return say("The link is good for ten minutes");
-  }
+	function entry(one, label, what, type) {
+		const typed = input(label, { type });
+		const send = saidAt(typed, () => act(one, what, { [what]: typed.node.value }));
+		return h("div", typed.row, h("div.buttons", button("Use it", send)));
+	}
 
-  entry(one, label, what, type) {
-    const input = h("input", { type, autocomplete: "off", "aria-label": label });
-    const send = () => this.act(one, what, { [what]: input.value });
-    return h("label.block", h("span", label), input, h("div.buttons", button("Use it", send)));
-  }
+	async function act(one, what, body) {
+		const said = await post(`/servers/${segment(one.source)}/auth/${what}`, { agent: one.agent, ...body });
+		say(said.message);
+		document.activeElement?.blur();
+		await page.load();
+		const now = page.selected();
+		if (now) page.fill(now);
+	}
 
-  async act(one, what, body) {
-    const said = await post(`/servers/${segment(one.source)}/auth/${what}`, { agent: one.agent, ...body });
-    say(said.message);
-    await this.load();
-    this.open(this.all.find((other) => name(other) === name(one)));
-  }
-}
-
-export function connections(main, [wanted]) {
-  const page = new Connections(main, wanted);
-  const stop = [
-    every(3000, () => page.load()),
-    listen((kind) => (kind === "catalog" || kind === "online") && page.load()),
-  ];
-  return () => stop.forEach((end) => end());
+	return together(
+		every(3000, () => page.load()),
+		listen((kind) => (kind === "catalog" || kind === "online") && page.load()),
+		() => page.close(),
+	);
 }

@@ -1,125 +1,169 @@
-// Health: how much, how fast, what failed, and whether the record is whole.
-import { get, text } from "../api.js";
-import { bars, lines, thinned } from "../chart.js";
+// Health: how much, how fast, what failed and why, who used it, and whether the record is whole.
+import { blob, get, query } from "../api.js";
 import { button, empty, h, show } from "../dom.js";
-import { count, many, span } from "../format.js";
-import { boxed, every, loader } from "../layout.js";
-import { callList } from "../rows.js";
+import { count, many, moment, save, span } from "../format.js";
+import { boxed, chosen, every, loader } from "../layout.js";
+import { bars, lines, tick } from "../parts/chart.js";
+import { callList } from "../parts/rows.js";
 
 const MOST_SOURCES = 200;
 const MOST_PROBLEMS = 100;
-const CHAINED =
-  "Every state of every call is a row, chained to the one before; seals by a key outside the database show a cut end.";
+const RANGES = { hour: "Last hour", day: "Day", week: "Week", month: "30 days" };
+const SEALED = [
+	"Every step of every call is a row of the record. Each row carries a fingerprint of the row before it: whoever changes or takes away one breaks all that follow.",
+	"Now and then the gateway seals the last row with a key that is kept outside the database. Whoever cuts off the end, or writes everything anew, cannot make that seal again. Verifying reads every row and every seal, and says where something does not fit.",
+];
 
 const tile = (value, says) => h("div.tile", h("b", value), h("span", says));
+const table = (heads, rows) => h("table", h("thead", h("tr", heads.map((head) => h(head.startsWith("#") ? "th.number" : "th", head.replace("#", ""))))), h("tbody", rows));
+const number = (value) => h("td.number", count(value));
 
 const tiles = (totals) =>
-  h(
-    "div.tiles",
-    tile(count(totals.calls), "calls"),
-    tile(count(totals.failed), "failed"),
-    tile(count(totals.refused), "refused"),
-    tile(span(totals.p50), "half were faster"),
-    tile(span(totals.p95), "95 % were faster"),
-    tile(span(totals.p99), "99 % were faster"),
-  );
+	h(
+		"div.tiles",
+		tile(count(totals.calls), "calls ran"),
+		tile(count(totals.failed), "failed"),
+		tile(count(totals.refused), "refused"),
+		tile(span(totals.p50), "machine: half were faster"),
+		tile(span(totals.p95), "machine: 95 % were faster"),
+		tile(span(totals.waits ? totals.waited / totals.waits : null), `people: to answer, of ${count(totals.waits)}`),
+	);
 
 const card = (title, chart, ...legend) =>
-  h(
-    "div.card",
-    h(
-      "header",
-      h("strong", title),
-      h(
-        "span.legend",
-        legend.map((part) => h("span", part)),
-      ),
-    ),
-    chart,
-  );
+	h("div.card", h("header", h("strong", title), h("span.legend", legend.map((part) => h("span", part)))), chart);
 
-function throughput(points, step) {
-  const all = (point) => point.calls + point.refused;
-  const bad = (point) => point.failed + point.refused;
-  const [chart, most] = bars(points, all, bad, "Calls per interval");
-  return card("Calls", chart, `most: ${count(most)} in ${span(step)}`, "dark: failed or refused");
+function charts({ points, every: step }) {
+	const all = (point) => point.calls + point.refused;
+	const bad = (point) => point.failed + point.refused;
+	const mean = (point) => (point.waits ? point.waited / point.waits : null);
+	const at = (says) => ({ label: "", every: step, says: (point) => `${moment(point.at)}: ${says(point)}` });
+	const [calls, most] = bars(points, [[all, "bar_"], [bad, "bad"]], { ...at((point) => `${many(all(point), "call")}, ${bad(point)} failed or refused`), label: "Calls over time" });
+	const times = [[(point) => point.p50, "ink"], [(point) => point.p95, "soft"]];
+	const [machine, slowest] = lines(points, times, { ...at((point) => `half within ${span(point.p50)}, 95 % within ${span(point.p95)}`), label: "The machine's time per call" });
+	const [people, longest] = lines(points, [[mean, "wait"]], { ...at((point) => `${many(point.waits, "answer")}, after ${span(mean(point))}`), label: "Waiting for people" });
+	return [
+		card("Calls", calls, `most: ${count(most)} in ${span(step)}`, "red: failed or refused"),
+		card("The machine's time per call", machine, `top: ${span(slowest)}`, "solid: half were faster", "dashed: 95 % were faster"),
+		card("Waiting for people", people, longest > 1e-6 ? `top: ${span(longest)}` : "no question was answered", "mean time to an answer"),
+	];
 }
 
-function latency(points) {
-  const half = [(point) => point.p50, "ink"];
-  const most = [(point) => point.p95, "soft"];
-  const [chart, high] = lines(points, [half, most], "Latency");
-  return card("Time per call", chart, `top: ${span(high)}`, "solid: half were faster", "dashed: 95 % were faster");
+function reasonTable(reasons) {
+	if (!reasons.length) return h("p.soft", "Nothing failed and nothing was refused.");
+	return h("table", h("tbody", reasons.map((one) => h("tr", h("td", one.says), h("td", h("code", one.code)), number(one.count)))));
 }
 
-function charts(points, step) {
-  if (!points.length) return empty("Nothing was measured yet", "The first point comes ten seconds after the start.");
-  const drawn = thinned(points);
-  return [throughput(drawn, (step * points.length) / drawn.length), latency(drawn)];
+// Who used it, and when: a bar for each part of the range.
+function agentTable({ agents, slot, from }) {
+	if (!agents.length) return h("p.soft", "No agent called anything.");
+	const row = (one) => {
+		const use = one.use.map((calls, at) => ({ calls, at: from + at * slot }));
+		const says = ({ calls, at }) => `${tick(at, slot * use.length)}: ${many(calls, "call")}`;
+		const [chart] = bars(use, [[({ calls }) => calls, "bar_"]], { label: `Use by ${one.agent}`, says });
+		return h("tr", h("td", h("a", { href: `#/calls?agent=${encodeURIComponent(one.agent)}` }, h("code", one.agent))), number(one.calls), number(one.failed), number(one.refused), h("td.use", chart));
+	};
+	return table(["agent", "#calls", "#failed", "#refused", `calls per ${slot < 86_400 ? span(slot) : "day"}`], agents.map(row));
 }
 
 function sourceTable(sources) {
-  if (!sources.length) return h("p.soft", "No source was called yet.");
-  const row = (one) =>
-    h("tr", h("td", h("code", one.source)), h("td.number", count(one.calls)), h("td.number", span(one.mean)));
-  const head = h("tr", h("th", "source"), h("th.number", "calls"), h("th.number", "mean"));
-  return h("table", h("thead", head), h("tbody", sources.slice(0, MOST_SOURCES).map(row)));
+	if (!sources.length) return h("p.soft", "No source was called yet.");
+	const row = (one) => h("tr", h("td", h("code", one.source)), number(one.calls), h("td.number", span(one.mean)));
+	return table(["source", "#calls", "#mean"], sources.slice(0, MOST_SOURCES).map(row));
+}
+
+const WELL = { serving: "good", draining: "wait" };
+
+// Only where several share the store; one alone is what the rest of this page is about.
+function gatewayTable(all, shares) {
+	const heads = ["gateway", "state", "version", "#running", "#calls", "#failed", "sources", "#news late by", "alone does"];
+	const sources = (one) => Object.entries(one.sources).map(([state, some]) => `${some} ${state}`);
+	const row = (one) =>
+		h(
+			"tr",
+			h("td", h("code", one.id), one.this ? " (this one)" : null),
+			h("td", h(`span.word.${WELL[one.state] ?? "fail"}`, one.state), one.alive ? null : ` for ${span(one.silent)}`),
+			h("td", one.version),
+			number(one.running),
+			number(shares[one.id]?.calls ?? 0),
+			number(shares[one.id]?.failed ?? 0),
+			h("td", sources(one).join(", ")),
+			h("td.number", span(one.lag)),
+			h("td", one.holds.join(", ")),
+		);
+	return [h("h2", "Gateways"), table(heads, all.map(row))];
 }
 
 function verified(report) {
-  const verdict = report.ok
-    ? h("span.word.good", "Nothing was changed, removed or cut off.")
-    : h("span.word.bad", many(report.problems.length, "problem"));
-  const sizes = ` ${many(report.rows, "row")}, ${many(report.seals, "seal")}, ${many(report.unsealed, "row")} not sealed yet.`;
-  const problem = (one) => h("p", h("code", `${one.chain} ${one.seq}`), ` ${one.text}`);
-  return [h("p", verdict, sizes), report.problems.slice(0, MOST_PROBLEMS).map(problem)];
-}
-
-async function save(kind) {
-  const body = new Blob([await text(`/api/audit/export?format=${kind}`)], { type: "text/plain" });
-  const url = URL.createObjectURL(body);
-  h("a", { href: url, download: `record.${kind}` }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+	const verdict = report.ok
+		? h("span.word.good", "Nothing was changed, removed or cut off.")
+		: h("span.word.fail", many(report.problems.length, "problem"));
+	const sizes = ` ${many(report.rows, "row")}, ${many(report.seals, "seal")}, ${many(report.unsealed, "row")} not sealed yet.`;
+	const problem = (one) => h("p", h("code", `${one.chain} ${one.seq}`), ` ${one.text}`);
+	return [h("p", verdict, sizes), report.problems.slice(0, MOST_PROBLEMS).map(problem)];
 }
 
 function recordTools() {
-  const result = h("div", { "aria-live": "polite" });
-  const verify = async () => {
-    show(result, h("p.soft", "Walking the whole chain…"));
-    show(result, verified(await get("/api/audit/verify")));
-  };
-  const exports_ = ["jsonl", "csv"].map((kind) => button(`Export ${kind}`, () => save(kind), { kind: "quiet" }));
-  return [h("p.soft", CHAINED), h("div.buttons", button("Verify the record", verify), exports_), result];
+	const result = h("div", { "aria-live": "polite" });
+	const verify = async () => {
+		show(result, h("p.soft", "Walking the whole chain…"));
+		show(result, verified(await get("/api/audit/verify")));
+	};
+	const exports_ = ["jsonl", "csv"].map((kind) => button(`Export ${kind}`, async () => save(`record.${kind}`, await blob(`/api/audit/export?format=${kind}`)), { kind: "quiet" }));
+	return [SEALED.map((text) => h("p.soft", text)), h("div.buttons", button("Verify the record", verify), exports_), result];
 }
 
-export function health(main) {
-  const [numbers, hour, slow, failed] = [h("div"), h("div"), h("div"), h("div")];
-  show(
-    main,
-    h("section", h("h2", "Since the gateway started"), numbers),
-    h("section", h("h2", "The last hour"), hour),
-    h("section", h("h2", "Sources"), slow),
-    h("section", h("h2", "Latest failures"), failed),
-    h("section", h("h2", "The record"), recordTools()),
-  );
-  const failures = callList("Failed calls");
-  const load = loader(numbers, "/api/trends", ({ points, totals, sources, every: step }) => {
-    show(numbers, tiles(totals));
-    show(hour, charts(points, step));
-    show(slow, sourceTable(sources));
-  });
-  const loadFailures = loader(failed, "/api/calls?by=call&state=failed&limit=100", ({ calls }) => {
-    if (calls.length) boxed(failed, failures, calls, { most: "50vh" });
-    else show(failed, empty("Nothing failed", "Calls that a source could not answer are listed here."));
-  });
-  load();
-  loadFailures();
-  const stop = every(10_000, () => {
-    load();
-    loadFailures();
-  });
-  return () => {
-    stop();
-    failures.close();
-  };
+export function health(main, _, params) {
+	let range = RANGES[params.get("range")] ? params.get("range") : "hour";
+	let gateway = params.get("gateway") ?? "";
+	const [numbers, why, who, slow, failed] = [h("div"), h("div"), h("div"), h("div"), h("div")];
+	const fellows = h("section", { hidden: true });
+	const bar = h("div.tabs");
+	const section = (title, ...content) => h("section", h("h2", title), ...content);
+	show(
+		main,
+		fellows,
+		h("section", bar, numbers),
+		section("What failed, by reason", why),
+		section("Agents", who),
+		section("Sources, since the gateway started", slow),
+		section("Latest failures", failed),
+		section("The record", recordTools()),
+	);
+	const failures = callList("Failed calls");
+	const turn = (change) => {
+		({ range = range, gateway = gateway } = change);
+		history.replaceState(null, "", `#/health${query({ range: range === "hour" ? "" : range, gateway })}`);
+		all();
+	};
+	// Drawn anew only when it says something else: a button must stay where it is while it is pressed.
+	const drawBar = (ids) => {
+		const says = JSON.stringify([range, gateway, ids]);
+		if (bar.dataset.says === says) return;
+		bar.dataset.says = says;
+		const tab = ([name, title]) => button(title, () => turn({ range: name }), { "aria-pressed": String(name === range) });
+		const owners = [["", "all gateways"], ...ids.map((id) => [id, id])];
+		show(bar, Object.entries(RANGES).map(tab), ids.length > 1 ? chosen(owners, gateway, (id) => turn({ gateway: id }), "Gateway") : null);
+	};
+	const load = loader(numbers, () => Promise.all([get(`/api/trends${query({ range, gateway })}`), get("/api/gateways").catch(() => [])]), ([trends, gateways]) => {
+		drawBar(gateways.map(({ id }) => id));
+		const { totals } = trends;
+		const nothing = !totals.calls && !totals.refused && !totals.waits;
+		show(numbers, nothing ? empty("Nothing was measured yet", "The first call shows here at once.") : [tiles(totals), charts(trends)]);
+		show(why, reasonTable(trends.reasons));
+		show(who, agentTable(trends));
+		show(slow, sourceTable(trends.sources));
+		fellows.hidden = gateways.length < 2;
+		show(fellows, gatewayTable(gateways, trends.gateways));
+	});
+	const loadFailures = loader(failed, "/api/calls?by=call&state=failed&limit=100", ({ calls }) => {
+		if (calls.length) boxed(failed, failures, calls, { most: "50vh" });
+		else show(failed, empty("Nothing failed", "Calls that a source could not answer are listed here."));
+	});
+	const all = () => [load, loadFailures].forEach((one) => one());
+	all();
+	const stop = every(10_000, all);
+	return () => {
+		stop();
+		failures.close();
+	};
 }

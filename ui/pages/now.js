@@ -1,184 +1,180 @@
-// Now: what needs a person, what runs, what just happened.
+// Now: what waits for an answer, what is broken and how to mend it, and what is good to know.
 import { get, post, segment } from "../api.js";
 import { now as time } from "../clock.js";
-import { button, empty, fault, h, say, show } from "../dom.js";
-import { ago, many, span } from "../format.js";
-import { inbox, listen } from "../inbox.js";
-import { because, boxed, every } from "../layout.js";
-import { List } from "../list.js";
-import { picture } from "../picture.js";
-import { callList } from "../rows.js";
-
-function question(approval) {
-  return h(
-    "div.need",
-    h("strong", approval.sentence || `Let ${approval.agent} call ${approval.tool}?`),
-    h(
-      "p",
-      `${approval.agent} asked `,
-      h("span", { "data-asked": approval.asked_at }, ago(approval.asked_at)),
-      " · ",
-      h("code", approval.signature),
-    ),
-    h("div.buttons", h("a", { href: `#/approvals/${approval.id}` }, "Look and answer")),
-  );
-}
-
-function trouble(need, again) {
-  const mend = need.action
-    ? button(need.action.label, async () => {
-        await post(need.action.path);
-        say("Done. It takes a moment to show.");
-        again();
-      })
-    : null;
-  return h(
-    "div.need",
-    h("strong", need.problem),
-    h("div", because(need.reason)),
-    h("div.buttons", mend, h("a", { href: `#/${need.page}` }, "Look")),
-  );
-}
+import { button, empty, fault, h, loading, say, show } from "../dom.js";
+import { ago, left, many, span } from "../format.js";
+import { inbox, listen, reload } from "../inbox.js";
+import { boxed, every, together } from "../layout.js";
+import { may } from "../me.js";
+import { icon } from "../parts/icon.js";
+import { List } from "../parts/list.js";
+import { questionNeed, troubleNeed } from "../parts/need.js";
+import { picture } from "../parts/picture.js";
+import { callList } from "../parts/rows.js";
 
 const SHOWN = 3;
 const MOST_NEEDS = 12;
 const LATEST = 20;
+const isKnown = (need) => need.kind === "warning";
 
-function needs(needed, again) {
-  const open = [...inbox.open.values()];
-  if (!open.length && !needed.length)
-    return empty("Nothing needs you", "No question waits for an answer, and every source is well.");
-  return h(
-    "div.needs",
-    open.slice(0, SHOWN).map(question),
-    open.length > SHOWN
-      ? h(
-          "div.need",
-          h("strong", `${many(open.length, "question")} in all`),
-          h("div.buttons", h("a", { href: "#/approvals" }, "Open the inbox")),
-        )
-      : null,
-    needed.slice(0, MOST_NEEDS).map((need) => trouble(need, again)),
-    needed.length > MOST_NEEDS
-      ? h(
-          "div.need",
-          h("strong", `and ${many(needed.length - MOST_NEEDS, "more problem", "more problems")}`),
-          h("div.buttons", h("a", { href: "#/sources" }, "See the sources")),
-        )
-      : null,
-  );
+const WORST = ["destructive", "outward", "unusual", "first"];
+const weight = ({ risks = [] }) => risks.reduce((sum, name) => sum + 2 ** (3 - WORST.indexOf(name)), 0);
+const isDangerous = ({ risks = [] }) => risks.includes("destructive") || risks.includes("outward");
+
+// The most dangerous first, then those that waited longest.
+const questions = () => [...inbox.open.values()].sort((one, other) => weight(other) - weight(one));
+
+// What a person knows after five seconds.
+function glance(needed) {
+	const open = questions();
+	const broken = needed.filter((need) => !isKnown(need)).length;
+	const dangerous = open.filter(isDangerous).length;
+	const chip = (kind, ...words) => h(`span.chip.${kind}`, icon(kind), ...words);
+	return [
+		open.length ? chip("wait", many(open.length, "question waits", "questions wait")) : chip("good", "Nothing waits for you"),
+		dangerous ? chip("risk", `${dangerous} of them dangerous`) : null,
+		broken ? chip("fail", many(broken, "thing is broken", "things are broken")) : chip("good", "Nothing is broken"),
+	];
+}
+
+// The first few of a kind, and where the others are.
+const box = (kind, shown, rest, link, label) =>
+	h("div.needs", shown, rest ? h(`div.need.${kind}`, h("strong", rest), h("div.buttons", h("a", { href: link }, label))) : null);
+
+function answer(again) {
+	if (inbox.problem) return fault(inbox.problem, reload);
+	const open = questions();
+	if (!open.length) return empty("No question waits for an answer", "When an agent wants something that needs a person, it appears here at once.");
+	const rest = open.length > SHOWN ? `${many(open.length, "question")} in all` : "";
+	return box("wait", open.slice(0, SHOWN).map((one) => questionNeed(one, again)), rest, "#/approvals", "Open the inbox");
+}
+
+function fix(needed, again) {
+	const broken = needed.filter((need) => !isKnown(need));
+	if (!broken.length) return empty("Nothing to mend", "Every source is well, and the configuration is in use.");
+	const more = broken.length - MOST_NEEDS;
+	const rest = more > 0 ? `and ${many(more, "more problem", "more problems")}` : "";
+	return box("fail", broken.slice(0, MOST_NEEDS).map((need) => troubleNeed(need, again)), rest, "#/sources", "See the sources");
 }
 
 const runningRow = (call) =>
-  h(
-    "div.two",
-    h("span.lead", call.signature),
-    h("span.end", span(Math.max(0, time() - call.since))),
-    h("span.rest", `${call.caller} over ${call.surface}`),
-    h("span.end"),
-  );
+	h(
+		"div.two",
+		h("span.lead", call.signature),
+		h("span.end", span(Math.max(0, time() - call.since))),
+		h("span.rest", `${call.caller} over ${call.surface}`),
+		h("span.end"),
+	);
 
 function browser(screen, again) {
-  const stop = button("Stop", async () => {
-    await post(`/api/browsers/${segment(screen.id)}/stop`);
-    say("Stopped.");
-    again();
-  });
-  return h(
-    "div.need",
-    h("strong", screen.title || screen.place || "Nothing open yet"),
-    h("p", `${screen.caller} · `, h("code", screen.place)),
-    picture(`/api/browsers/${segment(screen.id)}/picture`, `What ${screen.caller} sees`),
-    h("div.buttons", stop),
-  );
+	const stop = button("Stop", async () => {
+		await post(`/api/browsers/${segment(screen.id)}/stop`);
+		say("Stopped.");
+		again();
+	});
+	return h(
+		"div.need",
+		h("strong", screen.title || screen.place || "Nothing open yet"),
+		h("p", `${screen.caller} · `, h("code", screen.place)),
+		picture(`/api/browsers/${segment(screen.id)}/picture`, `What ${screen.caller} sees`),
+		may("operate") ? h("div.buttons", stop) : null,
+	);
 }
 
 const noCalls = () =>
-  empty(
-    "No call was made yet",
-    "Connect an agent and let it use a tool.",
-    h("a", { href: "#/connect" }, "How to connect one"),
-  );
+	empty("No call was made yet", "Connect an agent and let it use a tool.", h("a", { href: "#/connect" }, "How to connect one"));
 
 export function now(main) {
-  const [todo, running, latest, browsers] = [h("div"), h("div"), h("div"), h("div")];
-  show(
-    main,
-    h("section", h("h2", "Needs you"), todo),
-    h("section", h("h2", "Running now"), running),
-    browsers,
-    h("section", h("h2", "Latest calls"), latest),
-  );
-  let needed = null;
-  let drawn = "";
-  const runs = new List({ row: runningRow, key: (call) => call.call, label: "Running calls", onSelect: () => {} });
-  const calls = callList("Latest calls");
-  const fill = (place, list, items, nothing) => (items.length ? boxed(place, list, items) : show(place, nothing));
+	const [toAnswer, toFix, known, running, latest, browsers] = Array.from({ length: 6 }, () => h("div"));
+	const headings = { answer: h("span.tally"), fix: h("span.tally") };
+	const summary = h("div.glance", { role: "status" });
+	show(toAnswer, loading());
+	show(
+		main,
+		summary,
+		h("section", h("h2", "Answer", headings.answer), toAnswer),
+		h("section", h("h2", "Fix", headings.fix), toFix),
+		h("section", h("h2", "Know"), known, h("h3", "Running now"), running, browsers, h("h3", "Latest calls"), latest),
+	);
+	let needed = null;
+	let drawn = "";
+	let asked = "";
+	const runs = new List({ row: runningRow, key: (call) => call.call, label: "Running calls", onSelect: () => {} });
+	const calls = callList("Latest calls");
+	const fill = (place, list, items, nothing) => (items.length ? boxed(place, list, items) : show(place, nothing));
 
-  // Drawn only when there is something else to see: a button must stay where it is while it is pressed.
-  function drawNeeds() {
-    const open = [...inbox.open.values()];
-    const seen = JSON.stringify([open.length, open.slice(0, SHOWN), needed]);
-    if (seen !== drawn) show(todo, needs(needed, load));
-    drawn = seen;
-    for (const node of todo.querySelectorAll("[data-asked]")) node.textContent = ago(Number(node.dataset.asked));
-  }
+	// Drawn only when there is something else to see: a button must stay where it is while it is pressed.
+	function drawQuestions() {
+		const open = questions();
+		const seen = JSON.stringify([open.length, open.slice(0, SHOWN), inbox.problem?.message]);
+		if (seen !== asked) show(toAnswer, answer(drawQuestions));
+		asked = seen;
+		if (needed) show(summary, glance(needed));
+		headings.answer.textContent = open.length ? ` ${open.length}` : "";
+		for (const node of toAnswer.querySelectorAll("[data-asked]")) node.textContent = ago(Number(node.dataset.asked));
+		for (const node of toAnswer.querySelectorAll(".left")) node.textContent = left(Number(node.dataset.until));
+	}
 
-  async function load() {
-    try {
-      const value = await get("/api/now");
-      needed = value.needs;
-      drawNeeds();
-      fill(running, runs, value.running, empty("No call is running", "Calls appear here while a tool works."));
-    } catch (error) {
-      needed = null;
-      drawn = "";
-      show(todo, fault(error, load));
-      show(running);
-    }
-  }
+	function drawNeeds() {
+		const seen = JSON.stringify(needed);
+		if (seen === drawn) return;
+		drawn = seen;
+		show(summary, glance(needed));
+		show(toFix, fix(needed, load));
+		const warnings = needed.filter(isKnown);
+		show(known, warnings.length ? h("div.needs", warnings.slice(0, MOST_NEEDS).map((need) => troubleNeed(need, load))) : null);
+		const broken = needed.length - warnings.length;
+		headings.fix.textContent = broken ? ` ${broken}` : "";
+	}
 
-  // A section of its own only while something is open; a picture is fetched anew each time.
-  async function loadBrowsers() {
-    try {
-      const open = await get("/api/browsers");
-      const shown = () =>
-        h(
-          "section",
-          h("h2", "Open browsers"),
-          h(
-            "div.needs",
-            open.map((screen) => browser(screen, loadBrowsers)),
-          ),
-        );
-      show(browsers, open.length ? shown() : null);
-    } catch (error) {
-      show(browsers, fault(error, loadBrowsers));
-    }
-  }
+	async function load() {
+		try {
+			const value = await get("/api/now");
+			needed = value.needs;
+			drawNeeds();
+			fill(running, runs, value.running, h("p.soft", "No call is running."));
+		} catch (error) {
+			needed = null;
+			drawn = "";
+			show(toFix, fault(error, load));
+			show(running);
+		}
+	}
 
-  async function loadCalls() {
-    try {
-      const value = await get("/api/calls?by=call&limit=60");
-      fill(latest, calls, value.calls.slice(0, LATEST), noCalls());
-    } catch (error) {
-      show(latest, fault(error, loadCalls));
-    }
-  }
+	// A heading of its own only while something is open; a picture is fetched anew each time.
+	async function loadBrowsers() {
+		try {
+			const open = await get("/api/browsers");
+			const shown = () => [h("h3", "Open browsers"), h("div.needs", open.map((screen) => browser(screen, loadBrowsers)))];
+			show(browsers, open.length ? shown() : null);
+		} catch (error) {
+			show(browsers, fault(error, loadBrowsers));
+		}
+	}
 
-  load();
-  loadCalls();
-  loadBrowsers();
-  const stop = [
-    listen((kind) => {
-      if (kind === "approvals" && needed) drawNeeds();
-      if (kind === "calls") loadCalls();
-      if (kind === "calls" || kind === "catalog" || kind === "online") load();
-    }),
-    every(5000, load),
-    every(5000, loadBrowsers),
-    () => runs.close(),
-    () => calls.close(),
-  ];
-  return () => stop.forEach((end) => end());
+	async function loadCalls() {
+		try {
+			const value = await get("/api/calls?by=call&limit=60");
+			fill(latest, calls, value.calls.slice(0, LATEST), noCalls());
+		} catch (error) {
+			show(latest, fault(error, loadCalls));
+		}
+	}
+
+	if (inbox.online) drawQuestions();
+	load();
+	loadCalls();
+	loadBrowsers();
+	return together(
+		listen((kind) => {
+			if (kind === "approvals") drawQuestions();
+			if (kind === "calls") loadCalls();
+			if (kind === "calls" || kind === "catalog" || kind === "online") load();
+		}),
+		every(5000, load),
+		every(5000, loadBrowsers),
+		every(1000, drawQuestions),
+		() => runs.close(),
+		() => calls.close(),
+	);
 }

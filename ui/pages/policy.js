@@ -5,181 +5,181 @@ import { now } from "../clock.js";
 import { at, button, empty, h, show } from "../dom.js";
 import { many, place } from "../format.js";
 import { boxed, chosen, field, jsonOf, loader } from "../layout.js";
-import { List } from "../list.js";
-import { effectWord } from "../words.js";
+import { List } from "../parts/list.js";
+import { may } from "../me.js";
+import { showRule } from "../parts/rulemaker.js";
+import { effectWord, ruleWord } from "../words.js";
 
 const ORDER = "looked at in this order: every deny, every allow, every ask, then the defaults.";
-const SINCE = [
-  ["1", "the last day"],
-  ["7", "the last week"],
-  ["28", "the last four weeks"],
-];
+const SINCE = [["1", "the last day"], ["7", "the last week"], ["28", "the last four weeks"]];
 const DAY = 86_400;
 const MOST = 500;
 
 const ruleRow = (rule) =>
-  h(
-    "div",
-    h("span.soft", rule.line ? `line ${rule.line}` : "–"),
-    h("span.lead", rule.rule),
-    h("span.end", rule.faults.length ? h("span.word.you", "never decides") : rule.default ? "default" : ""),
-    h("span"),
-    h("span.rest", { title: rule.faults.join(" ") }, rule.faults[0] ?? rule.description),
-    h("span"),
-  );
+	h(
+		"div",
+		h("span.soft", rule.line ? `line ${rule.line}` : "–"),
+		h("span.lead", ruleWord(rule.action), " ", rule.rule.replace(/^(allow|ask|deny) /, "")),
+		h("span.end", rule.faults.length ? h("span.word.wait", "never decides") : rule.default ? "default" : ""),
+		h("span"),
+		h("span.rest", { title: rule.faults.join(" ") }, rule.faults[0] ?? rule.description),
+		h("span"),
+	);
 
 const lineRow = (line) =>
-  h(
-    line.faults.length ? "div.marked" : "div",
-    { title: line.faults.join(" ") },
-    h("span.number", line.number),
-    h("span.text", line.text || " "),
-  );
+	h(
+		line.faults.length ? "div.marked" : "div",
+		{ title: line.faults.join(" ") },
+		h("span.number", line.number),
+		h("span.text", line.text || " "),
+	);
 
 function lines({ text, rules }) {
-  const faults = new Map(rules.map((rule) => [rule.line, rule.faults]));
-  return text
-    .split("\n")
-    .map((line, index) => ({ number: index + 1, text: line, faults: faults.get(index + 1) ?? [] }));
+	const faults = new Map(rules.map((rule) => [rule.line, rule.faults]));
+	return text
+		.split("\n")
+		.map((line, index) => ({ number: index + 1, text: line, faults: faults.get(index + 1) ?? [] }));
 }
 
 function considered(one) {
-  const where = h("code", { title: one.where }, place(one.where));
-  const why = one.matched ? h("strong", "decides") : h("span.soft", one.why);
-  return h("tr", h("td", one.matched ? h("strong", one.rule) : one.rule), h("td", where), h("td", why));
+	const where = h("code", { title: one.where }, place(one.where));
+	const why = one.matched ? h("strong", "decides") : h("span.soft", one.why);
+	return h("tr", h("td", one.matched ? h("strong", one.rule) : one.rule), h("td", where), h("td", why));
 }
 
 const explained = (said) => [
-  h(
-    "dl.facts",
-    field("signature", h("code", said.signature)),
-    field("decision", effectWord(said.effect)),
-    field("because", said.reason || "–"),
-    field("rule", said.rule || "no rule matches", at(said.where)),
-  ),
-  h("h3", "Rules on the way"),
-  h("table", h("tbody", said.considered.map(considered))),
+	h(
+		"dl.facts",
+		field("signature", h("code", said.signature)),
+		field("decision", effectWord(said.effect)),
+		field("because", said.reason || "–"),
+		field("rule", said.rule || "no rule matches", at(said.where)),
+	),
+	h("h3", "Rules on the way"),
+	h("table", h("tbody", said.considered.map(considered))),
 ];
 
 function explainer() {
-  const tool = h("input", { type: "search", placeholder: "Tool", "aria-label": "Tool", list: "known-tools" });
-  const area = h("textarea", { spellcheck: false, "aria-label": "Arguments as JSON", value: "{}" });
-  const known = h("datalist", { id: "known-tools" });
-  const who = h("span");
-  const result = h("div", { "aria-live": "polite" });
-  let caller;
-  const offer = ({ tools }) =>
-    show(
-      known,
-      tools.slice(0, MOST).map(({ name }) => h("option", { value: name })),
-    );
-  get("/api/tools?brief=1").then(offer, () => {});
-  get("/api/agents").then(
-    (agents) => {
-      caller = agents[0]?.name;
-      const names = agents.slice(0, MOST).map(({ name }) => [name, name]);
-      show(
-        who,
-        chosen(names, caller, (name) => (caller = name), "Agent"),
-      );
-    },
-    () => {},
-  );
-  const ask = async () => {
-    show(result, explained(await post("/api/explain", { tool: tool.value.trim(), arguments: jsonOf(area), caller })));
-  };
-  return h(
-    "div",
-    h("div.buttons", tool, who),
-    h("label.block", h("span", "Arguments"), area),
-    known,
-    h("div.buttons", button("Explain", ask, { kind: "strong" })),
-    result,
-  );
+	const tool = h("input", { type: "search", placeholder: "Tool", "aria-label": "Tool", list: "known-tools" });
+	const area = h("textarea", { spellcheck: false, "aria-label": "Arguments as JSON", value: "{}" });
+	const known = h("datalist", { id: "known-tools" });
+	const who = h("span");
+	const result = h("div", { "aria-live": "polite" });
+	let caller;
+	const offer = ({ tools }) =>
+		show(known, tools.slice(0, MOST).map(({ name }) => h("option", { value: name })));
+	get("/api/tools?brief=1").then(offer, () => {});
+	get("/api/agents").then(
+		(agents) => {
+			caller = agents[0]?.name;
+			const names = agents.slice(0, MOST).map(({ name }) => [name, name]);
+			show(who, chosen(names, caller, (name) => (caller = name), "Agent"));
+		},
+		() => {},
+	);
+	const ask = async () => {
+		show(result, explained(await post("/api/explain", { tool: tool.value.trim(), arguments: jsonOf(area), caller })));
+	};
+	return h(
+		"div",
+		h("div.buttons", tool, who),
+		h("label.block", h("span", "Arguments"), area),
+		known,
+		h("div.buttons", button("Explain", ask, { kind: "strong" })),
+		result,
+	);
 }
 
 const different = (one) =>
-  h(
-    "tr",
-    h("td", h("code", one.signature), h("div.soft", one.caller)),
-    h("td", effectWord(one.before), " → ", effectWord(one.after)),
-    h("td", one.rule || "no rule matches", at(one.where)),
-    h("td.number", many(one.count, "call")),
-  );
+	h(
+		"tr",
+		h("td", h("code", one.signature), h("div.soft", one.caller)),
+		h("td", effectWord(one.before), " → ", effectWord(one.after)),
+		h("td", one.rule || "no rule matches", at(one.where)),
+		h("td.number", many(one.count, "call")),
+	);
 
 function simulated(report) {
-  const { differences } = report;
-  const rest = differences.length ? `${many(report.same, "is", "are")} decided as before.` : "all decided as before.";
-  const table = differences.length ? h("table", h("tbody", differences.slice(0, MOST).map(different))) : null;
-  const newest = report.more ? " Only the newest were tried; the record has more." : "";
-  return [h("p", `${many(report.tried, "call")} tried, ${rest}${newest}`), table];
+	const { differences } = report;
+	const rest = differences.length ? `${many(report.same, "is", "are")} decided as before.` : "all decided as before.";
+	const table = differences.length ? h("table", h("tbody", differences.slice(0, MOST).map(different))) : null;
+	const newest = report.more ? " Only the newest were tried; the record has more." : "";
+	return [h("p", `${many(report.tried, "call")} tried, ${rest}${newest}`), table];
 }
 
 // Other rules against what was recorded: which calls would have met another decision.
 function simulator(text) {
-  let days = "7";
-  const area = h("textarea.tall", { spellcheck: false, "aria-label": "Changed rules", value: text });
-  const result = h("div", { "aria-live": "polite" });
-  const run = async () => {
-    const since = now() - Number(days) * DAY;
-    show(result, simulated(await post("/api/policy/simulate", { text: area.value, since })));
-  };
-  return [
-    h("p.soft", "Change the rules here and see what they would have decided. Nothing is saved."),
-    area,
-    h(
-      "div.buttons",
-      button("Try on recorded calls", run, { kind: "strong" }),
-      chosen(SINCE, days, (value) => (days = value), "Since"),
-    ),
-    result,
-  ];
+	let days = "7";
+	const area = h("textarea.tall", { spellcheck: false, "aria-label": "Changed rules", value: text });
+	const result = h("div", { "aria-live": "polite" });
+	const run = async () => {
+		const since = now() - Number(days) * DAY;
+		show(result, simulated(await post("/api/policy/simulate", { text: area.value, since })));
+	};
+	return [
+		h("p.soft", "Change the rules here and see what they would have decided. Nothing is saved."),
+		area,
+		h("div.buttons", button("Try on recorded calls", run, { kind: "strong" }), chosen(SINCE, days, (value) => (days = value), "Since")),
+		result,
+	];
 }
 
-const idea = (one) => h("div.card", h("p", one.text), h("pre", JSON.stringify(one.rule)));
+// A rule that past answers suggest, with what it makes of the file before it is written.
+function idea(one, again) {
+	const place = h("div", { "aria-live": "polite" });
+	const look = () => showRule(place, { rule: one.rule }, again);
+	return h("div.card", h("p", one.text), h("pre", JSON.stringify(one.rule)), may("operate") ? h("div.buttons", button("Apply…", look)) : null, place);
+}
 
 function tally(rules) {
-  if (!rules.length) return "";
-  const faulty = rules.filter((rule) => rule.faults.length).length;
-  const say = faulty ? `${many(faulty, "rule")} can never decide.` : "Each can decide something.";
-  return `${many(rules.length, "rule")}, ${ORDER} ${say}`;
+	if (!rules.length) return "";
+	const faulty = rules.filter((rule) => rule.faults.length).length;
+	const say = faulty ? `${many(faulty, "rule")} can never decide.` : "Each can decide something.";
+	return `${many(rules.length, "rule")}, ${ORDER} ${say}`;
 }
 
 export function policy(main) {
-  const [rules, file, trial] = [h("div"), h("div"), h("div")];
-  const [heading, summary, ideas] = [h("h2", "The file"), h("p.soft"), h("section", { hidden: true })];
-  show(
-    main,
-    h("section", h("h2", "Why would a call be decided so?"), explainer()),
-    h("section", h("h2", "Rules"), summary, rules),
-    ideas,
-    h("section", heading, file),
-    h("section", h("h2", "What would change?"), trial),
-  );
-  const list = new List({ row: ruleRow, key: (rule) => `${rule.where} ${rule.rule}`, label: "Rules" });
-  const text = new List({ row: lineRow, key: (line) => String(line.number), label: "Lines of the file" });
-  const advice = "Every call is asked. Write rules into permissions.yaml; docs/permissions.md shows how.";
+	const [rules, file, trial] = [h("div"), h("div"), h("div")];
+	const [heading, summary, ideas] = [h("h2", "The file"), h("p.soft"), h("section", { hidden: true })];
+	show(
+		main,
+		h(
+			"div.beside",
+			h("div", h("section", h("h2", "Rules"), summary, rules), ideas, h("section", heading, file)),
+			h(
+				"div",
+				h("section", h("h2", "What would happen to a call?"), explainer()),
+				h("section", h("h2", "What would other rules have decided?"), trial),
+			),
+		),
+	);
+	const list = new List({ row: ruleRow, key: (rule) => `${rule.where} ${rule.rule}`, label: "Rules" });
+	const text = new List({ row: lineRow, key: (line) => String(line.number), label: "Lines of the file" });
+	const advice = "Every call is asked. Write rules into permissions.yaml; docs/permissions.md shows how.";
 
-  const load = loader(rules, "/api/policy", (found) => {
-    summary.textContent = tally(found.rules);
-    if (found.rules.length) boxed(rules, list, found.rules, { kind: ".rules" });
-    else show(rules, empty("There are no rules", advice));
-    show(heading, found.file ? ["The file ", h("code", found.file)] : "There is no file");
-    if (found.text) boxed(file, text, lines(found), { kind: ".code" });
-    else show(file, h("p.soft", "Rules are read from permissions.yaml beside the configuration."));
-    if (!trial.childElementCount) show(trial, simulator(found.text));
-  });
+	const load = loader(rules, "/api/policy", (found) => {
+		summary.textContent = tally(found.rules);
+		if (found.rules.length) boxed(rules, list, found.rules, { kind: ".rules" });
+		else show(rules, empty("There are no rules", advice));
+		show(heading, found.file ? ["The file ", h("code", found.file)] : "There is no file");
+		if (found.text) boxed(file, text, lines(found), { kind: ".code" });
+		else show(file, h("p.soft", "Rules are read from permissions.yaml beside the configuration."));
+		if (!trial.childElementCount) show(trial, simulator(found.text));
+	});
 
-  load();
-  get("/api/policy/suggest").then(
-    ({ suggestions }) => {
-      ideas.hidden = !suggestions.length;
-      show(ideas, h("h2", "Your answers suggest"), suggestions.slice(0, 20).map(idea));
-    },
-    () => {},
-  );
-  return () => {
-    list.close();
-    text.close();
-  };
+	load();
+	const loadIdeas = () =>
+		get("/api/policy/suggest").then(
+			({ suggestions }) => {
+				ideas.hidden = !suggestions.length;
+				const again = () => Promise.all([load(), loadIdeas()]);
+				show(ideas, h("h2", "Your answers suggest"), suggestions.slice(0, 20).map((one) => idea(one, again)));
+			},
+			() => {},
+		);
+	loadIdeas();
+	return () => {
+		list.close();
+		text.close();
+	};
 }

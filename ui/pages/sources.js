@@ -1,21 +1,24 @@
 // Sources: where tools come from, how each is, closing and opening one, and definitions that changed since a person
 // looked.
 import { get, post, segment } from "../api.js";
-import { diff } from "../diff.js";
-import { button, empty, fault, h, say, show } from "../dom.js";
+import { button, empty, h, say, show } from "../dom.js";
 import { ago, due, many, moment } from "../format.js";
 import { listen } from "../inbox.js";
-import { keys } from "../keyboard.js";
-import { because, boxed, every, field, movement, panes } from "../layout.js";
-import { List, listOrEmpty } from "../list.js";
+import { because, boxed, every, field, together } from "../layout.js";
+import { may } from "../me.js";
+import { bars } from "../parts/chart.js";
+import { Collection } from "../parts/collection.js";
+import { sure } from "../parts/dialog.js";
+import { diff } from "../parts/diff.js";
+import { changeEntry, editEntry } from "../parts/entry.js";
+import { typeSecret } from "../parts/vault.js";
 import { sourceWord } from "../words.js";
-import { toolRow } from "./tools.js";
+import { toolList } from "./tools.js";
 
-const HINT = "Choose a source to see how it is and what it brings.";
 const MOST_CHANGES = 100;
 const AGAIN = { failed: "Try now", degraded: "Try now" };
 const CLOSED =
-  "Its tools stay listed, and calls of them are refused, until it is connected again, its settings change, or the gateway starts anew.";
+	"Its tools stay listed, and calls of them are refused, until it is connected again, its settings change, or the gateway starts anew.";
 
 // A source that is disabled in the configuration has no reason; one that a person disconnected has.
 const isDisconnected = (source) => source.status === "disabled" && source.reason !== "";
@@ -25,214 +28,181 @@ const named = ({ key, title }) => (title && title !== key ? `${key} (${title})` 
 const nextTry = (source) => h("span.due", { "data-at": source.next_try }, due(source.next_try));
 
 function row(source) {
-  const short = source.reason.split("\n", 1)[0];
-  return h(
-    "div.two",
-    h("span.lead", named(source)),
-    h("span.end", stateOf(source)),
-    h("span.rest", short || `${source.kind} · ${many(source.tools, "tool")}`),
-    h("span.end", source.next_try ? ["next try ", nextTry(source)] : ""),
-  );
+	const short = source.reason.split("\n", 1)[0];
+	return h(
+		"div.two",
+		h("span.lead", named(source)),
+		h("span.end", stateOf(source)),
+		h("span.rest", short || `${source.kind} · ${many(source.tools, "tool")}`),
+		h("span.end", source.next_try ? ["next try ", nextTry(source)] : ""),
+	);
 }
 
-const facts = (source) =>
-  h(
-    "dl.facts",
-    field("kind", source.kind),
-    field("tools", many(source.tools, "tool"), " in namespace ", h("code", source.namespace)),
-    source.since ? field("since", `${moment(source.since)}, ${ago(source.since)}`) : null,
-    source.next_try ? field("next try", nextTry(source)) : null,
-  );
+const facts = (source, one = source.entry) =>
+	h(
+		"dl.facts",
+		one?.entry.url ? field("address", h("code", one.entry.url)) : null,
+		one?.entry.command ? field("command", h("code", [one.entry.command, ...(one.entry.args ?? [])].join(" "))) : null,
+		one ? field("file", h("code", one.file)) : null,
+		field("kind", source.kind),
+		field("tools", many(source.tools, "tool"), " in namespace ", h("code", source.namespace)),
+		source.broken_since ? field("broken", `since ${moment(source.broken_since)}, ${ago(source.broken_since)}`) : source.since ? field("since", `${moment(source.since)}, ${ago(source.since)}`) : null,
+		source.last_error && source.last_error !== source.reason ? field("last error", `${moment(source.last_error_at)}: ${source.last_error.split("\n", 1)[0]}`) : null,
+		source.next_try ? field("next try", nextTry(source)) : null,
+	);
 
-class Sources {
-  constructor(main, wanted) {
-    Object.assign(this, { main, wanted, all: [], changes: [], tools: [], needle: "", drawn: "", round: 0 });
-    this.nothing = h("div");
-    this.changed = h("div.buttons");
-    this.list = new List({
-      row,
-      key: (source) => source.key,
-      onSelect: (source, byHand) => this.open(source, byHand),
-      label: "Sources",
-    });
-    this.brings = new List({
-      row: toolRow,
-      key: (tool) => tool.name,
-      label: "Its tools",
-      onSelect: (tool) => (location.hash = `#/tools/${segment(tool.name)}`),
-    });
-    const bar = h("div.bar", this.search(), this.changed);
-    this.view = panes(main, { bar, list: this.list.node, nothing: this.nothing, hint: HINT });
-    keys(movement(this.list, "source"));
-    this.load();
-  }
+const lineTable = (lines) =>
+	h("pre.printed", { "aria-label": "Last lines" }, lines.map(({ at, by, text }) => `${moment(at)} ${by.padEnd(7)} ${text}`).join("\n"));
 
-  search() {
-    const oninput = (event) => {
-      this.needle = event.target.value.toLowerCase();
-      this.draw();
-    };
-    return h("input", { type: "search", placeholder: "Search", "aria-label": "Search sources", oninput });
-  }
+const none = () =>
+	empty("No source is configured", "Tools come from sources. Add one here, or in the configuration; docs/configuration.md shows how.");
 
-  async load() {
-    const mine = (this.round += 1);
-    try {
-      const found = await Promise.all([get("/api/sources"), get("/api/changes")]);
-      if (mine !== this.round) return;
-      [this.all, this.changes] = found;
-      this.draw();
-    } catch (error) {
-      if (mine !== this.round) return;
-      this.all = [];
-      this.draw();
-      show(
-        this.nothing,
-        fault(error, () => this.load()),
-      );
-    }
-  }
+// What failed there by the hour, and whose calls of the last hour did.
+const failedTable = (source, { count, calls, hours }) => {
+	const slots = hours.map((failed, at) => ({ failed, ago: 23 - at }));
+	const says = ({ failed, ago: back }) => `${back ? `${back} h ago` : "this hour"}: ${many(failed, "failure")}`;
+	const [chart] = bars(slots, [[({ failed }) => failed, "bad"]], { label: "Failures per hour", says });
+	const row = (one) => h("tr", h("td", h("code", one.caller)), h("td", h("code", one.tool)), h("td.number", many(one.count, "failure")), h("td", ago(one.last)));
+	return [
+		h("h3", `${many(count, "call")} failed in the last hour, ${many(hours.reduce((sum, one) => sum + one, 0), "call")} in 24 hours`),
+		h("div.use", chart),
+		h("table", h("tbody", calls.slice(0, MOST_CHANGES).map(row))),
+		h("p", h("a", { href: `#/calls?source=${segment(source.key)}&state=failed&range=1h` }, "See these calls")),
+	];
+};
 
-  draw() {
-    const text = (source) => `${named(source)} ${source.status} ${source.reason}`.toLowerCase();
-    const found = this.all.filter((source) => text(source).includes(this.needle));
-    listOrEmpty(this.list, found, this.nothing);
-    if (!found.length) show(this.nothing, this.all.length ? empty("No source fits", "Try fewer words.") : this.none());
-    this.drawChanged();
-    if (this.wanted && this.all.some((source) => source.key === this.wanted)) {
-      this.list.select(this.wanted, true);
-      this.wanted = null;
-    } else this.redraw();
-  }
+export function sources(main, [wanted], params) {
+	let changes = [];
+	const changed = h("div.buttons");
+	const brings = toolList("Its tools");
+	const quiet = (path, otherwise) => get(path).catch(() => otherwise);
+	const about = (key) => Promise.all([quiet(`/api/sources/${segment(key)}/failures`, { hours: [] }), may("operate") ? quiet(`/api/sources/${segment(key)}/log`, []) : []]);
+	const page = new Collection(main, {
+		load,
+		key: (source) => source.key,
+		row,
+		text: (source) => `${named(source)} ${source.status} ${source.reason}`,
+		told,
+		thing: "Source",
+		none,
+		hint: "Choose a source to see how it is and what it brings.",
+		bar: [may("operate") ? button("Add a source", () => editEntry(null, again)) : null, changed],
+		wanted,
+		params,
+	});
 
-  none() {
-    const advice = "Add services, servers or mcpServers to the configuration; docs/configuration.md shows how.";
-    return empty("No source is configured", advice);
-  }
+	// Each with its entry in the files and its changed definitions; the one that is open also with what happened there.
+	async function load() {
+		const [all, found, entries] = await Promise.all([get("/api/sources"), get("/api/changes"), may("operate") ? quiet("/api/entries", []) : []]);
+		const open = page?.shown;
+		const story = open ? await about(open) : null;
+		changes = found;
+		drawChanged();
+		return all.map((source) => ({
+			...source,
+			entry: entries.find(({ key }) => key === source.key),
+			changes: changes.filter((change) => change.source === source.key),
+			...(source.key === open ? { story } : {}),
+		}));
+	}
 
-  drawChanged() {
-    const number = this.changes.length;
-    if (this.changed.dataset.number === String(number)) return;
-    this.changed.dataset.number = number;
-    const label = many(number, "changed definition");
-    show(this.changed, number ? button(label, () => this.openChanges(), { kind: "asks" }) : null);
-  }
+	function again() {
+		return page.load();
+	}
 
-  openChanges() {
-    this.list.select(null);
-    this.view.turn();
-    this.drawn = "";
-    this.redraw();
-  }
+	function drawChanged() {
+		const number = changes.length;
+		if (changed.dataset.number === String(number)) return;
+		changed.dataset.number = number;
+		const cards_ = () => [h("h2", "Changed definitions"), cards(changes)];
+		show(changed, number ? button(many(number, "changed definition"), () => page.instead(cards_()), { kind: "asks" }) : null);
+		if (!number || page?.shown || wanted) return;
+		page.busy = true;
+		page.view.fill(cards_());
+	}
 
-  open(source, byHand) {
-    this.view.turn(byHand);
-    this.drawn = "";
-    this.tools = [];
-    this.redraw();
-    this.loadTools(source.key);
-  }
+	async function told(source) {
+		const [{ tools }, [failed, lines]] = await Promise.all([quiet("/api/tools?brief=1", { tools: [] }), source.story ?? about(source.key)]);
+		const own = tools.filter((tool) => tool.source === source.key);
+		const place = h("div");
+		if (own.length) boxed(place, brings, own, { most: "50vh" });
+		return [
+			h("h2", named(source), " ", stateOf(source)),
+			source.reason ? because(source.reason) : null,
+			facts(source),
+			buttons(source),
+			editing(source.entry),
+			failed.hours.some(Boolean) ? failedTable(source, failed) : null,
+			lines.length ? [h("h3", "Last lines"), lineTable(lines)] : null,
+			source.changes.length ? [h("h3", "Changed definitions"), cards(source.changes)] : null,
+			own.length ? [h("h3", "Its tools"), place] : null,
+		];
+	}
 
-  async loadTools(key) {
-    const { tools } = await get("/api/tools?brief=1").catch(() => ({ tools: [] }));
-    if (this.list.selected !== key) return;
-    this.tools = tools.filter((tool) => tool.source === key);
-    this.redraw();
-  }
+	// What the files say of it is changed in the files, with the difference shown first.
+	function editing(one) {
+		if (!one || !may("operate")) return null;
+		const pause = one.off ? { set: { enabled: true }, unset: ["disabled"] } : { set: { enabled: false } };
+		const title = one.off ? `Resume ${one.key}` : `Pause ${one.key}`;
+		return h(
+			"div.buttons",
+			button("Change…", () => editEntry(one, again)),
+			one.secrets.map((name) => button(`Replace ${name}…`, () => typeSecret(name, again))),
+			button(one.off ? "Resume…" : "Pause…", () => changeEntry(title, one, pause, again)),
+			button("Remove…", () => changeEntry(`Remove ${one.key}`, one, { remove: true }, again)),
+		);
+	}
 
-  // Drawn only when there is something else to see: a button must stay where it is while it is pressed.
-  redraw() {
-    const source = this.all.find(({ key }) => key === this.list.selected);
-    const seen = JSON.stringify([source, this.changes, this.tools]);
-    if (seen === this.drawn) return;
-    this.drawn = seen;
-    if (source) this.view.fill(this.told(source));
-    else if (this.changes.length) this.view.fill(h("h2", "Changed definitions"), this.cards(this.changes));
-    else this.view.clear();
-  }
+	function buttons(source) {
+		if (!may("operate")) return null;
+		const retry = isDisconnected(source) ? "Connect" : AGAIN[source.status];
+		if (!retry && !canClose(source))
+			return source.status === "disabled" ? h("p.soft", "It is disabled in the configuration, and can be enabled there.") : null;
+		return h(
+			"div.buttons",
+			retry ? button(retry, () => connect(source.key), { kind: "strong" }) : null,
+			canClose(source) ? button("Disconnect", () => disconnect(source.key)) : h("p.soft", CLOSED),
+		);
+	}
 
-  told(source) {
-    const mine = this.changes.filter((change) => change.source === source.key);
-    const tools = h("div");
-    if (this.tools.length) boxed(tools, this.brings, this.tools, { most: "50vh" });
-    return [
-      h("h2", named(source), " ", stateOf(source)),
-      source.reason ? because(source.reason) : null,
-      facts(source),
-      this.buttons(source),
-      mine.length ? [h("h3", "Changed definitions"), this.cards(mine)] : null,
-      this.tools.length ? [h("h3", "Its tools"), tools] : null,
-    ];
-  }
+	async function connect(key) {
+		await post(`/api/sources/${segment(key)}/connect`);
+		say(`Connecting ${key}…`);
+		setTimeout(again, 600);
+	}
 
-  buttons(source) {
-    const again = isDisconnected(source) ? "Connect" : AGAIN[source.status];
-    if (!again && !canClose(source))
-      return source.status === "disabled"
-        ? h("p.soft", "It is disabled in the configuration, and can be enabled there.")
-        : null;
-    return h(
-      "div.buttons",
-      again ? button(again, () => this.connect(source.key), { kind: "strong" }) : null,
-      canClose(source) ? button("Disconnect", () => this.disconnect(source.key)) : h("p.soft", CLOSED),
-    );
-  }
+	async function disconnect(key) {
+		if (!(await sure(`Disconnect ${key}?`, `What it is doing now is cut off. ${CLOSED}`, "Disconnect"))) return;
+		await post(`/api/sources/${segment(key)}/disconnect`);
+		say(`Disconnected ${key}`);
+		await again();
+	}
 
-  async connect(key) {
-    await post(`/api/sources/${segment(key)}/connect`);
-    say(`Connecting ${key}…`);
-    setTimeout(() => this.load(), 600);
-  }
+	function cards(found) {
+		const card = (change) =>
+			h(
+				"div.card",
+				h("header", h("h2", h("code", change.tool), ` of ${change.source}`), h("span.word.wait", change.held ? "held until you accept" : "served already")),
+				h("p.soft", `changed ${ago(change.changed_at)}`),
+				diff(change.diff),
+				may("operate") ? h("div.buttons", button("Accept the new definition", () => accept(change), { kind: "strong" })) : null,
+			);
+		return found.slice(0, MOST_CHANGES).map(card);
+	}
 
-  async disconnect(key) {
-    if (!confirm(`Disconnect ${key}? What it is doing now is cut off. ${CLOSED}`)) return;
-    await post(`/api/sources/${segment(key)}/disconnect`);
-    say(`Disconnected ${key}`);
-    await this.load();
-  }
+	async function accept({ source, tool, pin }) {
+		await post("/api/changes/accept", { source, tool, pin });
+		say(`Accepted ${tool}`);
+		page.busy = false;
+		await again();
+	}
 
-  cards(changes) {
-    return changes.slice(0, MOST_CHANGES).map((change) =>
-      h(
-        "div.card",
-        h(
-          "header",
-          h("h2", h("code", change.tool), ` of ${change.source}`),
-          h("span.word.you", change.held ? "held until you accept" : "served already"),
-        ),
-        h("p.soft", `changed ${ago(change.changed_at)}`),
-        diff(change.diff),
-        h(
-          "div.buttons",
-          button("Accept the new definition", () => this.accept(change), { kind: "strong" }),
-        ),
-      ),
-    );
-  }
-
-  async accept({ source, tool, pin }) {
-    await post("/api/changes/accept", { source, tool, pin });
-    say(`Accepted ${tool}`);
-    await this.load();
-  }
-
-  tick() {
-    for (const node of this.main.querySelectorAll(".due")) node.textContent = due(Number(node.dataset.at));
-  }
-
-  close() {
-    this.list.close();
-    this.brings.close();
-  }
-}
-
-export function sources(main, [wanted]) {
-  const page = new Sources(main, wanted);
-  const stop = [
-    every(3000, () => page.load()),
-    every(1000, () => page.tick()),
-    listen((kind) => (kind === "catalog" || kind === "online") && page.load()),
-    () => page.close(),
-  ];
-  return () => stop.forEach((end) => end());
+	const tick = () => main.querySelectorAll(".due").forEach((node) => (node.textContent = due(Number(node.dataset.at))));
+	return together(
+		every(3000, again),
+		every(1000, tick),
+		listen((kind) => (kind === "catalog" || kind === "online") && again()),
+		() => page.close(),
+		() => brings.close(),
+	);
 }

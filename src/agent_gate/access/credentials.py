@@ -20,9 +20,13 @@ class Entry(Protocol):
 
 
 def credentials(
-    named: Iterable[Entry], alone: Callable[[str], Entry], folder: Path, keys: Keys
+    named: Iterable[Entry],
+    alone: Callable[[str], Entry],
+    folder: Path,
+    keys: Keys,
+    signed_in: Iterable[Credential] = (),
 ) -> list[Credential]:
-    """Everybody's; the files win where both name one agent.
+    """Everybody's; the files win where two name one agent, then what was made here.
 
     Where the files name none there is one, `alone`, whose token is made once and kept beside the store.
     """
@@ -30,7 +34,9 @@ def credentials(
     found = [Credential(_digest(entry), entry.caller()) for entry in entries]
     names = {credential.caller.name for credential in found}
     made = [Credential(key.digest, caller_of(key)) for key in keys.list("agent")]
-    return [*found, *(credential for credential in made if credential.caller.name not in names)]
+    found += [credential for credential in made if credential.caller.name not in names]
+    names = {credential.caller.name for credential in found}
+    return [*found, *(credential for credential in signed_in if credential.caller.name not in names)]
 
 
 def _digest(entry: Entry) -> bytes:

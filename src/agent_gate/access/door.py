@@ -1,5 +1,6 @@
 """The door every public request passes: its token says who calls, and guessing gets slow."""
 
+from agent_gate.access.jwt.keys import IssuerKeys
 from agent_gate.access.tokens import Tokens, bearer, digest
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
@@ -7,7 +8,14 @@ from agent_gate.errors import RateLimited, Unauthorized
 from agent_gate.net.guard import Backoff
 from agent_gate.net.http import Request, Response, error_response
 
+MCP = b"/mcp"
 CHALLENGE = (b"www-authenticate", b'Bearer realm="agent-gate"')
+
+
+def check_audience(caller: Caller, path: str) -> None:
+    """A token that was given for one path is good for nothing else."""
+    if path != caller.audience and not path.startswith(f"{caller.audience}/"):
+        raise Unauthorized(f"This token is for {caller.audience} alone")
 
 
 class Door:
@@ -21,16 +29,24 @@ class Door:
         """Raises `Unauthorized`, or `RateLimited` for an address that guessed wrong too often."""
         header = request.fields.get(b"authorization")
         try:
-            return self.tokens.from_header(header)
+            caller = self.tokens.from_header(header)
         except Unauthorized:
             if header is not None:
                 self.failed(request.peer)
             raise
+        if caller.audience and (request.target != MCP or caller.audience != "/mcp"):
+            check_audience(caller, request.path)
+        return caller
+
+    def wants_keys(self, request: Request) -> IssuerKeys | None:
+        """The keys to fetch before this request can be judged, where its token is of another issuer."""
+        issuers = self.tokens.issuers
+        return None if issuers is None else issuers.wants_keys(request.fields.get(b"authorization"), digest)
 
     def proof(self, request: Request) -> bytes:
         """What to keep of the token that a request came with, to see later whether it still counts."""
         header = request.header(b"authorization")
-        return digest(bearer(header)) if header is not None else b""
+        return self.tokens.proof(bearer(header)) if header is not None else b""
 
     def failed(self, peer: str) -> None:
         """Count a wrong token; too many in a row have to wait."""

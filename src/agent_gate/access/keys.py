@@ -1,11 +1,12 @@
-"""What people made on the page or in the terminal: agent tokens, operator tokens and page sessions.
+"""What people made on the page or in the terminal: agent tokens, operator tokens, login links and page sessions.
 
-Only hashes are kept, in the table `tokens`; memory holds a copy for looking them up.
+Only hashes are kept, in the table `tokens`; memory holds a copy for looking them up. What can be used once is taken out
+of the store, so that it is used on one gateway only.
 """
 
 import hmac
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
@@ -15,15 +16,20 @@ from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Conflict, Statement, Store
+from agent_gate.store.steady import read_steady
 
-Kind = Literal["agent", "operator", "session"]
+Kind = Literal["agent", "operator", "session", "person", "link"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 INSERT = (
     "INSERT INTO tokens (name, hash, created_at, revoked_at, body) VALUES (?, ?, ?, NULL, ?) "
     "ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, created_at = excluded.created_at, revoked_at = NULL, "
     "body = excluded.body WHERE tokens.revoked_at IS NOT NULL"
 )
-END_SESSIONS = Statement("DELETE FROM tokens WHERE name LIKE 'session:%'")
+END_SESSIONS = Statement("DELETE FROM tokens WHERE name LIKE 'session:%' OR name LIKE 'link:%'")
+LIVE = "SELECT name, hash, created_at, body FROM tokens WHERE revoked_at IS NULL"
+FIND = "SELECT name, created_at, body FROM tokens WHERE hash = ? AND revoked_at IS NULL"
+TAKE = "DELETE FROM tokens WHERE name = ? AND hash = ? AND revoked_at IS NULL"
+RENEW = "UPDATE tokens SET body = ? WHERE name = ? AND revoked_at IS NULL"
 REVOKE = "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL"
 
 
@@ -62,11 +68,12 @@ class Keys:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._live: dict[tuple[Kind, bytes], Key] = {}
+        self._changes = 0
 
     async def load(self) -> None:
-        rows = await self._store.read(
-            "SELECT name, hash, created_at, body FROM tokens WHERE revoked_at IS NULL"
-        )
+        """Have what the store has."""
+        rows = await read_steady(lambda: self._changes, lambda: self._store.read(LIVE))
+        self._live = {}
         for name, hashed, created_at, body in rows:
             kind, _, rest = name.partition(":")
             self._remember(
@@ -74,7 +81,12 @@ class Keys:
             )
 
     def _remember(self, key: Key) -> None:
+        self._changes += 1
         self._live[key.kind, key.digest] = key
+
+    def _forget(self, place: tuple[Kind, bytes]) -> None:
+        self._changes += 1
+        self._live.pop(place, None)
 
     def list(self, kind: Kind) -> list[Key]:
         return sorted((key for key in self._live.values() if key.kind == kind), key=lambda key: key.name)
@@ -103,19 +115,47 @@ class Keys:
         self._remember(key)
         return secret
 
+    async def renew(self, kind: Kind, name: str, body: dict[str, Any]) -> None:
+        """Keep something anew about a name, whether it was kept before or not."""
+        known = self.named(kind, name)
+        if known is None:
+            await self.make(kind, name, body)
+            return
+        text = msgspec.json.encode(body).decode()
+        await self._store.write(Statement(RENEW, (text, f"{kind}:{name}")))
+        self._remember(replace(known, body=body))
+
     async def revoke(self, kind: Kind, name: str, *also: Statement) -> bool:
         """Take a key back, durable with `also`; false when there is none of that name."""
         for place, key in list(self._live.items()):
             if (key.kind, key.name) == (kind, name):
                 await self._store.write(Statement(REVOKE, (self._clock.now(), f"{kind}:{name}")), *also)
-                self._live.pop(place, None)
+                self._forget(place)
                 return True
         return False
 
-    async def purge(self) -> None:
-        """Forget sessions whose time is over."""
+    async def take(self, kind: Kind, secret: str) -> Key | None:
+        """The key of that secret, made on whichever gateway, for the one who takes it first."""
+        presented = digest(secret)
+        for name, created_at, body in await self._store.read(FIND, (presented.hex(),)):
+            if not name.startswith(f"{kind}:"):
+                continue
+            try:
+                await self._store.write(Statement(TAKE, (name, presented.hex()), expect=1))
+            except Conflict:
+                return None
+            self._forget((kind, presented))
+            return Key(kind, name.partition(":")[2], presented, created_at, msgspec.json.decode(body or "{}"))
+        return None
+
+    def list_over(self) -> tuple[Key, ...]:
+        """Sessions and links whose time is over."""
         now = self._clock.now()
-        over = [key for key in self.list("session") if key.body.get("expires_at", 0) <= now]
-        for key in over:
-            self._live.pop((key.kind, key.digest), None)
-            self._store.post(Statement("DELETE FROM tokens WHERE name = ?", (f"session:{key.name}",)))
+        ending = (*self.list("session"), *self.list("link"))
+        return tuple(key for key in ending if key.body.get("expires_at", 0) <= now)
+
+    async def purge(self) -> None:
+        """Forget what is over."""
+        for key in self.list_over():
+            self._forget((key.kind, key.digest))
+            self._store.post(Statement("DELETE FROM tokens WHERE name = ?", (f"{key.kind}:{key.name}",)))

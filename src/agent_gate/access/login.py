@@ -3,12 +3,14 @@
 A link carries its secret behind `#`, so that no request line, log or previewer ever sees it, and works once. The
 session it opens needs two halves: a cookie, and a key that the page keeps in its own origin's storage and sends as
 a header. Cookies are shared by every port of a host; the key is not, so a stolen or foreign-made request lacks it.
+
+Links and sessions are in the store: one that was made by a gateway is good on all that share it.
 """
 
 import hmac
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from agent_gate.access.keys import Key, Keys
 from agent_gate.access.tokens import digest
@@ -22,6 +24,8 @@ LINK_SECONDS = 15 * 60.0
 SESSION_SECONDS = 7 * 24 * 3600.0
 MOST_LINKS = 100
 KEY_HEADER = b"agent-gate-key"
+HOST_ONLY = "__Host-"
+"""How the name of a cookie begins that browsers take from this very host alone, and over TLS."""
 NO_LOGIN = "Log in first: `agent-gate login` prints a link. Programs send an operator token as Authorization: Bearer TOKEN"
 
 
@@ -42,6 +46,18 @@ class Opened:
     key: str
     person: str
     seconds: float = SESSION_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class LoginLink:
+    """A link that nobody has followed yet: it works for `lasts` seconds, and opens a session of that name, of `seconds`.
+    `vouched` is what the session keeps of a provider's word."""
+
+    person: str
+    lasts: float = LINK_SECONDS
+    seconds: float = SESSION_SECONDS
+    vouched: Mapping[str, str] = field(default_factory=dict)
+    name: str = field(default_factory=new_id)
 
 
 def cookie_of(request: Request, name: str) -> str | None:
@@ -66,41 +82,54 @@ def same_origin(request: Request) -> bool:
 class Logins:
     """Makes links, opens sessions, and says who a request comes from."""
 
-    def __init__(
-        self, keys: Keys, clock: Clock, known: Callable[[str], bool], cookie: Callable[[], str]
-    ) -> None:
+    def __init__(self, keys: Keys, clock: Clock, known: Callable[[str], bool], cookie: str) -> None:
         """`known` says whether a person's name still counts, so that one removed from the file is out at once;
-        `cookie` is the name of the page's cookie, which the port is part of.
+        `cookie` is the name of the page's cookie, the same on all gateways of a store and on no other.
         """
         self._keys, self._clock, self._known, self._cookie = keys, clock, known, cookie
-        self._links: dict[bytes, tuple[str, float]] = {}
         self._backoff = Backoff()
 
-    @property
-    def cookie(self) -> str:
-        return self._cookie()
+    def cookie(self, *, encrypted: bool) -> str:
+        """The cookie's name for a browser that comes over TLS, or without it."""
+        return f"{HOST_ONLY}{self._cookie}" if encrypted else self._cookie
 
-    def link(self, person: str) -> str:
+    async def link(self, person: str) -> str:
         """The secret of a fresh one-time link for `person`."""
-        now = self._clock.monotonic()
-        self._links = {at: held for at, held in self._links.items() if held[1] > now}
-        while len(self._links) >= MOST_LINKS:
-            self._links.pop(next(iter(self._links)))
-        secret = secrets.token_urlsafe(32)
-        self._links[digest(secret)] = (person, now + LINK_SECONDS)
-        return secret
+        return await self.offer(LoginLink(person))
+
+    async def offer(self, link: LoginLink) -> str:
+        for spare in sorted(self._keys.list("link"), key=lambda key: key.created_at)[: -MOST_LINKS + 1]:
+            await self._keys.revoke("link", spare.name)
+        body = {
+            "vouched": dict(link.vouched),
+            "person": link.person,
+            "seconds": link.seconds,
+            "expires_at": self._clock.now() + link.lasts,
+        }
+        return await self._keys.make("link", link.name, body)
 
     async def redeem(self, request: Request, secret: str) -> Opened:
         """Open a session with a link's secret; the link is used up whatever happens next."""
-        held = self._links.pop(digest(secret), None)
-        if held is None or held[1] <= self._clock.monotonic():
+        link = await self._take(request, secret)
+        if link is None or link.body["expires_at"] <= self._clock.now():
             self._failed(request.peer)
             raise Unauthorized("This link was used or is too old. `agent-gate login` prints a fresh one")
         self._backoff.succeeded(request.peer)
-        key, expires_at = secrets.token_urlsafe(32), self._clock.now() + SESSION_SECONDS
-        body = {"person": held[0], "key": digest(key).hex(), "expires_at": expires_at}
-        cookie = await self._keys.make("session", new_id(), body)
-        return Opened(cookie, key, held[0])
+        key, seconds = secrets.token_urlsafe(32), float(link.body["seconds"])
+        body = {
+            **link.body["vouched"],
+            "person": link.person,
+            "key": digest(key).hex(),
+            "expires_at": self._clock.now() + seconds,
+        }
+        cookie = await self._keys.make("session", link.name, body)
+        return Opened(cookie, key, link.person, seconds)
+
+    async def _take(self, request: Request, secret: str) -> Key | None:
+        """The link of that secret. Whoever guesses is not let at the store again and again."""
+        if self._keys.find("link", secret) is None:
+            self._refuse_guesses(request.peer)
+        return await self._keys.take("link", secret)
 
     def enter(self, request: Request) -> Visitor:
         """Who this is; `Unauthorized` for strangers, `Forbidden` for what another page made a browser send."""
@@ -128,7 +157,9 @@ class Logins:
 
     def session(self, request: Request) -> Key | None:
         """The session of the request's cookie, if it is live."""
-        cookie = cookie_of(request, self.cookie)
+        cookie = cookie_of(request, self.cookie(encrypted=True))
+        if cookie is None and not request.secure:
+            cookie = cookie_of(request, self.cookie(encrypted=False))
         found = self._keys.find("session", cookie) if cookie else None
         if found is None or found.body.get("expires_at", 0) <= self._clock.now():
             return None
@@ -147,8 +178,10 @@ class Logins:
         return Visitor(found.person, "api")
 
     def _failed(self, peer: str) -> None:
-        now = self._clock.monotonic()
-        wait = self._backoff.wait(peer, now)
+        self._refuse_guesses(peer)
+        self._backoff.failed(peer, self._clock.monotonic())
+
+    def _refuse_guesses(self, peer: str) -> None:
+        wait = self._backoff.wait(peer, self._clock.monotonic())
         if wait:
             raise RateLimited(f"Too many failed logins. Try again in {wait:.0f} s", retry_after=wait)
-        self._backoff.failed(peer, now)

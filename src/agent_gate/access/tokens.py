@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_gate.access.issuers import Issuers
+from agent_gate.access.jwt.reading import looks_signed
 from agent_gate.core.call import Caller
 from agent_gate.errors import ConfigError, Unauthorized
 from agent_gate.store.once import make_once
@@ -18,10 +20,11 @@ UNSAID = "Not authenticated: send the agent's token as Authorization: Bearer TOK
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """One agent's token as it is kept."""
+    """One agent's token as it is kept. `proof` is what sessions keep of it where they outlast it."""
 
     digest: bytes
     caller: Caller
+    proof: bytes = b""
 
 
 def digest(token: str) -> bytes:
@@ -59,7 +62,8 @@ def ensure_token(path: Path) -> str:
 class Tokens:
     """Looks a token up and says who calls."""
 
-    def __init__(self, credentials: Iterable[Credential] = ()) -> None:
+    def __init__(self, credentials: Iterable[Credential] = (), issuers: Issuers | None = None) -> None:
+        self.issuers = issuers
         self._by_digest: dict[bytes, Credential] = {}
         self._headers: dict[bytes, Caller] = {}
         self.replace(credentials)
@@ -69,23 +73,47 @@ class Tokens:
         self._by_digest = {credential.digest: credential for credential in credentials}
         self._headers = {}
 
+    def proof(self, token: str) -> bytes:
+        """What to keep of a token, to see later whether whoever came in with it may still be here."""
+        presented = digest(token)
+        found = self._by_digest.get(presented)
+        return found.proof or presented if found is not None else presented
+
     def callers(self) -> list[Caller]:
-        return [credential.caller for credential in self._by_digest.values()]
+        """Everybody who has a token here, and who is here with one of another issuer."""
+        return [*self._own(), *(self.issuers.callers() if self.issuers is not None else ())]
+
+    def _own(self) -> list[Caller]:
+        """Each once, however many tokens it has."""
+        found = {credential.caller.name: credential.caller for credential in self._by_digest.values()}
+        return list(found.values())
+
+    def has(self, name: str) -> bool:
+        return any(caller.name == name for caller in self._own())
+
+    def own(self, name: str) -> Caller | None:
+        """The agent of that name that has a token here."""
+        return next((caller for caller in self._own() if caller.name == name), None)
 
     def caller(self, name: str) -> Caller | None:
-        return next((caller for caller in self.callers() if caller.name == name), None)
+        own = self.own(name)
+        return own if own is not None or self.issuers is None else self.issuers.caller(name)
 
     def still(self, proof: bytes, name: str) -> Caller | None:
-        """The agent of that name as it is now; None once the token was revoked or replaced."""
+        """The agent of that name as it is now; None once the token was revoked, replaced or has ended."""
         found = self._by_digest.get(proof)
-        return found.caller if found is not None and found.caller.name == name else None
+        if found is not None:
+            return found.caller if found.caller.name == name else None
+        return self.issuers.still(name) if self.issuers is not None else None
 
     def authenticate(self, token: str) -> Caller:
         presented = digest(token)
         found = self._by_digest.get(presented)
-        if found is None or not hmac.compare_digest(found.digest, presented):
-            raise Unauthorized("Invalid token")
-        return found.caller
+        if found is not None and hmac.compare_digest(found.digest, presented):
+            return found.caller
+        if self.issuers is not None and self.issuers.trusted and looks_signed(token):
+            return self.issuers.authenticate(token, presented)
+        raise Unauthorized("Invalid token")
 
     def from_header(self, header: bytes | None) -> Caller:
         """The caller of an `Authorization: Bearer …` header; one that was seen before costs a dictionary lookup."""
@@ -93,7 +121,10 @@ class Tokens:
             raise Unauthorized(UNSAID)
         caller = self._headers.get(header)
         if caller is None:
-            caller = self.authenticate(bearer(header))
+            token = bearer(header)
+            caller = self.authenticate(token)
+            if looks_signed(token):
+                return caller
             if len(self._headers) < MOST_REMEMBERED and len(header) <= LONGEST_REMEMBERED:
                 self._headers[header] = caller
         return caller

@@ -14,7 +14,7 @@ Made = TypeVar("Made")
 class Hiding(Protocol):
     """The rules, as far as they keep tools out of sight."""
 
-    def hides(self, tool: Tool, caller: str) -> bool: ...
+    def hides(self, tool: Tool, caller: str, person: str, groups: frozenset[str]) -> bool: ...
 
 
 def check_sees(caller: Caller, tool: Tool) -> None:
@@ -70,7 +70,8 @@ class View:
         tools = tuple(
             tool
             for tool in catalog.tools
-            if caller.sees(tool.namespace) and not rules.hides(tool, caller.name)
+            if caller.sees(tool.namespace)
+            and not rules.hides(tool, caller.name, caller.person, caller.groups)
         )
         if (
             known is not None
@@ -89,9 +90,9 @@ class View:
     def find(self, caller: Caller, name: str) -> Tool | None:
         """The visible tool of that name."""
         tool = self._shelf.catalog.names.get(name)
-        if tool is None or not caller.sees(tool.namespace) or self._rules().hides(tool, caller.name):
+        if tool is None or not caller.sees(tool.namespace):
             return None
-        return tool
+        return None if self._rules().hides(tool, caller.name, caller.person, caller.groups) else tool
 
     def unknown(self, caller: Caller, name: str) -> ToolNotFound:
         """What a caller is told that finds nothing under that name."""

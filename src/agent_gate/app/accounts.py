@@ -37,11 +37,14 @@ class GatewayAccounts:
             env=lambda: self._env,
             redirect_uri=lambda: gateway.listeners.callback_url(),
             document_url=lambda: gateway.listeners.client_document_url(),
+            identity_of=lambda holder: gateway.sign_in.vouching.sign_ins.identity_of(holder),
         )
         self.roster = self.new_roster()
-        self.sign_ins = SignIns(self.custody, lambda: self.roster, gateway.supervisor, gateway.clock)
-        self._account_calls = AccountCalls(gateway.calls, self.sign_ins.unwanted)
-        self._connections = ConnectionsSource(self.sign_ins, self._account_calls, self._approver)
+        self.sign_ins = SignIns(
+            self.custody, lambda: self.roster, gateway.supervisor, gateway.clock, gateway.person_behind
+        )
+        self._account_calls = AccountCalls(gateway.calls, self.sign_ins.end_unwanted)
+        self._connections = ConnectionsSource(self.sign_ins, self._account_calls, self._find_approver)
         self.peering = Peering(
             gateway.kept.store,
             gateway.clock,
@@ -62,11 +65,11 @@ class GatewayAccounts:
         """Bring the sources that no file configures."""
         await self.offer()
         await self.peering.start()
-        sweeper.every(HOUR, self.peering.renew_due)
-        sweeper.every(FEW_MINUTES, self.peering.peers.revoke_unconfirmed)
+        sweeper.run_every(HOUR, self.peering.renew_due)
+        sweeper.run_every(FEW_MINUTES, self.peering.peers.revoke_unconfirmed)
         if self._gateway.settings.storage.type == "postgres":
-            sweeper.every(FEW_SECONDS, self.peering.refresh)
-        sweeper.every(HOUR, self._forget_flows)
+            sweeper.run_every(FEW_SECONDS, self.peering.refresh)
+        sweeper.run_every(HOUR, self._forget_flows)
 
     async def _forget_flows(self) -> None:
         if self.custody.vault.is_open:
@@ -95,6 +98,15 @@ class GatewayAccounts:
         elif supervisor.source(key) is None:
             await supervisor.add(connections_plan(self._connections))
 
+    def secret_uses(self) -> dict[str, list[str]]:
+        """By every name of a secret that is referred to, who does."""
+        uses: dict[str, list[str]] = {
+            name: ["the configuration"] for name in self._gateway.configuration.in_vault
+        }
+        for name, key in self.roster.references():
+            uses.setdefault(name, []).append(key)
+        return uses
+
     def secret_changed(self, name: str) -> list[str]:
         """Connect the sources that use a secret anew, so that children get it too; they are named. Where other settings
         refer to it, they are read again."""
@@ -106,6 +118,6 @@ class GatewayAccounts:
             users = [*users, "the configuration"]
         return users
 
-    async def _approver(self, call_id: str) -> str:
+    async def _find_approver(self, call_id: str) -> str:
         approval = await self._gateway.kept.inbox.get(call_id)
         return approval.answered_by if approval is not None else ""

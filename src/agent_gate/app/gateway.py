@@ -2,15 +2,17 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from agent_gate.access.credentials import credentials
+from agent_gate.access.issuers import Issuers
 from agent_gate.access.people import People
 from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.app.accounts import GatewayAccounts
 from agent_gate.app.asking_people import AskingPeople
 from agent_gate.app.kept import KeptState, open_kept
-from agent_gate.app.reload import Reload
+from agent_gate.app.sign_in import GatewaySignIn
 from agent_gate.app.ways_in import LargeResults, WaysIn
 from agent_gate.approval.channels.make import channel_people
 from agent_gate.calls import Calls
@@ -23,21 +25,23 @@ from agent_gate.config.configuration import Configuration
 from agent_gate.config.options import Options
 from agent_gate.config.settings import AgentSettings, Settings
 from agent_gate.core.catalog import Shelf
-from agent_gate.core.ports import SystemClock
 from agent_gate.discovery.tokens import fits
 from agent_gate.net.pool import Pool
 from agent_gate.observe.metrics import Metrics
-from agent_gate.observe.readings import read_heads, read_questions, read_sources
+from agent_gate.observe.readings import read_heads, read_load, read_questions, read_sources
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.tracing import tracer_to
 from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.readers import Readers
 from agent_gate.sources.accounts.credentials import Roster
+from agent_gate.sources.errands import Errands
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.sources.toolbox import Toolbox
+from agent_gate.store.clock import GatewayClock
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.listeners import Listeners
+from agent_gate.vault.oauth.reach import Web
 from agent_gate.vault.secrets import Secrets
 
 
@@ -47,18 +51,18 @@ class Gateway:
     kept: KeptState
     pool: Pool
     listeners: Listeners
+    sign_in: GatewaySignIn
     supervisor: Supervisor
+    errands: Errands
     in_force: InForce
     calls: Calls
     accounts: GatewayAccounts
     asking_people: AskingPeople
     ways_in: WaysIn
-    reload: Reload
 
     def __init__(self, options: Options) -> None:
         self.configuration = Configuration(options)
-        self.clock = SystemClock()
-        self.redactor = Redactor(self.configuration.loaded.secrets)
+        self.clock = GatewayClock()
         self.metrics = Metrics()
         self._life = AsyncExitStack()
 
@@ -66,6 +70,11 @@ class Gateway:
     def settings(self) -> Settings:
         """What counts now."""
         return self.configuration.settings
+
+    @property
+    def redactor(self) -> Redactor:
+        """What takes the secrets of the configuration out of everything that is shown."""
+        return self.configuration.redactor
 
     @property
     def folder(self) -> Path:
@@ -86,25 +95,36 @@ class Gateway:
         self.pool = Pool()
         self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
         self.supervisor = Supervisor(Shelf(), self.clock, self.kept.pins, self.redactor.text)
+        self.errands = self._make_errands()
         self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
-        tokens = Tokens(self.credentials(settings))
+        web = Web(self.clock)
+        life.push_async_callback(web.aclose)
+        self.sign_in = GatewaySignIn(self, web)
+        await self.sign_in.signed_in.load()
+        issuers = Issuers(web, self.clock, lambda name: tokens.has(name))
+        issuers.replace(settings.trusted_issuers())
+        tokens = Tokens(self.credentials(settings), issuers)
         results = self._make_calls(life, sweeper, tokens)
         self.accounts = GatewayAccounts(self)
         await self.accounts.open()
-        self.asking_people = AskingPeople(self, sweeper)
+        await self.accounts.sign_ins.move_to_people(tokens.callers())
+        self.asking_people = AskingPeople(self, people, sweeper)
         self._close_sources(life)
         faults = PolicyFaults(self.configuration, self.supervisor.shelf, lambda: self.in_force.terms.policy)
-        self.reload = Reload(self, faults)
-        self.ways_in = WaysIn(self, tokens, results, people, faults, sweeper)
+        self.ways_in = WaysIn(self, tokens, issuers, results, people, faults, sweeper)
         channels = self.asking_people.make(settings)
         self._read_metrics()
         await self.supervisor.start(plans(settings, self.toolbox(settings, self.accounts.roster)))
         await self.accounts.start(sweeper)
+        await self.sign_in.start(sweeper)
         faults.tell()
         self.supervisor.shelf.subscribe(lambda _before, _now: faults.tell())
         await recover(self.calls, self.kept.store, self.kept.inbox, self.clock)
         life.push_async_callback(end, asyncio.ensure_future(sweeper.run()))
+        self.accounts.tasks.start(issuers.refresh())
         await self._open()
+        await self.ways_in.fellowship.begin(life)
+        self.refresh_agents()
         await self.ways_in.peers.start(sweeper, settings)
         life.push_async_callback(self.ways_in.peers.stop)
         await self.asking_people.start(channels)
@@ -114,13 +134,26 @@ class Gateway:
         configuration = self.configuration
         secrets = Secrets(self.kept.vault, configuration.folder, configuration.environment)
         await configuration.fill(secrets.look_up)
-        self.redactor.learn(configuration.loaded.secrets)
+
+    def _make_errands(self) -> Errands:
+        kept, supervisor = self.kept, self.supervisor
+        return Errands(
+            kept.store,
+            self.clock,
+            kept.errand_key,
+            kept.alone,
+            kept.pins,
+            kept.gateways.is_alive,
+            supervisor.shelf,
+            supervisor.keepers,
+        )
 
     def _people(self) -> People:
         return People(
             lambda: self.settings.people,
             lambda: channel_people(self.settings.channels),
             lambda: self.settings.approvers.passphrase,
+            lambda name: self.sign_in.vouching.people.rights(name),
         )
 
     def _make_calls(self, life: AsyncExitStack, sweeper: Sweeper, tokens: Tokens) -> LargeResults:
@@ -145,7 +178,7 @@ class Gateway:
             redactor=self.redactor,
             caller_now=tokens.caller,
         )
-        sweeper.every(HOUR, artifacts.sweep)
+        sweeper.run_every(HOUR, artifacts.sweep)
         life.push_async_callback(self.calls.close)
         if tracer is not None:
             life.push_async_callback(asyncio.to_thread, tracer.close)
@@ -164,6 +197,8 @@ class Gateway:
         read_heads(self.metrics, lambda: self.listeners.public.known, self.pool)
         read_sources(self.metrics, self.supervisor)
         read_questions(self.metrics, self.kept.inbox.open)
+        public, mcp = self.listeners, self.ways_in.mcp
+        read_load(self.metrics, lambda: len(public.public.connections), lambda: len(mcp.sessions))
 
     async def _open(self) -> None:
         """Let callers in. Where nobody can be served, what recovery took up ends as it would at a stop."""
@@ -187,7 +222,26 @@ class Gateway:
         def alone(token: str) -> AgentSettings:
             return AgentSettings(token=token, rate_limit=settings.rate_limit)
 
-        return credentials(settings.agents.values(), alone, self.folder, self.kept.keys)
+        signed_in = self.sign_in.signed_in.credentials()
+        found = credentials(settings.agents.values(), alone, self.folder, self.kept.keys, signed_in)
+        return [self._with_groups(credential, settings) for credential in found]
+
+    def _with_groups(self, credential: Credential, settings: Settings) -> Credential:
+        """The agent with the groups of the person it works for."""
+        person = credential.caller.person
+        if not person:
+            return credential
+        groups = frozenset(settings.groups_of(person)) | self.sign_in.vouching.people.groups_vouched(person)
+        return replace(credential, caller=replace(credential.caller, groups=groups))
+
+    def person_behind(self, agent: str) -> str:
+        """For whom an agent works, as far as one is known by its name alone."""
+        caller = self.ways_in.tokens.own(agent)
+        return caller.person if caller is not None else ""
+
+    async def reload(self) -> list[str]:
+        """Take up what the files say now; what changed, in words."""
+        return await self.ways_in.reload()
 
     def refresh_agents(self) -> None:
         """After an agent was made or revoked."""
@@ -203,13 +257,16 @@ class Gateway:
             learn=self.redactor.add,
             credentials=roster.credentials,
             max_bytes=settings.limits.max_result_bytes,
+            others=self.errands if self.kept.store.shared else None,
+            lender=self.configuration.options.lender,
         )
 
-    def login_url(self) -> str:
-        return self.ways_in.operators.login_url()
+    async def login_url(self) -> str:
+        return await self.ways_in.operators.login_url()
 
     async def stop(self) -> None:
         """Answer what is under way, all of it by one deadline, then close everything."""
+        await self.ways_in.fellowship.drain()
         deadline = self.clock.monotonic() + self.settings.limits.drain
         await self.ways_in.drain(self, lambda: max(0.1, deadline - self.clock.monotonic()))
         await self.asking_people.stop()

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from agent_gate.access.roles import EVERYTHING
 from agent_gate.calls.events import EventFeed
 from agent_gate.calls.sweeper import HOUR, Sweeper
 from agent_gate.config.settings import Settings
@@ -62,7 +63,7 @@ class PeersWay:
             tenant=settings.gateway.tenant,
             policy=lambda name: self.policies.get(name, NOTHING_SAID),
             operator_api=lambda request, person, channel: gateway.ways_in.operators.surface.api.handle(
-                request, person, channel
+                request, person, channel, EVERYTHING
             ),
         )
         self._server = Server(logged(self._surface.handle), upgrade=self._surface.upgrade, limits=BOUNDS)
@@ -103,7 +104,7 @@ class PeersWay:
         await self._server.start(self._place.host, self._place.port)
         self._peering.listener = self
         self._listeners.peers_url = self.address
-        sweeper.every(HOUR, self._renew)
+        sweeper.run_every(HOUR, self._renew)
 
     async def stop(self) -> None:
         for task in self._hearing:

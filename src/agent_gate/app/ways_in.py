@@ -1,27 +1,40 @@
 """Every surface of a gateway, made of its parts, and who may come in by them."""
 
 import asyncio
+import hmac
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_gate.access.door import Door
+from agent_gate.access.issuers import Issuers
 from agent_gate.access.login import Logins
 from agent_gate.access.passphrase import Passphrases
 from agent_gate.access.people import OPERATOR, People
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.access.view import View
+from agent_gate.app.fellowship import Fellowship
+from agent_gate.app.keeping import RecordKeeping
 from agent_gate.app.peers_way import PeersWay
-from agent_gate.audit import ensure_key
+from agent_gate.app.reload import Reload
+from agent_gate.audit.trends import Trends
 from agent_gate.calls.meta import MetaTools
 from agent_gate.calls.sweeper import HOUR, Sweeper
 from agent_gate.core.call import Mode
 from agent_gate.discovery.semantic import load as load_semantic
 from agent_gate.discovery.tokens import fits
-from agent_gate.observe.trends import EVERY, Trends
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.readers import Readers
-from agent_gate.surfaces.admin.admin import Admin, Ledger, Numbers, Setup, WhoComesIn
+from agent_gate.store.leases import Leases
+from agent_gate.surfaces.admin.admin import (
+    Admin,
+    Entrusted,
+    Fellows,
+    Ledger,
+    Numbers,
+    Setup,
+    WhoComesIn,
+)
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.admin.surface import AdminSurface
 from agent_gate.surfaces.mcp import McpSurface
@@ -37,6 +50,7 @@ from agent_gate.surfaces.websocket.undelivered import Undelivered
 if TYPE_CHECKING:
     from agent_gate.app.gateway import Gateway
 
+MINUTE, SOON = 60.0, 5.0
 META_MODES: tuple[Mode, ...] = ("proxy", "gateway")
 
 
@@ -48,19 +62,21 @@ class LargeResults(NamedTuple):
 
 
 class WaysIn:
-    """The surfaces that agents, people and paired components come in by."""
+    """The surfaces that agents, people and paired components come in by, and what other gateways bring."""
 
     def __init__(
         self,
         gateway: "Gateway",
         tokens: Tokens,
+        issuers: Issuers,
         results: LargeResults,
         people: People,
         policy_faults: PolicyFaults,
         sweeper: Sweeper,
     ) -> None:
         calls, clock, shelf = gateway.calls, gateway.clock, gateway.supervisor.shelf
-        self.tokens = tokens
+        self.tokens, self.issuers = tokens, issuers
+        self.reload = Reload(gateway, policy_faults)
         self.door = Door(tokens, clock)
         self.view = View(shelf, lambda: gateway.in_force.terms.policy)
         looks = Quota(clock, "looks at tools and results", LOOKS)
@@ -84,13 +100,25 @@ class WaysIn:
             visible=self.view.tools,
             keep=Undelivered(gateway.kept.store, shelf, clock).keep,
             before=gateway.kept.predecessors,
+            clock=clock,
             extra=meta_tools(self.meta),
         )
         self.mcp = self._make_mcp(gateway)
         typescript = TypeScriptSurface(self.door.enter, lambda: shelf.catalog, self.view.tools)
-        self.paths = Paths(self.mcp, self.rest, typescript, self.health, self.door)
+        self.paths = Paths(
+            self.mcp,
+            self.rest,
+            typescript,
+            self.health,
+            self.door,
+            issuers,
+            gateway.sign_in.surface(),
+        )
         self.peers = PeersWay(gateway)
+        sweeper.run_every(MINUTE, issuers.refresh)
+        sweeper.run_every(SOON, self.forget_ended)
         self.operators = OperatorsWay(gateway, self, people, policy_faults, sweeper)
+        self.fellowship = Fellowship(gateway, sweeper, {"calls": calls.counter, "looks": looks})
 
     def _make_mcp(self, gateway: "Gateway") -> McpSurface:
         hold = gateway.settings.limits.hold
@@ -100,13 +128,15 @@ class WaysIn:
             gateway.supervisor.shelf,
             gateway.supervisor.contexts,
             self.view.tools,
-            seal_key=ensure_key(gateway.kept.folder / "seal.key"),
+            seal_key=gateway.kept.state_key,
             denies=lambda read, arguments, caller: gateway.in_force.terms.policy.denies(
-                read, arguments, caller
+                read, arguments, caller.name, caller.person, caller.groups
             ),
             modes={name: MetaMode(name, self.meta, gateway.calls, hold) for name in META_MODES},
             clock=gateway.clock,
             hold=hold,
+            issuer=gateway.sign_in.issuer,
+            shared=gateway.kept.sessions,
         )
 
     def admit(self, agents: list[Credential]) -> None:
@@ -114,7 +144,17 @@ class WaysIn:
         self.tokens.replace(agents)
         self.websocket.refresh()
         self.mcp.refresh()
-        callers = {agent.caller for agent in agents}
+        self._forget_others()
+
+    async def forget_ended(self) -> None:
+        """End what was opened with tokens of other issuers whose time is over."""
+        if self.issuers.forget_ended():
+            self.websocket.refresh()
+            self.mcp.refresh()
+            self._forget_others()
+
+    def _forget_others(self) -> None:
+        callers = set(self.tokens.callers())
         names = {caller.name for caller in callers}
         self.view.keep(callers)
         self.meta.keep(names)
@@ -125,6 +165,7 @@ class WaysIn:
         """Take nothing more, and answer what is under way while there is time left."""
         self.health.drain()
         await asyncio.gather(self.websocket.drain(left()), gateway.calls.drain(left()))
+        await gateway.errands.drain(left())
         await self.mcp.close(left())
         await gateway.listeners.drain(left())
 
@@ -141,13 +182,16 @@ class OperatorsWay:
         sweeper: Sweeper,
     ) -> None:
         kept, clock = gateway.kept, gateway.clock
-        self._logins = Logins(
-            kept.keys, clock, people.known, lambda: f"agent_gate_{gateway.listeners.page.port}"
-        )
-        self._page_url = gateway.listeners.page_url
-        trends = Trends(gateway.metrics, clock)
-        sweeper.every(EVERY, trends.sample)
-        sweeper.every(HOUR, kept.keys.purge)
+        self._logins = Logins(kept.keys, clock, people.known, name_cookie(kept.state_key))
+        self._people_url = gateway.listeners.people_url
+        self._keys, self._vouching = kept.keys, gateway.sign_in.vouching
+        vouching = self._vouching
+        sweeper.run_every(MINUTE, vouching.sessions.look_again)
+        trends = Trends(kept.store, gateway.metrics, clock)
+        sweeper.run_every(MINUTE, trends.note)
+        sweeper.run_every(HOUR, self._forget_logins)
+        keeping = RecordKeeping(kept, clock, lambda: gateway.settings.audit.retention)
+        sweeper.run_every(HOUR, keeping.keep)
         admin = Admin(
             calls=gateway.calls,
             grants=kept.grants,
@@ -156,16 +200,26 @@ class OperatorsWay:
             view=ways_in.view,
             sources=gateway.supervisor,
             peering=gateway.accounts.peering,
+            pushing=gateway.asking_people.pushing,
             feed=ways_in.peers.feed,
             who=WhoComesIn(
                 keys=kept.keys,
                 people=people,
                 logins=self._logins,
                 passphrases=Passphrases(clock, people.passphrase),
+                vouching=vouching,
                 callers=ways_in.tokens.callers,
                 refresh_agents=gateway.refresh_agents,
+                sign_in=gateway.sign_in.desk,
+                issuer=gateway.sign_in.issuer,
             ),
-            record=Ledger(store=kept.store, audit_key=kept.audit_key, heads=kept.heads),
+            record=Ledger(
+                store=kept.store,
+                audit_key=kept.audit_key,
+                cut_key=kept.cut_key if kept.store.shared else None,
+                heads=kept.heads,
+                cut=keeping.cut,
+            ),
             numbers=Numbers(metrics=gateway.metrics, trends=trends),
             setup=Setup(
                 configuration=gateway.configuration,
@@ -175,12 +229,27 @@ class OperatorsWay:
                 channel_faults=gateway.asking_people.faults,
                 reload=gateway.reload,
             ),
-            custody=gateway.accounts.custody,
-            sign_ins=gateway.accounts.sign_ins,
-            secret_changed=gateway.accounts.secret_changed,
+            secrets=Entrusted(
+                custody=gateway.accounts.custody,
+                sign_ins=gateway.accounts.sign_ins,
+                changed=gateway.accounts.secret_changed,
+                uses=gateway.accounts.secret_uses,
+                mask=gateway.redactor.known,
+            ),
+            others=Fellows(gateways=kept.gateways, leases=Leases(kept.store, clock)),
         )
-        self.surface = AdminSurface(admin, gateway.asking_people.buttons, gateway.pool)
+        self.surface: AdminSurface = AdminSurface(admin, gateway.asking_people.buttons, gateway.pool)
 
-    def login_url(self) -> str:
+    async def login_url(self) -> str:
         """A fresh one-time link to the operator's page."""
-        return f"{self._page_url()}/login#{self._logins.link(OPERATOR)}"
+        return f"{self._people_url()}/login#{await self._logins.link(OPERATOR)}"
+
+    async def _forget_logins(self) -> None:
+        await self._vouching.sessions.forget_over()
+        await self._keys.purge()
+
+
+def name_cookie(key: bytes) -> str:
+    """The name of the page's cookie: one for all gateways with this key, whatever port each has; another for the next
+    gateway on the same host, since ports share cookies."""
+    return f"agent_gate_{hmac.digest(key, b'cookie of the page', 'sha256').hex()[:8]}"

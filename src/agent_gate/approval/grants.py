@@ -8,7 +8,11 @@ from agent_gate.core.approval import Approval, Grant, Lifetime
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock, end_of
 from agent_gate.store.statement import Statement, Store
+from agent_gate.store.steady import read_steady
 
+LIVE = (
+    f"SELECT {GRANT_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+)
 HOUR = 3600.0
 LONGEST_SESSION = 24 * HOUR
 SECONDS: Mapping[str, float] = {"session": LONGEST_SESSION, "hour": HOUR}
@@ -38,19 +42,18 @@ class Grants:
         """`still_answers` says whether a person's word counts, so that a yes does not outlast who gave it."""
         self._store, self._clock, self._still_answers = store, clock, still_answers
         self._live: dict[Key, list[Held]] = {}
+        self._changes = 0
 
     async def load(self) -> None:
-        now = self._clock.now()
-        rows = await self._store.read(
-            f"SELECT {GRANT_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
-            (now,),
-        )
+        """Have what the store has."""
+        rows = await read_steady(lambda: self._changes, lambda: self._store.read(LIVE, (self._clock.now(),)))
         self._live = {}
         for row in rows:
             self.remember(grant_of(row))
 
     def remember(self, grant: Grant) -> None:
         """Let `grant` count from now on; its row is durable already."""
+        self._changes += 1
         ends = (
             math.inf if grant.expires_at is None else end_of(self._clock, grant.created_at, grant.expires_at)
         )
@@ -78,7 +81,7 @@ class Grants:
                 return grant
         return None
 
-    def used(self, grant_id: str) -> None:
+    def note_use(self, grant_id: str) -> None:
         if self._store.crowded:
             return
         self._store.post(Statement("UPDATE grants SET used = used + 1 WHERE id = ?", (grant_id,)))
@@ -109,7 +112,7 @@ class Grants:
         """What is live now, as the store has it."""
         now = self._clock.now()
         rows = await self._store.read(
-            f"SELECT {GRANT_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) ORDER BY created_at",
+            f"{LIVE} ORDER BY created_at",
             (now,),
         )
         return [grant for grant in map(grant_of, rows) if self._still_answers(grant.created_by)]
@@ -121,6 +124,7 @@ class Grants:
             (self._clock.now(), grant_id),
         )
         [changed] = await self._store.write(statement)
+        self._changes += 1
         for held in self._live.values():
             held[:] = [(grant, ends) for grant, ends in held if grant.id != grant_id]
         return changed == 1
@@ -139,4 +143,5 @@ class Grants:
 
     def forget(self, caller: str) -> None:
         """Let no grant of a caller count from now on; that is durable already."""
+        self._changes += 1
         self._live = {key: held for key, held in self._live.items() if key[0] != caller}

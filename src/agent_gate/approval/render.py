@@ -20,6 +20,7 @@ from agent_gate.observe.redact import mask_arguments
 FOLD = 400
 OWN_SURFACE = "connections"
 """Where the questions of the gateway itself come from; no agent calls by it."""
+NUMBER_WANTED = "A yes needs the number that the browser shows. If you did not begin this yourself, deny it."
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -132,6 +133,10 @@ class Card:
     lifetime: str = "once"
     link: str = ""
     """What the gateway itself asks the person to open."""
+    wants_number: bool = False
+    """Whether a yes must name the number that a browser shows."""
+    count: int = 1
+    yeses: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
@@ -154,10 +159,16 @@ class Card:
     def left(self, now: float) -> str:
         return f"{span(self.expires_at - now)}, until {clock(self.expires_at)}"
 
-    def outcome(self) -> str:
-        """How the question ended: what, by whom, where and when; empty while it is open."""
-        if self.open:
+    def agreed(self) -> str:
+        """Who said yes already, where more than one person has to; else empty."""
+        if self.count <= 1:
             return ""
+        return f"{self.count} people have to say yes; so far: {', '.join(self.yeses) or 'nobody'}"
+
+    def outcome(self) -> str:
+        """How the question ended: what, by whom, where and when; while it is open, who said yes already."""
+        if self.open:
+            return self.agreed()
         said = STATES.get(self.state, self.state.capitalize())
         if self.state in ("approved", "denied"):
             covered = f" {SPANS.get(self.lifetime, self.lifetime)}" if self.state == "approved" else ""
@@ -170,6 +181,8 @@ class Card:
 
 def fate(answered: Approval, outcome: Outcome | None) -> str:
     """What became of the call of an answered question, for the person who answered it."""
+    if answered.state is State.PENDING:
+        return f"It waits for {answered.decision.count - len(answered.yeses)} more to say yes."
     if answered.state is not State.APPROVED:
         return "It does not run."
     if outcome is None:
@@ -211,6 +224,9 @@ def card(approval: Approval, redact: Redact = keep) -> Card:
             "answered_at": approval.answered_at,
             "answer_reason": approval.reason,
             "lifetime": approval.lifetime,
+            "wants_number": bool(approval.number),
+            "count": approval.decision.count,
+            "yeses": approval.yeses,
         },
         redact,
     )
@@ -244,6 +260,9 @@ def card_of(data: Mapping[str, Any], redact: Redact = keep) -> Card:
         expires_at=data["expires_at"],
         answered_at=data.get("answered_at"),
         lifetime=str(data.get("lifetime") or "once"),
+        wants_number=bool(data.get("wants_number")),
+        count=int(data.get("count") or 1),
+        yeses=tuple(map(visible, data.get("yeses") or ())),
         link=visible(str(shown.get("link", ""))) if data.get("surface") == OWN_SURFACE else "",
         **texts,
     )
@@ -261,11 +280,15 @@ def lines(shown: Card, now: float, room: int = FOLD) -> list[str]:
         out.append(f"  {shown.sentence}")
     if shown.link and shown.open:
         out.append(f"  open: {shown.link}")
+    if shown.wants_number and shown.open:
+        out.append(f"  {NUMBER_WANTED}")
     out += ["  arguments:", *(f"    {line}" for line in argument_lines(shown, room))]
     out.append(f"  asked by {shown.agent} over {shown.surface or 'a call'} at {clock(shown.asked_at)}")
     out.append(f"  because of {shown.because()}")
     if shown.approvers:
         out.append(f"  only {', '.join(shown.approvers)} may answer")
+    if shown.open and shown.agreed():
+        out.append(f"  {shown.agreed()}")
     out.append(f"  time left: {shown.left(now)}" if shown.open else f"  {shown.outcome()}")
     return out
 

@@ -14,17 +14,36 @@ from agent_gate.store.statement import Record, Statement
 
 APPROVAL_COLUMNS = (
     *("id", "call", "caller", "session", "tool", "signature", "arguments_hash", "definition_hash", "state"),
-    *("asked_at", "expires_at", "answered_at", "answered_by", "channel", "reason", "body", "verdict"),
+    *(
+        "asked_at",
+        "expires_at",
+        "answered_at",
+        "answered_by",
+        "channel",
+        "reason",
+        "body",
+        "verdict",
+        "terms",
+        "gateway",
+    ),
 )
 SELECT_APPROVALS = f"SELECT {', '.join(APPROVAL_COLUMNS)} FROM approvals"
 INSERT_APPROVAL = (
     "INSERT INTO approvals (id, call, caller, session, tool, signature, arguments_hash, definition_hash, state, "
-    "asked_at, expires_at, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "asked_at, expires_at, body, gateway) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_WITHIN = (
+    INSERT_APPROVAL.replace("VALUES (", "SELECT ").removesuffix(")")
+    + " WHERE (SELECT count(*) FROM approvals WHERE caller = ? AND state = 'pending') < ?"
 )
 RESOLVE_APPROVAL = (
-    "UPDATE approvals SET state = ?, answered_at = ?, answered_by = ?, channel = ?, verdict = ?, reason = ? "
-    "WHERE id = ? AND state = 'pending'"
+    "UPDATE approvals SET state = ?, answered_at = ?, answered_by = ?, channel = ?, verdict = ?, reason = ?, "
+    "terms = ?, gateway = ? WHERE id = ? AND state = 'pending'"
 )
+LET_GO = "UPDATE approvals SET gateway = NULL WHERE call = ? AND (gateway = ? OR gateway IS NULL)"
+TAKE_OVER = "UPDATE approvals SET gateway = ? WHERE id = ? AND state = 'approved' AND gateway = ?"
+GIVE_UP = "UPDATE approvals SET gateway = NULL WHERE state = 'approved' AND gateway = ?"
+OWED = f"{SELECT_APPROVALS} WHERE state = 'approved' AND gateway IS NOT NULL ORDER BY asked_at"
 GRANT_COLUMNS = "id, caller, tool, arguments_hash, definition_hash, session, created_at, expires_at, created_by, approval, used, body"
 INSERT_GRANT = (
     "INSERT INTO grants (id, caller, tool, arguments_hash, definition_hash, session, created_at, expires_at, "
@@ -32,7 +51,7 @@ INSERT_GRANT = (
 )
 LIFETIMES = get_args(Lifetime)
 IN_BODY = ("wire", "sentence")
-IN_BODY_AT_TIMES = ("facts", "picture")
+IN_BODY_AT_TIMES = ("facts", "picture", "number")
 LIVE = ("conversation", "sender")
 """What of a call is its sender's; everything else is kept."""
 KEPT = {
@@ -61,6 +80,12 @@ def approval_body(approval: Approval) -> str:
     return msgspec.json.encode(body).decode()
 
 
+def insert_within(a: Approval, most: int) -> Statement:
+    """As `insert_approval`, where fewer than `most` of the caller's questions are open; misses where not."""
+    whole = insert_approval(a)
+    return Statement(INSERT_WITHIN, (*whole.params, a.caller.name, most), expect=1)
+
+
 def insert_approval(a: Approval) -> Statement:
     params = (
         a.id,
@@ -72,12 +97,31 @@ def insert_approval(a: Approval) -> Statement:
         a.hashes.arguments,
         a.hashes.definition,
     )
-    return Statement(INSERT_APPROVAL, (*params, a.state, a.asked_at, a.expires_at, approval_body(a)))
+    when = (a.asked_at, a.expires_at)
+    return Statement(INSERT_APPROVAL, (*params, a.state, *when, approval_body(a), a.gateway or None))
+
+
+def letting_go(call_id: str, gateway: str) -> Statement:
+    """Goes with the row that dispatches a call, or says that it will not run: nobody has to run it any more. Misses where
+    another gateway has taken it over."""
+    return Statement(LET_GO, (call_id, gateway), expect=1)
+
+
+def giving_up(gateway: str) -> Statement:
+    """Leaves nothing for this gateway to run, nor for another in its place."""
+    return Statement(GIVE_UP, (gateway,))
+
+
+def taking_over(a: Approval, gateway: str) -> Statement:
+    """Makes `gateway` the one that runs the call, in the place of one that is gone; misses where another was first."""
+    return Statement(TAKE_OVER, (gateway, a.id, a.gateway), expect=1)
 
 
 def resolve_approval(a: Approval) -> Statement:
     verdict = a.lifetime if a.state is State.APPROVED else "deny"
-    params = (a.state, a.answered_at, a.answered_by, a.channel, verdict, a.reason, a.id)
+    terms = msgspec.json.encode(a.terms).decode() if a.terms else None
+    said = (a.state, a.answered_at, a.answered_by, a.channel, verdict, a.reason, terms)
+    params = (*said, a.gateway or None, a.id)
     return Statement(RESOLVE_APPROVAL, params, expect=1)
 
 
@@ -100,6 +144,8 @@ def approval_of(record: Record) -> Approval:
         channel=row["channel"] or "",
         reason=row["reason"] or "",
         lifetime=row["verdict"] if row["verdict"] in LIFETIMES else "once",
+        terms=msgspec.json.decode(row["terms"]) if row["terms"] else {},
+        gateway=row["gateway"] or "",
         **{name: body[name] for name in IN_BODY},
         **{name: body[name] for name in IN_BODY_AT_TIMES if name in body},
     )

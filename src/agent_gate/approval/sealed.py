@@ -57,9 +57,13 @@ class SecretArguments:
     def write(self, approval: Approval, statements: Sequence[Statement]) -> Awaitable[list[int]]:
         """Write the statements that keep a question, and its secret arguments with them."""
         secret = secrets_of(approval)
-        return self._sealing(approval.id, secret, statements) if secret else self._store.write(*statements)
+        return (
+            self._seal_and_write(approval.id, secret, statements)
+            if secret
+            else self._store.write(*statements)
+        )
 
-    async def _sealing(
+    async def _seal_and_write(
         self, approval_id: str, secret: Mapping[str, Any], statements: Sequence[Statement]
     ) -> list[int]:
         if self._vault is None:
@@ -68,23 +72,23 @@ class SecretArguments:
         try:
             return await self._store.write(self._vault.holding(), sealed, *statements)
         except Conflict:
-            if not await self._vault.renewed():
+            if not await self._vault.take_renewal():
                 raise
         sealed = keeping(self._vault, approval_id, secret)
         return await self._store.write(self._vault.holding(), sealed, *statements)
 
-    async def filled(self, approval: Approval) -> Approval:
+    async def fill(self, approval: Approval) -> Approval:
         """The question with its secret arguments, where its call may still run; one that lost them runs out at once."""
         if not secrets_of(approval) or approval.state not in WAITING:
             return approval
         try:
-            arguments = {**approval.arguments, **await self._opened(approval)}
+            arguments = {**approval.arguments, **await self._open(approval)}
             return replace(approval, call=structs.replace(approval.call, arguments=arguments))
         except (VaultFault, ConfigError, ValueError) as error:
             log.error("A question cannot be asked any more: %s", error, extra={"approval": approval.id})
             return replace(approval, expires_at=approval.asked_at)
 
-    async def _opened(self, approval: Approval) -> dict[str, Any]:
+    async def _open(self, approval: Approval) -> dict[str, Any]:
         kept = await self._vault.get(owner_of(approval.id), FIELD) if self._vault is not None else None
         if kept is None:
             raise VaultFault("The vault does not have the secret arguments of this call")

@@ -3,15 +3,26 @@
 import csv
 import io
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
+from agent_gate.audit.looking import (
+    Clause,
+    HasTime,
+    Looked,
+    Period,
+    always,
+    cursor_at,
+    cursor_before,
+    look_back,
+    place_of,
+)
 from agent_gate.audit.record import COLUMNS, SELECT, Row
-from agent_gate.errors import InvalidArgs
 from agent_gate.store import Param, Store
+from agent_gate.store.statement import Record
 
 PAGE = 500
 MAX_LIMIT = 1000
@@ -34,9 +45,9 @@ class Filters:
     until: float | None = None
     text: str | None = None
 
-    def clauses(self) -> list[tuple[str, tuple[Param, ...]]]:
+    def clauses(self) -> list[Clause]:
         """The SQL conditions with their parameters."""
-        found: list[tuple[str, tuple[Param, ...]]] = [
+        found: list[Clause] = [
             (f"{column} = ?", (value,))
             for column in ("caller", "tool", "state", "call", "chain")
             if (value := getattr(self, column)) is not None
@@ -47,7 +58,7 @@ class Filters:
             found.append(("at < ?", (self.until,)))
         if self.text:
             like = r"LIKE lower(?) ESCAPE '\'"
-            pattern = f"%{_escaped(self.text)}%"
+            pattern = f"%{escape_like(self.text)}%"
             found.append((f"(lower(tool) {like} OR lower(body) {like})", (pattern, pattern)))
         return found
 
@@ -55,56 +66,59 @@ class Filters:
 ALL = Filters()
 
 
-def _escaped(text: str) -> str:
+def escape_like(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 class RecordPage(msgspec.Struct, frozen=True):
-    """Rows, newest first, and the `cursor` that gives the page after them; None at the end."""
+    """Rows, newest first, and the `cursor` that gives the page after them; None at the end.
+
+    `back_to` is set where the time did not suffice: rows that fit may be older than that, and the cursor goes on there."""
 
     rows: list[Row]
     cursor: str | None
+    back_to: float | None = None
 
 
-Place = tuple[float, str, int]
-
-
-def _cursor(row: Row) -> str:
-    return msgspec.json.encode((row.at, row.chain, row.seq)).hex()
-
-
-def _place(cursor: str) -> Place:
-    try:
-        at, chain, seq = msgspec.json.decode(bytes.fromhex(cursor), type=Place)
-    except ValueError:
-        raise InvalidArgs("This is no cursor of the record. Start again without one.") from None
-    return at, chain, seq
+def cursor_of(row: Row) -> str:
+    return cursor_at((row.at, row.chain, row.seq))
 
 
 async def _select(
-    store: Store, filters: Filters, limit: int, *, after: Place | None, newest_first: bool
-) -> list[Row]:
-    clauses = filters.clauses()
-    sign, order = ("<", "DESC") if newest_first else (">", "ASC")
-    if after is not None:
-        # The plain comparison is implied, and lets the index on `at` be used.
-        clauses.append((f"at {sign}= ? AND (at, chain, seq) {sign} (?, ?, ?)", (after[0], *after)))
+    store: Store, filters: Filters, limit: int, bounds: list[Clause], *, newest_first: bool
+) -> list[Record]:
+    clauses = [*filters.clauses(), *bounds]
+    order = "DESC" if newest_first else "ASC"
     where = " AND ".join(["1 = 1", *(sql for sql, _ in clauses)])
     params = tuple(value for _, values in clauses for value in values)
     ordering = f"ORDER BY at {order}, chain {order}, seq {order} LIMIT ?"
-    found = await store.read(f"{SELECT} WHERE {where} {ordering}", (*params, limit))
-    return [Row(*values) for values in found]
+    return await store.read(f"{SELECT} WHERE {where} {ordering}", (*params, limit))
 
 
 async def search(
-    store: Store, filters: Filters = ALL, *, limit: int = 50, cursor: str | None = None
+    store: Store,
+    filters: Filters = ALL,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    has_time: HasTime = always,
 ) -> RecordPage:
-    """One page of the rows that fit, newest first."""
+    """One page of the rows that fit, newest first; or what of it is found while there is time."""
     limit = max(1, min(limit, MAX_LIMIT))
-    after = _place(cursor) if cursor else None
-    rows = await _select(store, filters, limit + 1, after=after, newest_first=True)
-    more = len(rows) > limit
-    return RecordPage(rows[:limit], _cursor(rows[limit - 1]) if more else None)
+
+    def read(bounds: list[Clause], most: int) -> Awaitable[list[Record]]:
+        return _select(store, filters, most, bounds, newest_first=True)
+
+    period = Period(filters.since, filters.until, place_of(cursor) if cursor else None)
+    found, back_to = (
+        Looked(await read(period.start, limit + 1), None)
+        if filters.call is not None
+        else await look_back(store, read, period, limit + 1, has_time)
+    )
+    rows = [Row(*values) for values in found[:limit]]
+    if len(found) > limit:
+        return RecordPage(rows, cursor_of(rows[-1]))
+    return RecordPage(rows, cursor_before(back_to) if back_to is not None else None, back_to)
 
 
 async def tail(store: Store, n: int = 20, filters: Filters = ALL) -> list[Row]:
@@ -135,11 +149,14 @@ async def export(
     """The rows from `since` to before `until`, oldest first, as text in portions."""
     filters = replace(filters, since=since, until=until)
     if format == "csv":
-        yield _csv_lines([tuple(COLUMNS.split(", "))])
-    after: Place | None = None
-    while rows := await _select(store, filters, PAGE, after=after, newest_first=False):
+        yield csv_lines([tuple(COLUMNS.split(", "))])
+    bounds: list[Clause] = []
+    while found := await _select(store, filters, PAGE, bounds, newest_first=False):
+        rows = [Row(*values) for values in found]
         yield as_csv(rows) if format == "csv" else as_jsonl(rows)
-        after = (rows[-1].at, rows[-1].chain, rows[-1].seq)
+        last = rows[-1]
+        # The plain comparison is implied, and lets the index on `at` be used.
+        bounds = [("at >= ? AND (at, chain, seq) > (?, ?, ?)", (last.at, last.at, last.chain, last.seq))]
 
 
 def as_jsonl(rows: list[Row]) -> str:
@@ -148,15 +165,15 @@ def as_jsonl(rows: list[Row]) -> str:
 
 
 def as_csv(rows: list[Row]) -> str:
-    return _csv_lines([tuple(_harmless(value) for value in msgspec.structs.astuple(row)) for row in rows])
+    return csv_lines([tuple(harmless(value) for value in msgspec.structs.astuple(row)) for row in rows])
 
 
-def _harmless(value: Param) -> Param:
+def harmless(value: Param) -> Param:
     """A text that a spreadsheet would run as a formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def _csv_lines(rows: list[tuple[Param, ...]]) -> str:
+def csv_lines(rows: list[tuple[Param, ...]]) -> str:
     out = io.StringIO()
     csv.writer(out).writerows(rows)
     return out.getvalue()

@@ -71,7 +71,7 @@ def ensure_key(path: Path) -> bytes:
     return key
 
 
-async def seals(store: Store, chain: str) -> list[Seal]:
+async def read_seals(store: Store, chain: str) -> list[Seal]:
     """All seals of a chain, oldest first."""
     found = await store.read(
         "SELECT chain, seq, hash, mac, open_from, at FROM seals WHERE chain = ? ORDER BY seq", (chain,)
@@ -87,7 +87,7 @@ async def open_from(store: Store, chain: str) -> int:
     return int(found[0][0]) if found else 1
 
 
-async def unfinished(store: Store, chain: str) -> list[Row]:
+async def read_unfinished(store: Store, chain: str) -> list[Row]:
     """All rows, in order, of each call whose latest state was written by this chain and is not final."""
     found = await store.read(
         f"""SELECT call FROM record AS latest
@@ -122,6 +122,7 @@ class Sealer:
         self._every = every
         self._clock = clock or SystemClock()
         self._due = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._closing = False
         self._news: deque[list[tuple[str, str, int]]] = deque()
         self._open: dict[str, int] = {}
@@ -136,7 +137,7 @@ class Sealer:
             # No further than the head, should the end of the record have been cut off.
             self._sealed = min(latest[0][0], self._store.head.seq)
             self._seen = min(latest[0][1] - 1, self._store.head.seq)
-        await self._as_noted()
+        await self._is_as_noted()
         loop = asyncio.get_running_loop()
         self._store.watch(lambda head, rows: self._grown(head, rows, loop))
         self._task = asyncio.create_task(self._run())
@@ -181,15 +182,16 @@ class Sealer:
 
     async def seal(self) -> None:
         """Seal the head as it is now, unless it is sealed already; note it, unless one was noted a moment ago."""
-        head = self._store.head
-        if head.seq > self._sealed:
-            await self._seal(head)
-        if head.seq > self._noted and (self._closing or self._clock.monotonic() >= self._note_from):
-            await self._note_head(head)
+        async with self._turn:
+            head = self._store.head
+            if head.seq > self._sealed:
+                await self._seal(head)
+            if head.seq > self._noted and (self._closing or self._clock.monotonic() >= self._note_from):
+                await self._note_head(head)
 
     async def _seal(self, head: Head) -> None:
         chain = self._store.chain
-        first_open = await self._first_open(head)
+        first_open = await self._find_first_open(head)
         stamp = mac(self._key, chain, head, first_open)
         values = (chain, head.seq, head.hash, stamp, first_open, self._clock.now())
         try:
@@ -204,14 +206,14 @@ class Sealer:
         )
         self._noted = head.seq
         self._note_from = self._clock.monotonic() + NOTE_SECONDS
-        if self._heads is None or not await self._as_noted():
+        if self._heads is None or not await self._is_as_noted():
             return
         try:
             await asyncio.to_thread(self._heads.note, self._store.chain, head)
         except OSError as error:
             log.warning("%s cannot be written: %s", self._heads.path, error.strerror)
 
-    async def _as_noted(self) -> bool:
+    async def _is_as_noted(self) -> bool:
         """Whether the record still holds what was noted of it. Where not, the note stays: it is all that says so."""
         if self._heads is None or (self._heads.genuine and await self._holds(self._heads)):
             return True
@@ -231,7 +233,7 @@ class Sealer:
         sql = "SELECT hash FROM record WHERE chain = ? AND seq = ?"
         return await self._store.read(sql, (chain, noted.seq)) == [(noted.hash,)]
 
-    async def _first_open(self, head: Head) -> int:
+    async def _find_first_open(self, head: Head) -> int:
         """The lowest row of a call that is not final yet; reads only what it was not told of."""
         while self._news:
             for call, state, seq in self._news.popleft():

@@ -8,13 +8,13 @@ from msgspec import structs
 from agent_gate.access.quota import Quota
 from agent_gate.approval.grants import Grants
 from agent_gate.calls.in_force import InForce
-from agent_gate.core.call import Call, Case, Decision, hash_arguments
+from agent_gate.core.call import Call, Case, Decision, asked_for, hash_arguments
 from agent_gate.core.catalog import Shelf, unknown_tool
 from agent_gate.core.facts import beside, observe, signed_facts
 from agent_gate.core.ports import Witness
 from agent_gate.core.tool import Tool
 from agent_gate.core.validate import check_known
-from agent_gate.errors import Forbidden
+from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.observe.metrics import Metrics
 from agent_gate.policy import Subject
 
@@ -81,16 +81,31 @@ def resolve(shelf: Shelf) -> Stage:
     return stage
 
 
-def validate(draft: Draft) -> None:
+def validate(in_force: InForce) -> Stage:
     """Fill in declared defaults, then check the arguments against the tool's schema."""
-    tool, call = draft.tool, draft.call
-    if tool.defaults and not tool.defaults.keys() <= call.arguments.keys():
-        filled = NONE if tool.definition.strict else frozenset(tool.defaults.keys() - call.arguments.keys())
-        arguments = {**tool.defaults, **call.arguments}
-        draft.call = call = structs.replace(call, arguments=arguments, filled=filled)
-    tool.validate(call.arguments)
-    if call.mode != "full" and not call.reads:
-        check_known(tool, call.arguments)
+
+    def stage(draft: Draft) -> None:
+        tool, call = draft.tool, draft.call
+        if tool.defaults and not tool.defaults.keys() <= call.arguments.keys():
+            filled = (
+                NONE if tool.definition.strict else frozenset(tool.defaults.keys() - call.arguments.keys())
+            )
+            arguments = {**tool.defaults, **call.arguments}
+            draft.call = call = structs.replace(call, arguments=arguments, filled=filled)
+        try:
+            tool.validate(call.arguments)
+            if call.mode != "full" and not call.reads:
+                check_known(tool, call.arguments)
+        except InvalidArgs:
+            # What is hidden from a caller tells it nothing of its arguments.
+            hidden = in_force.terms.policy.against_every_call(
+                tool, call.caller.name, call.caller.person, call.caller.groups
+            )
+            if hidden is None:
+                raise
+            raise refused_by(hidden) from None
+
+    return stage
 
 
 class Decide:
@@ -104,13 +119,21 @@ class Decide:
 
     def stage(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
-        shown = call.arguments
+        shown, caller = call.arguments, call.caller
         if self._witnesses and (witness := self._witnesses.get(tool.source)) is not None:
             draft.facts = observe(witness, tool, call)
             shown = beside(shown, signed_facts(draft.facts)) if tool.definition.template else shown
         draft.signature = tool.sign(shown)
         decision = self._in_force.terms.policy.decide(
-            Subject(tool, call.arguments, draft.signature, call.caller.name, draft.facts)
+            Subject(
+                tool,
+                call.arguments,
+                draft.signature,
+                caller.name,
+                draft.facts,
+                caller.person,
+                caller.groups,
+            )
         )
         draft.decision = decision
         effect = decision.effect
@@ -123,6 +146,7 @@ class Decide:
         if effect == "ask" or call.idempotency_key is not None:
             draft.arguments_hash = hash_arguments(call.arguments, draft.facts)
         if effect == "ask":
+            draft.decision = asked_for(decision, caller.person)
             self._look_for_grant(draft)
         if draft.decision.effect == "ask" and call.continues:
             draft.decision = replace(
@@ -132,12 +156,17 @@ class Decide:
     def why_denied(self, case: Case) -> Forbidden | None:
         """What the rules of now say against a call that was decided before."""
         call = case.call
-        subject = Subject(case.tool, call.arguments, case.signature, call.caller.name, case.facts)
+        who = call.caller
+        subject = Subject(
+            case.tool, call.arguments, case.signature, who.name, case.facts, who.person, who.groups
+        )
         decision = self._in_force.terms.policy.decide(subject)
         return refused_by(decision) if decision.effect == "deny" else None
 
     def _look_for_grant(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
+        if draft.decision.count > 1:
+            return
         grant = self._grants.find(
             call.caller.name,
             tool.id,
@@ -147,7 +176,7 @@ class Decide:
             draft.decision.approvers,
         )
         if grant is not None:
-            self._grants.used(grant.id)
+            self._grants.note_use(grant.id)
             reason = f"granted by {grant.created_by}"
             draft.decision = replace(draft.decision, effect="allow", grant=grant.id, reason=reason)
 

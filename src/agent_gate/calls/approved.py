@@ -1,8 +1,10 @@
 """Calls that a person approved: each runs once, or the record says why it did not."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
+from agent_gate.approval.rows import letting_go
 from agent_gate.calls import entries
 from agent_gate.calls.asking import Asking, keep_answered
 from agent_gate.calls.perform import Performing, Waiting, taken_back
@@ -17,8 +19,9 @@ from agent_gate.errors import (
     GatewayError,
     OutcomeUnknown,
 )
-from agent_gate.store.statement import Store
+from agent_gate.store.statement import Conflict, Store
 
+log = logging.getLogger("agent_gate.calls")
 MAY_RUN = "The call was approved and did not run, but it may when the gateway is started again"
 LATE = "The call was approved, but its time was over before the gateway could run it. Nothing was sent"
 CHANGED = "The tool is not the one that was approved: its definition changed. Ask again"
@@ -72,9 +75,12 @@ class ApprovedCalls:
         wait.changed.set()
         return True
 
-    def note(self, approval: Approval) -> None:
-        """From now on the call is under way."""
+    def note(self, approval: Approval) -> bool:
+        """From now on the call is under way; false where it is already."""
+        if approval.call_id in self._waits:
+            return False
         self._waits[approval.call_id] = Wait(approval.caller.name)
+        return True
 
     async def perform(self, approval: Approval) -> None:
         """Run what was approved and noted, or nothing; a source that is away is waited for."""
@@ -82,7 +88,7 @@ class ApprovedCalls:
         try:
             if approval.expires_at <= self._clock.now():
                 return await self.void(approval, ApprovalTimeout(LATE))
-            case = await self._available(approval, wait)
+            case = await self._wait_for_source(approval, wait)
             why_not = taken_back() if wait.taken_back else self._why_not(approval, case)
             if case is None or why_not is not None:
                 await self.void(approval, why_not or DependencyUnavailable(AWAY))
@@ -90,6 +96,8 @@ class ApprovedCalls:
                 await self._performing.perform(case, approval.asked_at, asked=True)
         except DependencyUnavailable as error:
             await self.void(approval, error)
+        except Conflict:
+            log.info("Another gateway runs what was approved", extra={"call": approval.call_id})
         finally:
             del self._waits[approval.call_id]
             self._asking.performed(approval)
@@ -103,7 +111,7 @@ class ApprovedCalls:
             return Forbidden(CHANGED)
         return self._why_denied(case)
 
-    async def _available(self, approval: Approval, wait: Wait) -> Case | None:
+    async def _wait_for_source(self, approval: Approval, wait: Wait) -> Case | None:
         """The case once its source is there, or as it is when the approval's time is over or its caller is not
         interested any more."""
         changed = wait.changed
@@ -128,12 +136,21 @@ class ApprovedCalls:
 
         Until that is durable the next start would run the call, and who waits for it must not hear otherwise.
         """
-        now = self._clock.now()
         outcome = Outcome(call_id=approval.call_id, state=State.FAILED, error=error)
-        self._store.post(entries.voided(approval, error, now), keep_answered(approval, outcome, now))
         try:
-            await self._store.flush()
+            await self._give_up(approval, error, outcome)
+        except Conflict:
+            return  # another gateway took the call over, and tells how it ends
         except DependencyUnavailable as unwritten:
             why = OutcomeUnknown(f"{MAY_RUN}. {unwritten.message}")
             outcome = Outcome(call_id=approval.call_id, state=State.UNKNOWN, error=why)
         self._waiting.tell(outcome)
+
+    async def _give_up(self, approval: Approval, error: GatewayError, outcome: Outcome) -> None:
+        now = self._clock.now()
+        rows = entries.voided(approval, error, now), keep_answered(approval, outcome, now)
+        if self._store.shared:
+            await self._store.write(letting_go(approval.call_id, self._store.chain), *rows)
+        else:
+            self._store.post(*rows)
+            await self._store.flush()

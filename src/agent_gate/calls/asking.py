@@ -2,20 +2,22 @@
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from msgspec import structs
 
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
+from agent_gate.approval.numbers import UNSAID, WRONG
 from agent_gate.approval.pictures import keep_picture, take_picture
 from agent_gate.calls import entries
 from agent_gate.calls.admit import DENIED
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.perform import remember_key
 from agent_gate.core.approval import Answer, Approval, Hashes
-from agent_gate.core.call import Case, Outcome, State, new_id
+from agent_gate.core.call import NOBODY, Case, Outcome, State, new_id
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.facts import beside
 from agent_gate.core.ports import Clock, Picture, Witness
@@ -36,7 +38,6 @@ from agent_gate.results.kept import keep
 from agent_gate.store.statement import Conflict, Statement
 
 log = logging.getLogger("agent_gate.approvals")
-NOBODY = "nobody"
 RULES = "rules"
 """The channel of a question that the rules of now answer."""
 LONGEST_IN_SENTENCE = 200
@@ -89,6 +90,12 @@ def already(approval: Approval | None) -> InvalidArgs:
     return InvalidArgs(f"Too late: this approval is already {approval.state}{who}. Nothing was changed")
 
 
+def refuse_terms(_approval: Approval, answer: Answer) -> None:
+    """A question that asks for no terms takes none."""
+    if answer.terms:
+        raise InvalidArgs("This question can be answered with yes or no; there is nothing to make narrower")
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a question ended. Where `ours` is false somebody else took the answer, such as another gateway on this
@@ -114,9 +121,12 @@ class Asking:
         self._inbox, self._grants, self._shelf, self._witnesses = inbox, grants, shelf, witnesses
         self._clock, self._metrics, self._in_force = clock, metrics, in_force
         self._cases: dict[str, Case] = {}
+        self.check_terms: Callable[[Approval, Answer], None] = refuse_terms
+        """Raises `InvalidArgs` where a yes cannot be given on these terms."""
 
-    async def ask(self, case: Case, received: float) -> Approval:
-        """Make the question durable and show it; the same question open already is that question."""
+    async def ask(self, case: Case, received: float, number: str = "") -> Approval:
+        """Make the question durable and show it; the same question open already is that question. A yes must say the
+        `number` where there is one."""
         witness, picture = self._witnesses.get(case.tool.source), None
         open_already = self._open_already(case)
         if open_already is None and witness is not None:
@@ -124,7 +134,7 @@ class Asking:
             open_already = self._open_already(case)
         if open_already is not None:
             return open_already
-        approval = self._approval(case, picture)
+        approval = self._approval(case, picture, number)
         also = [entries.pending(case, approval, received)]
         if picture is not None:
             also.append(keep_picture(approval, picture))
@@ -134,8 +144,10 @@ class Asking:
         self._cases[approval.call_id] = case
         try:
             await self._inbox.put(approval, *also)
-        except (Conflict, GatewayError):
+        except (Conflict, GatewayError) as error:
             self.forget(approval.call_id)
+            if isinstance(error, Conflict):
+                await self._inbox.check_kept_room(approval)
             raise
         failpoint.reach("after_notify")
         log.info(
@@ -158,7 +170,7 @@ class Asking:
             self._inbox.check_room(caller.name, caller.max_pending)
         return same
 
-    def _approval(self, case: Case, picture: Picture | None) -> Approval:
+    def _approval(self, case: Case, picture: Picture | None, number: str) -> Approval:
         now, call = self._clock.now(), case.call
         return Approval(
             id=new_id(),
@@ -173,6 +185,8 @@ class Asking:
             secret=case.tool.definition.secret,
             facts=case.facts,
             picture=picture.media_type if picture is not None else "",
+            number=number,
+            gateway=self._inbox.gateway,
         )
 
     def case(self, approval: Approval) -> Case | None:
@@ -196,13 +210,53 @@ class Asking:
         self._inbox.check_approver(approval, answer)
         if answer.verdict == "deny":
             return await self._end(approval, State.DENIED, answer)
+        if approval.number and answer.lifetime != "once":
+            raise InvalidArgs("A yes to this counts once; it cannot be remembered for the next")
+        if approval.number and not answer.number:
+            raise InvalidArgs(UNSAID)
+        if answer.number != approval.number:
+            return await self._end(approval, State.DENIED, replace(answer, verdict="deny", reason=WRONG))
+        self.check_terms(approval, answer)
         if answer.lifetime == "session" and approval.session is None:
             raise InvalidArgs("This call belongs to no session. Answer once, for an hour or always")
+        if approval.decision.count > 1:
+            return await self._agree(approval, answer)
         granted = self._grants.from_answer(approval, answer.lifetime, answer.person)
         ending = await self._resolve(approval, State.APPROVED, answer, [granted[1]] if granted else [])
         if granted and ending.ours:
             self._grants.remember(granted[0])
         return ending
+
+    async def _agree(self, approval: Approval, answer: Answer) -> Ending:
+        """One yes of several: it ends the question where it is the last one that was missing."""
+        if answer.lifetime != "once":
+            raise InvalidArgs("More than one person has to say yes to this, each time anew. Answer once")
+        wanted = approval.decision.count
+        agreed = await self._inbox.look_again(approval)
+        if answer.person not in agreed.yeses:
+            try:
+                agreed = await self._inbox.take_yes(approval, answer)
+            except Conflict:
+                agreed = await self._inbox.look_again(approval)
+                if answer.person not in agreed.yeses:
+                    return Ending(await self._inbox.get(approval.id), ours=False)
+        elif len(agreed.yeses) < wanted:
+            raise InvalidArgs(f"{answer.person} said yes already. Somebody else has to say so too")
+        if len(agreed.yeses) >= wanted:
+            return await self._resolve(agreed, State.APPROVED, answer, [])
+        log.info("One yes of several", extra={"approval": approval.id, "by": answer.person})
+        self._inbox.announce(agreed)
+        return Ending(agreed)
+
+    async def is_agreed(self, approval: Approval) -> bool:
+        """Whether as many said yes as it takes; whoever takes the last yes ends the question a moment later."""
+        wanted = approval.decision.count
+        return wanted > 1 and len((await self._inbox.look_again(approval)).yeses) >= wanted
+
+    async def finish(self, approval: Approval) -> Ending:
+        """End a question that is agreed, in the place of a gateway that took the last yes and is gone."""
+        agreed = await self._inbox.look_again(approval)
+        return await self._resolve(agreed, State.APPROVED, await self._inbox.read_last_yes(approval), [])
 
     async def expire(self, approval: Approval) -> Ending:
         return await self._end(
@@ -230,12 +284,14 @@ class Asking:
         self, approval: Approval, state: State, answer: Answer, also: list[Statement]
     ) -> Ending:
         now = self._clock.now()
-        who = {
+        who: dict[str, Any] = {
             "by": answer.person,
             "channel": answer.channel,
             "lifetime": answer.lifetime,
             "reason": answer.reason,
         }
+        if approval.yeses:
+            who["yeses"] = list(approval.yeses)
         failpoint.reach("before_approve_commit")
         try:
             resolved = await self._inbox.resolve(

@@ -1,12 +1,15 @@
 """`Calls`: the one way in for every surface, and the place where calls go on without their sender."""
 
 import asyncio
+import dataclasses
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
+from agent_gate.access.quota import Quota
 from agent_gate.approval.inbox import Inbox
 from agent_gate.calls import admit, perform
 from agent_gate.calls.approved import ApprovedCalls
@@ -34,15 +37,22 @@ from agent_gate.results.kept import KeptPage, KeptResults
 from agent_gate.store.statement import Conflict, Store
 
 log = logging.getLogger("agent_gate.calls")
-NOT_HERE = "The call was approved, but it is another gateway that runs it. Ask for its result later"
 TELL_SECONDS = 2.0
 """How long the answer to an approval waits to say what became of the call."""
-UNKEPT = "The question could not be kept. Try again"
+UNKEPT = "The question could not be kept because another one was in the way. Try again"
 
 
-async def to_the_end(work: Coroutine[Any, Any, Approval]) -> Approval:
+async def run_to_the_end(work: Coroutine[Any, Any, Approval]) -> Approval:
     """Take an answer whole, also when whoever brought it leaves meanwhile: once durable, it must have its effect."""
     return await asyncio.shield(asyncio.ensure_future(work))
+
+
+def asking_a_person(decision: Decision) -> Decision:
+    """The decision of the rules where only a person can say yes: what allows, or asks the caller's client, asks them."""
+    if decision.effect == "ask" and decision.via == "person":
+        return decision
+    reason = f"{decision.reason}; a person is asked all the same" if decision.reason else ""
+    return dataclasses.replace(decision, effect="ask", via="person", grant=None, reason=reason)
 
 
 class Calls:
@@ -57,6 +67,7 @@ class Calls:
         inbox: Inbox,
         refusals: Refusals,
         ahead: Ahead,
+        counter: Quota,
         quota: admit.Stage,
         admit_stages: Sequence[admit.Stage],
         asking: Asking,
@@ -68,10 +79,14 @@ class Calls:
         self._store, self._clock, self.shelf, self.inbox = store, clock, shelf, inbox
         self._refusals, self._ahead, self._quota, self._admit = refusals, ahead, quota, admit_stages
         self._asking, self._approved, self._performing, self._waiting = asking, approved, performing, waiting
-        self._traced = traced
+        self.counter, self._traced = counter, traced
         self._kept = KeptResults(store)
         self._tasks = KeptTasks(log, "A call's task failed")
         self._drained = self._held_up = False
+
+    def take_terms(self, check: Callable[[Approval, Answer], None]) -> None:
+        """Let answers carry terms, which `check` refuses where they do not fit the question."""
+        self._asking.check_terms = check
 
     async def run(self, call: Call, *, wait: float | None = None) -> Outcome | Pending:
         """Take a call from its surface to its outcome.
@@ -89,17 +104,20 @@ class Calls:
             if failpoint.armed:
                 failpoint.reach("after_decide")
             if case.decision.effect == "allow":
-                if call.idempotency_key is not None and (first := await self._first(case, wait)) is not None:
+                if (
+                    call.idempotency_key is not None
+                    and (first := await self._find_first(case, wait)) is not None
+                ):
                     return first
                 return await self._performing.perform(case, received, asked=False)
             approval = await self._ask(case, received)
         except GatewayError as error:
             return self._refusals.refuse(draft, error)
         except Conflict:
-            return await self._repeated(draft, case, wait)
+            return await self._join_first(draft, case, wait)
         if case.decision.via == "client" and call.conversation is not None and call.conversation.can_be_asked:
-            return await self._asked_client(approval, call.conversation, wait)
-        return await self.outcome(approval.call_id, call.caller, wait=wait)
+            return await self._ask_client(approval, call.conversation, wait)
+        return await self.await_outcome(approval.call_id, call.caller, wait=wait)
 
     def _own(self, call: Call, decision: Decision) -> Case:
         """A call that the gateway or its operator makes, with the decision that no rule took."""
@@ -118,7 +136,46 @@ class Calls:
     async def ask_about(self, call: Call, reason: str, approvers: tuple[str, ...] = ()) -> Approval:
         """Put a question of the gateway's own to people, whatever the rules say of its tool."""
         decision = Decision(effect="ask", reason=reason, approvers=approvers, where=reason)
-        return await self._ask(self._own(call, decision), self._clock.now())
+        case = self._own(call, decision)
+        try:
+            return await self._ask(case, self._clock.now())
+        except Conflict:
+            same = await self.inbox.take_up(call.caller.name, case.tool.id, case.arguments_hash)
+            if same is None:
+                raise DependencyUnavailable(UNKEPT) from None
+            return same
+
+    async def ask_to_let_in(self, call: Call, number: str) -> Approval:
+        """Ask a person about a call that no rule can allow by itself, though one can deny it. A yes must say `number`."""
+        return await self._ask(self._decided_by_people(call), self._clock.now(), number)
+
+    async def let_in(self, call: Call) -> bool:
+        """Perform such a call where its own person, who proved who they are, may say yes to it; false where a rule wants
+        the yes of others."""
+        case, person = self._decided_by_people(call), call.caller.person
+        asked = case.decision
+        if asked.count > 1 or person == asked.not_by or (asked.approvers and person not in asked.approvers):
+            return False
+        allowed = dataclasses.replace(asked, effect="allow", reason=f"{person} logged in for it")
+        outcome = await self._performing.perform(
+            replace(case, decision=allowed), self._clock.now(), asked=False
+        )
+        if outcome.error is not None:
+            raise outcome.error
+        return True
+
+    def _decided_by_people(self, call: Call) -> Case:
+        """A call of which rules can say no, or who says yes, and never yes."""
+        draft = admit.Draft(call)
+        try:
+            for stage in self._admit[1:]:
+                stage(draft)
+        except GatewayError as error:
+            self._refusals.refuse(draft, error)
+            raise
+        draft.decision = asking_a_person(draft.decision)
+        draft.arguments_hash = hash_arguments(draft.call.arguments)
+        return draft.case()
 
     def refuse(self, call: Call, error: GatewayError) -> Outcome:
         """Put a call on record that its surface turned away; the quota holds for it too."""
@@ -135,7 +192,7 @@ class Calls:
             return call
         return replace(call, trace=root(call.id) if self._traced else None)
 
-    async def _asked_client(
+    async def _ask_client(
         self, approval: Approval, conversation: Conversation, wait: float | None
     ) -> Outcome | Pending:
         """A rule lets the caller's own client answer: ask it now, or hand the question over where it has to come back."""
@@ -147,15 +204,15 @@ class Calls:
                 signature=approval.signature,
                 question=approval,
             )
-        self.spawn(self._ask_client(approval, conversation))
-        return await self.outcome(approval.call_id, approval.caller, wait=wait)
+        self.spawn(self._put_to_client(approval, conversation))
+        return await self.await_outcome(approval.call_id, approval.caller, wait=wait)
 
-    async def _ask_client(self, approval: Approval, conversation: Conversation) -> None:
+    async def _put_to_client(self, approval: Approval, conversation: Conversation) -> None:
         answer = await conversation.ask(approval)
         if answer is not None:
-            await self._client_said(approval.id, answer)
+            await self._take_client_answer(approval.id, answer)
 
-    async def _client_said(self, approval_id: str, answer: Answer) -> None:
+    async def _take_client_answer(self, approval_id: str, answer: Answer) -> None:
         try:
             await self.answer(approval_id, answer)
         except GatewayError as error:
@@ -168,18 +225,24 @@ class Calls:
         for approval in self.inbox.open():
             mine = approval.call_id == call_id and approval.caller.name == caller.name
             if mine and approval.decision.via == "client":
-                await self._client_said(approval.id, answer)
+                await self._take_client_answer(approval.id, answer)
 
-    async def _ask(self, case: Case, received: float) -> Approval:
-        """Ask a person; whoever joined a question that cannot be kept is told so."""
+    async def _ask(self, case: Case, received: float, number: str = "") -> Approval:
+        """Ask a person; whoever joined a question that cannot be kept is told so. Where the same one was open elsewhere,
+        `_repeated` joins them to that."""
         try:
-            return await self._asking.ask(case, received)
-        except (Conflict, GatewayError) as error:
-            told = error if isinstance(error, GatewayError) else DependencyUnavailable(UNKEPT)
-            self._waiting.tell(Outcome(call_id=case.call.id, state=State.REFUSED, error=told))
+            return await self._asking.ask(case, received, number)
+        except GatewayError as error:
+            self._tell_unkept(case, error)
             raise
 
-    async def _first(self, case: Case, wait: float | None) -> Outcome | Pending | None:
+    def _tell_unkept(self, case: Case, error: GatewayError) -> Outcome:
+        """Tell those who joined a question that there is none."""
+        outcome = Outcome(call_id=case.call.id, state=State.REFUSED, error=error)
+        self._waiting.tell(outcome)
+        return outcome
+
+    async def _find_first(self, case: Case, wait: float | None) -> Outcome | Pending | None:
         """What became of the first call with this idempotency key, if there was one."""
         call = case.call
         rows = await self._store.read(
@@ -193,30 +256,38 @@ class Calls:
             raise InvalidArgs(
                 "This idempotency key was used with other arguments. Use a new key for a new call"
             )
-        return await self.outcome(first, call.caller, wait=wait)
+        return await self.await_outcome(first, call.caller, wait=wait)
 
-    async def _repeated(self, draft: admit.Draft, case: Case, wait: float | None) -> Outcome | Pending:
+    async def _join_first(self, draft: admit.Draft, case: Case, wait: float | None) -> Outcome | Pending:
         """Somebody asked the same at the same moment, or used the same key: theirs is the call."""
         question = (case.call.caller.name, case.tool.id, case.arguments_hash)
         try:
-            first = await self._first(case, wait) if case.call.idempotency_key is not None else None
+            first = await self._find_first(case, wait) if case.call.idempotency_key is not None else None
             if first is not None:
                 return first
             same = self.inbox.same(*question) or await self.inbox.take_up(*question)
         except GatewayError as refused:
+            self._tell_unkept(case, refused)
             return self._refusals.refuse(draft, refused)
         if same is None:
-            error = DependencyUnavailable(
-                "The question could not be kept because another one was in the way. Try again"
-            )
-            return Outcome(call_id=case.call.id, state=State.REFUSED, error=error)
-        return await self.outcome(same.call_id, case.call.caller, wait=wait)
+            return self._tell_unkept(case, DependencyUnavailable(UNKEPT))
+        if self._waiting.awaited((case.call.id,)):
+            self.spawn(self._pass_on(case.call, same))
+        return await self.await_outcome(same.call_id, case.call.caller, wait=wait)
 
-    async def outcome(self, call_id: str, caller: Caller, *, wait: float | None = 0) -> Outcome | Pending:
+    async def _pass_on(self, call: Call, same: Approval) -> None:
+        """Those who wait for a question that was not kept wait for the one that was open already."""
+        outcome = await self.await_outcome(same.call_id, call.caller, wait=None)
+        if isinstance(outcome, Outcome):
+            self._waiting.tell(outcome, call.id)
+
+    async def await_outcome(
+        self, call_id: str, caller: Caller, *, wait: float | None = 0
+    ) -> Outcome | Pending:
         """What became of a call, for the caller who made it; waits up to `wait` seconds (None: to the end)."""
         pending = self.inbox.of_call(call_id, caller.name)
         if pending is not None or self._under_way(call_id, caller):
-            told = await self._waiting.outcome(call_id, wait)
+            told = await self._waiting.await_outcome(call_id, wait)
             if told is not None:
                 return told
             if pending is not None:
@@ -228,8 +299,35 @@ class Calls:
                 )
             return Pending(call_id=call_id, approval_id="", expires_at=self._clock.now() + 60)
         await self._store.flush()
-        kept = await self._kept.one(call_id, caller.name)
-        return kept.outcome if kept is not None else await self._recorded(call_id, caller)
+        told = await self._read_known(call_id, caller)
+        if told.state.final or not self._store.shared:
+            return told
+        return await self._await_elsewhere(call_id, caller, wait)
+
+    async def _read_known(self, call_id: str, caller: Caller) -> Outcome:
+        """What the store says became of a call. Another gateway may end it between one look and the next."""
+        kept = await self._kept.read_one(call_id, caller.name)
+        if kept is not None:
+            return kept.outcome
+        recorded = await self._read_recorded(call_id, caller)
+        if recorded.state.final and self._store.shared:
+            kept = await self._kept.read_one(call_id, caller.name)
+        return kept.outcome if kept is not None else recorded
+
+    async def _await_elsewhere(self, call_id: str, caller: Caller, wait: float | None) -> Outcome | Pending:
+        """What becomes of a call that another gateway runs; a notice says so where its result is kept."""
+        telling = asyncio.ensure_future(self._waiting.await_outcome(call_id, wait))
+        try:
+            known = await self._read_known(call_id, caller)
+            if known.state.final:
+                return known
+            told = await telling
+        finally:
+            telling.cancel()
+        known = told or await self._read_known(call_id, caller)
+        if known.state.final:
+            return known
+        return Pending(call_id=call_id, approval_id="", expires_at=self._clock.now() + 60)
 
     def _under_way(self, call_id: str, caller: Caller) -> bool:
         """Whether this caller's call runs here, or was approved and waits for its source."""
@@ -238,7 +336,7 @@ class Calls:
             return running.case.call.caller.name == caller.name
         return self._approved.holds(call_id, caller.name)
 
-    async def _recorded(self, call_id: str, caller: Caller) -> Outcome:
+    async def _read_recorded(self, call_id: str, caller: Caller) -> Outcome:
         """The outcome of a call whose result was not kept, as far as the record tells."""
         rows = await self._store.read(
             "SELECT state, caller FROM record WHERE call = ? ORDER BY step DESC LIMIT 1", (call_id,)
@@ -254,7 +352,7 @@ class Calls:
 
     async def answer(self, approval_id: str, answer: Answer) -> Approval:
         """A person's answer, from any channel. The agent's own surfaces never call this."""
-        return await to_the_end(self._answer(approval_id, answer))
+        return await run_to_the_end(self._answer(approval_id, answer))
 
     async def _answer(self, approval_id: str, answer: Answer) -> Approval:
         approval = next((open_one for open_one in self.inbox.open() if open_one.id == approval_id), None)
@@ -264,6 +362,16 @@ class Calls:
             raise already(self._act(await self._asking.expire(approval)))
         return self._act(await self._asking.answer(approval, answer))
 
+    async def finish_agreed(self, known: Collection[str] | None = None) -> set[str]:
+        """End the questions that enough people said yes to and that nobody ended. Of those only the `known` ones, where
+        somebody may be about to; all that there are."""
+        found = {one.id: one for one in self.inbox.open() if await self._asking.is_agreed(one)}
+        for approval in found.values():
+            if known is None or approval.id in known:
+                with suppress(InvalidArgs):
+                    self._act(await self._asking.finish(approval))
+        return set(found)
+
     def _act(self, ending: Ending) -> Approval:
         """Do what the end of a question leads to: run the call, or tell those who wait that it will not."""
         approval = ending.approval
@@ -271,35 +379,45 @@ class Calls:
             if approval is not None:
                 self._answered_elsewhere(approval)
             raise already(approval)
-        if approval.state is State.APPROVED:
-            self.start(approval)
-        else:
-            self._asking.forget(approval.call_id)
-            self._waiting.tell(outcome_of(approval))
+        if approval.state is not State.PENDING:
+            self._go_on(approval)
         return approval
 
+    def _go_on(self, approval: Approval) -> None:
+        """After an answer: run the call where that is for this gateway to do, else leave it to the one that runs it."""
+        if approval.state is not State.APPROVED:
+            self._asking.forget(approval.call_id)
+            self._waiting.tell(outcome_of(approval))
+        elif approval.gateway == self.inbox.gateway:
+            self.start(approval)
+
     def start(self, approval: Approval) -> None:
-        """Run what a person approved. After the drain the next start of the gateway does so."""
-        if not self._drained:
-            self._approved.note(approval)
+        """Run what a person approved, once. After the drain another gateway does so, or the next start of this one."""
+        if not self._drained and self._approved.note(approval):
             self.spawn(self._approved.perform(approval))
 
     def _answered_elsewhere(self, approval: Approval) -> None:
         """Somebody else took the answer: tell those who wait what is known."""
-        if self._under_way(approval.call_id, approval.caller):
-            return
-        self._asking.forget(approval.call_id)
-        if approval.state is State.APPROVED:
-            error = OutcomeUnknown(NOT_HERE)
-            self._waiting.tell(Outcome(call_id=approval.call_id, state=State.UNKNOWN, error=error))
-        else:
-            self._waiting.tell(outcome_of(approval))
+        if not self._under_way(approval.call_id, approval.caller):
+            self._go_on(approval)
+
+    async def hear_questions(self, ids: Collection[str] | None) -> None:
+        """Other gateways asked or answered these questions: show them, and act on the answers that are for here."""
+        for approval in await self.inbox.take_news(ids):
+            self._answered_elsewhere(approval)
+
+    async def hear_results(self, call_ids: Collection[str] | None) -> None:
+        """Other gateways kept results of these calls: tell those who wait for one here."""
+        for call_id in self._waiting.awaited(call_ids):
+            kept = await self._kept.read_of_call(call_id)
+            if kept is not None:
+                self._waiting.tell(kept.outcome)
 
     async def expire_due(self) -> None:
         """Close the questions whose time is over; while the store cannot, that is said once."""
         for approval in self.inbox.due():
             try:
-                await to_the_end(self._expire(approval))
+                await run_to_the_end(self._expire(approval))
             except DependencyUnavailable as error:
                 if not self._held_up:
                     log.warning("Questions whose time is over stay open for now: %s", error.message)
@@ -321,18 +439,18 @@ class Calls:
             if why is None:
                 continue
             try:
-                await to_the_end(self._refuse_question(approval, why))
+                await run_to_the_end(self._refuse_question(approval, why))
             except GatewayError as error:
                 log.info("A question stays open", extra={"approval": approval.id, "why": error.message})
 
     async def _refuse_question(self, approval: Approval, why: Forbidden) -> Approval:
         return self._act(await self._asking.refuse(approval, why))
 
-    async def became(self, approval: Approval, wait: float = TELL_SECONDS) -> Outcome | None:
+    async def learn_outcome(self, approval: Approval, wait: float = TELL_SECONDS) -> Outcome | None:
         """What became of the call of an approved question, where that is known within `wait` seconds."""
         if approval.state is not State.APPROVED:
             return None
-        outcome = await self.outcome(approval.call_id, approval.caller, wait=wait)
+        outcome = await self.await_outcome(approval.call_id, approval.caller, wait=wait)
         return outcome if isinstance(outcome, Outcome) and outcome.state.final else None
 
     async def withdraw(self, call_id: str, caller: Caller) -> bool:
@@ -342,7 +460,7 @@ class Calls:
         approval = self.inbox.of_call(call_id, caller.name)
         if approval is None:
             return False
-        await to_the_end(self._withdraw(approval))
+        await run_to_the_end(self._withdraw(approval))
         return True
 
     async def _withdraw(self, approval: Approval) -> Approval:
@@ -362,10 +480,10 @@ class Calls:
         """Record that an approved call will not run, and tell those who wait."""
         await self._approved.void(approval, error)
 
-    async def kept(self, caller: Caller) -> KeptPage:
+    async def read_kept(self, caller: Caller) -> KeptPage:
         """Results that wait for this caller's acknowledgement."""
         await self._store.flush()
-        return await self._kept.waiting(caller.name, self._clock.now())
+        return await self._kept.read_waiting(caller.name, self._clock.now())
 
     async def acknowledge(self, caller: Caller, call_ids: Sequence[str]) -> int:
         return await self._kept.acknowledge(caller.name, call_ids, self._clock.now())
@@ -373,8 +491,17 @@ class Calls:
     async def purge(self) -> None:
         await self._kept.purge(self._clock.now())
 
+    def last_called(self, name: str) -> float | None:
+        """When an agent last called since the gateway started."""
+        last = self.counter.last(name)
+        return None if last is None else self._clock.now() - (self._clock.monotonic() - last)
+
     def running(self) -> list[perform.Performance]:
         return list(self._performing.running.values())
+
+    def runs(self, call_id: str) -> bool:
+        """Whether that call is performed here now."""
+        return call_id in self._performing.running
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something that belongs to no connection; its faults are logged, never lost."""

@@ -39,8 +39,10 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     definition_hash: str
     expires_at: float = 0.0
     facts: Mapping[str, str] | None = None
+    groups: Sequence[str] = ()
     grant: str | None = None
     idempotency_key: str | None = None
+    person: str = ""
     reason: str
     received: float = 0.0
     rule: str
@@ -82,7 +84,9 @@ def decided(case: Case) -> Decided:
         definition_hash=case.definition_hash,
         facts=case.facts or None,
         grant=decision.grant,
+        groups=sorted(call.caller.groups) if call.caller.groups else (),
         idempotency_key=call.idempotency_key,
+        person=call.caller.person,
         reason=decision.reason,
         rule=decision.rule,
         session=call.session,

@@ -128,30 +128,30 @@ class EventFeed:
         try:
             while True:
                 news.clear()
-                found, reached = await self._page(after)
+                found, reached = await self._read_page(after)
                 for happening in found:
                     if wants(happening):
                         yield happening
                 after = max(after, reached)
                 if once and not found:
                     return
-                if not found and not await said_within(news, SILENCE):
+                if not found and not await wait_for_news(news, SILENCE):
                     yield after
         finally:
             self._waiting.discard(news)
 
-    async def _page(self, after: Cursor) -> tuple[list[Happening], Cursor]:
+    async def _read_page(self, after: Cursor) -> tuple[list[Happening], Cursor]:
         """The next events, and how far that was looked; no events where there are none yet."""
         found = await self._store.read(
             f"{SELECT} WHERE chain = ? AND seq >= ? ORDER BY seq LIMIT {PAGE}",
             (self._store.chain, after.seq),
         )
         rows = [Row(*one) for one in found]
-        first = await self._first(rows)
+        first = await self._read_first(rows)
         told = [one for each in rows for one in self._told(each, first.get(each.call, {}))]
         return [one for one in told if one.cursor > after], Cursor(rows[-1].seq) if rows else after
 
-    async def _first(self, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    async def _read_first(self, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
         """What was decided of each call, which only its first row says."""
         found = {one.call: body for one in rows if "wire" in (body := msgspec.json.decode(one.body))}
         missing = sorted({one.call for one in rows} - found.keys())
@@ -224,7 +224,7 @@ def payload_of(kind: str, entry: Row, body: dict[str, Any], first: dict[str, Any
     return said
 
 
-async def said_within(news: asyncio.Event, seconds: float) -> bool:
+async def wait_for_news(news: asyncio.Event, seconds: float) -> bool:
     try:
         async with asyncio.timeout(seconds):
             await news.wait()

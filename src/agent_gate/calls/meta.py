@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agent_gate.access.view import MadeFor
 from agent_gate.calls.calls import Calls
 from agent_gate.core.call import Call, Caller, Mode, Outcome, Pending, Result, State
-from agent_gate.core.catalog import Shelf, unknown_tool
+from agent_gate.core.catalog import Catalog, Shelf, unknown_tool
 from agent_gate.core.tool import Json, Tool
 from agent_gate.discovery.browse import Browsed, Browser, SeenBySession, SeenTools, browse
 from agent_gate.discovery.meta import (
@@ -68,6 +68,10 @@ class MetaTools:
         self._readers = readers or Readers(fits)
         self._browsers = MadeFor[Browser]()
         self._sessions = SeenBySession()
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._shelf.catalog
 
     def browser(self, caller: Caller) -> Browser:
         """Cards, tree and index of what the caller sees; made anew only where that changed."""
@@ -154,10 +158,10 @@ class MetaTools:
     def hydrate(self, caller: Caller, args: HydrateArgs, session: str | None = None) -> dict[str, Any]:
         self._count(caller)
         tool = self.tool(caller, args.tool_id)
-        self._seen(caller, tool, session)
+        self._note_seen(caller, tool, session)
         return hydrated(tool)
 
-    def _seen(self, caller: Caller, tool: Tool, session: str | None) -> None:
+    def _note_seen(self, caller: Caller, tool: Tool, session: str | None) -> None:
         kept = self._session(caller, session)
         if kept is not None:
             kept.record(tool.id)
@@ -166,25 +170,25 @@ class MetaTools:
         """Run the tool that `args` names as `call`; handles among its arguments stand for what they hold."""
         call = replace(call, tool=args.tool_id, arguments=args.args)
         try:
-            call = replace(call, arguments=await self._filled(call.caller, args))
+            call = replace(call, arguments=await self._fill(call.caller, args))
         except GatewayError as error:
             return self._calls.refuse(call, error)
         outcome = await held(lambda seconds: self._calls.run(call, wait=seconds))
         tool = self._shelf.catalog.find(args.tool_id)
         if isinstance(outcome, Outcome) and tool is not None:
             if outcome.state is State.COMPLETED:
-                self._seen(call.caller, tool, call.session)
+                self._note_seen(call.caller, tool, call.session)
             elif isinstance(outcome.error, InvalidArgs):
                 return replace(outcome, error=with_usage(outcome.error, tool))
         elif isinstance(outcome, Outcome) and isinstance(outcome.error, ToolNotFound):
             return replace(outcome, error=self._unknown(call.caller, args.tool_id))
         return outcome
 
-    def refused(self, call: Call, error: GatewayError) -> GatewayError:
+    def record_refusal(self, call: Call, error: GatewayError) -> GatewayError:
         """What to answer to a call that came to nothing: it goes on record, unless it only wanted to look."""
         return error if call.tool in LOOKS else self._calls.refuse(call, error).error or error
 
-    async def _filled(self, caller: Caller, args: ExecuteArgs) -> Mapping[str, Json]:
+    async def _fill(self, caller: Caller, args: ExecuteArgs) -> Mapping[str, Json]:
         handles = find_handles(args.args)
         tool = self._shelf.catalog.find(args.tool_id)
         if not handles or tool is None:
@@ -204,7 +208,7 @@ class MetaTools:
         try:
             args = parse(name, arguments)
         except GatewayError as error:
-            raise self.refused(call, error) from None
+            raise self.record_refusal(call, error) from None
         if isinstance(args, BrowseArgs):
             page = self.browse(call.caller, args, call.session)
             return encode({"cards": page.cards, "text": page.text})
@@ -225,7 +229,7 @@ class MetaTools:
         try:
             stored = await self._artifacts.load_small(args.handle, caller, SMALL)
         except ViewFailed:
-            stored = await self._waited(caller, args.handle, wait)
+            stored = await self._wait_for(caller, args.handle, wait)
 
         async def find() -> Sequence[Stored | InStore]:
             return [stored or await self._artifacts.find(args.handle, caller, SMALL)]
@@ -235,10 +239,10 @@ class MetaTools:
             return self._readers.now(job, [stored])
         return await self._readers.work(("views", caller.name), job, find)
 
-    async def _waited(self, caller: Caller, handle: str, wait: float) -> Stored:
+    async def _wait_for(self, caller: Caller, handle: str, wait: float) -> Stored:
         if not HANDLE.fullmatch(handle):
             raise ViewFailed("This is not a handle. Use one from the `artifacts` of a result.")
-        outcome = await self._calls.outcome(handle.removeprefix(handle_of("")), caller, wait=wait)
+        outcome = await self._calls.await_outcome(handle.removeprefix(handle_of("")), caller, wait=wait)
         if isinstance(outcome, Pending):
             raise DependencyUnavailable(
                 "The call still waits for a person. View it again later", retry_after=10

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
 import msgspec
 
+from agent_gate.approval.rows import letting_go
 from agent_gate.calls import entries
 from agent_gate.calls.in_force import InForce
 from agent_gate.calls.sweeper import Sweeper
@@ -27,7 +28,8 @@ from agent_gate.observe.metrics import MOST_SERIES, Meter, Metrics
 from agent_gate.observe.redact import Redactor, secret_values
 from agent_gate.observe.trace import Tracer, trace_of
 from agent_gate.results.kept import keep, upstream_said
-from agent_gate.store.statement import Conflict, Statement, Store
+from agent_gate.results.seen import DAY, is_kept, keep_seen
+from agent_gate.store.statement import Conflict, InDoubt, Statement, Store
 
 log = logging.getLogger("agent_gate.calls")
 requests = logging.getLogger(REQUESTS)
@@ -89,18 +91,20 @@ class Claim:
             self._ahead.add(case, now)
             return None
         statement = entries.dispatching(case, now, asked=asked)
-        if case.call.idempotency_key and not asked:
+        if asked and self._store.shared:
+            written = self._store.write(letting_go(case.call.id, self._store.chain), statement)
+        elif case.call.idempotency_key and not asked:
             written = self._store.write(remember_key(case, now), statement)
         else:
             written = self._store.write(statement)
-        return reached(written, "after_dispatch_commit") if failpoint.armed else written
+        return reach_after(written, "after_dispatch_commit") if failpoint.armed else written
 
     def _goes_ahead(self, case: Case) -> bool:
         """Whether the call is trusted to run before its row is written; one with a key has to be found by the next."""
         return case.tool.traits.read_only and not case.call.idempotency_key and not self._store.crowded
 
 
-async def reached(work: Awaitable[object], place: str) -> None:
+async def reach_after(work: Awaitable[object], place: str) -> None:
     await work
     failpoint.reach(place)
 
@@ -159,7 +163,7 @@ class AskSource:
         except GatewayError as error:
             performance.error = without_secrets(error, case)
         except asyncio.CancelledError:
-            performance.error = self._interrupted(performance, performance.deadline - began)
+            performance.error = self._judge_cancellation(performance, performance.deadline - began)
         except Exception:  # the boundary: a fault in a source must not leave its call without an end
             log.exception("The source %s broke on a call", case.tool.source, extra={"call": case.call.id})
             performance.error = OutcomeUnknown(
@@ -173,7 +177,7 @@ class AskSource:
         if failpoint.armed:
             failpoint.reach("after_upstream_reply")
 
-    def _interrupted(self, performance: Performance, waited: float) -> GatewayError:
+    def _judge_cancellation(self, performance: Performance, waited: float) -> GatewayError:
         """What a cancellation means: our own deadline, the caller's wish, or the process stopping."""
         assert performance.task is not None
         performance.task.uncancel()
@@ -211,10 +215,16 @@ class Settle:
     """Turn what happened into the outcome and record it; the row rides on the next commit."""
 
     def __init__(
-        self, store: Store, clock: Clock, ahead: entries.Ahead, metrics: Metrics, redactor: Redactor
+        self,
+        store: Store,
+        clock: Clock,
+        ahead: entries.Ahead,
+        metrics: Metrics,
+        redactor: Redactor,
+        in_force: InForce,
     ) -> None:
         self._store, self._clock, self._ahead = store, clock, ahead
-        self._metrics, self._redactor = metrics, redactor
+        self._metrics, self._redactor, self._in_force = metrics, redactor, in_force
         self._meters: dict[tuple[str, str, str, str, str], Meter] = {}
 
     def stage(self, performance: Performance) -> Awaitable[object] | None:
@@ -230,13 +240,23 @@ class Settle:
             self._store.post(row, keep_outcome(case, outcome, now))
         else:
             self._store.post(row)
+        if self._in_force.terms.settings.results.keep != "none":
+            self._keep_seen(case, outcome, now)
         seconds = now - performance.marks.get("received", now)
         if outcome.state is not COMPLETED or requests.isEnabledFor(logging.INFO):
             self._log(case, outcome, seconds)
         self._count(performance, outcome, seconds)
         if failpoint.armed and failpoint.chosen("after_complete_commit"):
-            return reached(self._store.flush(), "after_complete_commit")
+            return reach_after(self._store.flush(), "after_complete_commit")
         return None
+
+    def end_doubtful(self, performance: Performance) -> None:
+        """Where the claim turns out to be on record, it must not look as if the call still ran; where it is not, this is
+        the call's only row."""
+        assert performance.outcome is not None
+        now = self._clock.now()
+        marks, case = performance.marks, performance.case
+        self._store.post(entries.settled(case, performance.outcome, now, marks, self._redactor, whole=True))
 
     def _outcome(self, performance: Performance) -> Outcome:
         call_id, error, result = performance.case.call.id, performance.error, performance.result
@@ -252,6 +272,14 @@ class Settle:
                 error=upstream_said(result, performance.case.tool.source),
             )
         return Outcome(call_id=call_id, state=COMPLETED, result=result)
+
+    def _keep_seen(self, case: Case, outcome: Outcome, now: float) -> None:
+        """Keep what people may look at; it rides on the row's commit."""
+        kept = self._in_force.terms.settings.results
+        if is_kept(kept.keep, outcome.state):
+            statement = keep_seen(case, outcome, self._redactor, now + kept.keep_days * DAY)
+            if statement is not None:
+                self._store.post(statement)
 
     def _log(self, case: Case, outcome: Outcome, seconds: float) -> None:
         """One event a call; of those that went well the request's own line says enough."""
@@ -303,7 +331,7 @@ class Waiting:
     def __init__(self) -> None:
         self._futures: defaultdict[str, set[asyncio.Future[Outcome]]] = defaultdict(set)
 
-    async def outcome(self, call_id: str, seconds: float | None) -> Outcome | None:
+    async def await_outcome(self, call_id: str, seconds: float | None) -> Outcome | None:
         """The outcome once it is told, or None when `seconds` pass first."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._futures[call_id].add(future)
@@ -313,11 +341,15 @@ class Waiting:
         finally:
             self._drop(call_id, future)
 
-    def tell(self, outcome: Outcome) -> int:
-        """Wake all who wait for this call; how many there were."""
+    def awaited(self, call_ids: Collection[str] | None) -> list[str]:
+        """Those of these calls, or of all, that somebody here waits for."""
+        return [one for one in self._futures if call_ids is None or one in call_ids]
+
+    def tell(self, outcome: Outcome, call_id: str = "") -> int:
+        """Wake all who wait for this call, or for `call_id`, which became it; how many there were."""
         if not self._futures:
             return 0
-        waiting = self._futures.pop(outcome.call_id, ())
+        waiting = self._futures.pop(call_id or outcome.call_id, ())
         for future in waiting:
             if not future.done():
                 future.set_result(outcome)
@@ -334,14 +366,25 @@ class Waiting:
 class Performing:
     """Runs the stages and tells the outcome; `running` are the cases that are performed now, by call id."""
 
-    def __init__(self, stages: Sequence[Stage], waiting: Waiting) -> None:
-        self._stages, self._waiting = stages, waiting
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        waiting: Waiting,
+        end_doubtful: Callable[[Performance], None],
+        *,
+        shared: bool = False,
+    ) -> None:
+        """`shared`: other gateways may perform what was approved here. `end_doubtful` records the end of a call whose
+        claim may be on record though nothing was sent."""
+        self._stages, self._waiting, self._shared = stages, waiting, shared
+        self._end_doubtful = end_doubtful
         self.running: dict[str, Performance] = {}
 
     async def perform(self, case: Case, received: float, *, asked: bool) -> Outcome:
         """Where the claim fails nothing was sent, and the outcome says so without a row of its own.
 
-        `Conflict` passes through for a call that nobody was asked about: its idempotency key belongs to another.
+        `Conflict` passes through for a call that nobody was asked about: its idempotency key belongs to another. So it
+        does for one that was approved and that another gateway took over: that one tells how it ends.
         `DependencyUnavailable` does for one that was approved: the record must say that it will not run.
         """
         performance = Performance(case, asked, {"received": received})
@@ -353,7 +396,7 @@ class Performing:
                 if waiting is not None:
                     await waiting
         except Conflict:
-            if not asked:
+            if not asked or self._shared:
                 raise
             error = OutcomeUnknown(f"This call was dispatched before. {MAY_HAVE_RUN}")
             performance.outcome = Outcome(call_id=call_id, state=State.UNKNOWN, error=error)
@@ -361,6 +404,8 @@ class Performing:
             if asked:
                 raise
             performance.outcome = Outcome(call_id=call_id, state=State.FAILED, error=error)
+            if isinstance(error, InDoubt):
+                self._end_doubtful(performance)
         finally:
             del self.running[call_id]
         assert performance.outcome is not None

@@ -32,6 +32,7 @@ from agent_gate.errors import Forbidden
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
+from agent_gate.results.seen import purge_seen
 from agent_gate.store.statement import Store
 
 EXPIRE, FOLD, PURGE = 0.25, 10.0, 3600.0
@@ -57,20 +58,22 @@ def make_calls(
 ) -> Calls:
     """`Calls` with all its parts. `witnesses` are the sources that know what their calls act on, by key; `caller_now`
     finds the caller of a name as it is when an approved call runs."""
-    count, decide, ahead = quota(Quota(clock)), Decide(in_force, grants, metrics, witnesses), Ahead(store)
+    counter = Quota(clock)
+    count, decide, ahead = quota(counter), Decide(in_force, grants, metrics, witnesses), Ahead(store)
     refusals = Refusals(store, clock, metrics, redactor, tracer)
 
-    admit: list[AdmitStage] = [count, resolve(shelf), validate, decide.stage]
+    admit: list[AdmitStage] = [count, resolve(shelf), validate(in_force), decide.stage]
 
+    settle = Settle(store, clock, ahead, metrics, redactor, in_force)
     perform: list[PerformStage] = [
         Claim(store, clock, ahead).stage,
         AskSource(sources, sweeper, clock, in_force).stage,
         shape(shaper, metrics),
-        Settle(store, clock, ahead, metrics, redactor).stage,
+        settle.stage,
     ]
     if tracer is not None:
         perform.append(traced(tracer, clock))
-        inbox.subscribe(tracer.answered)
+        inbox.subscribe_here(tracer.answered)
 
     def why_denied(case: Case) -> Forbidden | None:
         """Why what a person approved may not run: its agent lost its access, or a deny rule came since."""
@@ -82,7 +85,7 @@ def make_calls(
         return decide.why_denied(case)
 
     waiting = Waiting()
-    performing = Performing(perform, waiting)
+    performing = Performing(perform, waiting, settle.end_doubtful, shared=store.shared)
     asking = Asking(inbox, grants, shelf, clock, metrics, in_force, witnesses)
     approved = ApprovedCalls(store, clock, shelf, asking, performing, waiting, why_denied)
     calls = Calls(
@@ -92,6 +95,7 @@ def make_calls(
         inbox=inbox,
         refusals=refusals,
         ahead=ahead,
+        counter=counter,
         quota=count,
         admit_stages=admit,
         asking=asking,
@@ -100,7 +104,8 @@ def make_calls(
         waiting=waiting,
         traced=tracer is not None,
     )
-    sweeper.every(EXPIRE, calls.expire_due)
-    sweeper.every(FOLD, refusals.flush)
-    sweeper.every(PURGE, calls.purge)
+    sweeper.run_every(EXPIRE, calls.expire_due)
+    sweeper.run_every(FOLD, refusals.flush)
+    sweeper.run_every(PURGE, calls.purge)
+    sweeper.run_every(PURGE, lambda: purge_seen(store, clock.now()))
     return calls

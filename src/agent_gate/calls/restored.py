@@ -5,18 +5,18 @@ outside the database.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent_gate.approval.inbox import Inbox
-from agent_gate.approval.rows import resolve_approval
-from agent_gate.audit import unfinished
+from agent_gate.approval.rows import giving_up, resolve_approval
+from agent_gate.audit import read_unfinished
 from agent_gate.calls import entries
-from agent_gate.calls.asking import NOBODY, keep_answered
+from agent_gate.calls.asking import keep_answered
 from agent_gate.calls.perform import MAY_HAVE_RUN
 from agent_gate.calls.recovery import lose, stories
 from agent_gate.core.approval import Approval
-from agent_gate.core.call import Outcome, State
+from agent_gate.core.call import NOBODY, Outcome, State
 from agent_gate.core.ports import Clock
 from agent_gate.errors import OutcomeUnknown
 from agent_gate.store.copied import UNMARK, is_copy
@@ -43,16 +43,30 @@ async def is_older(store: Store, noted: Head | None) -> bool:
 
 
 async def end_what_was_under_way(
-    store: Store, inbox: Inbox, clock: Clock, noted: Head | None, also: Sequence[Statement]
+    store: Store,
+    inbox: Inbox,
+    clock: Clock,
+    noted: Head | None,
+    also: Sequence[Statement],
+    is_alive: Callable[[str], bool],
 ) -> None:
-    """Close every question and every call of an older store, together with `also`, or leave it as it is."""
+    """Close every question and every call of an older store, together with `also`, or leave it as it is.
+
+    What gateways had to run that are gone is closed too: nobody may take it over.
+    """
     now = clock.now()
-    asked = await inbox.waiting()
+    asked = await inbox.list_waiting()
+    owing = {approval.gateway for approval in await inbox.list_owed()}
+    gone = [store.chain, *sorted(gateway for gateway in owing if not is_alive(gateway))]
     answered = [
-        story for story in stories(await unfinished(store, store.chain)) if story[-1].state == State.APPROVED
+        story
+        for gateway in gone
+        for story in stories(await read_unfinished(store, gateway))
+        if story[-1].state == State.APPROVED
     ]
     ends = [statement for approval in asked for statement in withdrawn(approval, now)]
     ends += [statement for story in answered for statement in lose(story, RESTORED, now)]
+    ends += map(giving_up, gone)
     seen = [Statement(NOTE_SHORT, (SHORT_OF, noted.hash))] if noted is not None else []
     await store.write(*ends, *also, *seen, UNMARK)
     log.warning(

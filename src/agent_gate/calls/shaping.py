@@ -16,6 +16,7 @@ from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.budget import DEFAULT_BUDGET, Fits, within
 from agent_gate.results.envelope import Artifact, ResultEnvelope, unkept, unread, whole
 from agent_gate.results.jobs import SummaryJob
+from agent_gate.results.naming import is_seen, name_handle
 from agent_gate.results.readers import Readers
 from agent_gate.results.reading import MEDIA_TYPES, Stored
 
@@ -37,7 +38,7 @@ class Shaping(Protocol):
 
     def __call__(self, case: Case, result: Result) -> Awaitable[Result]: ...
 
-    def unsummarised(self, case: Case, result: Result) -> Result:
+    def store_unread(self, case: Case, result: Result) -> Result:
         """What fits where there is no time left: the result is stored, and nobody looks into it."""
         ...
 
@@ -50,7 +51,7 @@ def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
             performance.result = shaped = await shaper(performance.case, result)
         except asyncio.CancelledError:
             uncancel()
-            performance.result = shaped = shaper.unsummarised(performance.case, result)
+            performance.result = shaped = shaper.store_unread(performance.case, result)
         except Exception:  # the boundary: the tool ran, whatever its result looks like
             log.exception("A result could not be shaped", extra={"call": performance.case.call.id})
             performance.error = Internal(UNREADABLE)
@@ -95,29 +96,39 @@ class Shaper:
             return result
         if result.is_error and not gateway:
             return result
-        if not within(result, budget, self._fits):
-            envelope = await self._stored(case, result)
+        fits = within(result, budget, self._fits)
+        if case.tool.definition.kept and not gateway and (fits or is_seen(result)):
+            return await self._store_named(case, result)
+        if not fits:
+            envelope = await self._store(case, result)
         elif gateway:
-            envelope = await self._with_parts(case, result, whole(result))
+            envelope = await self._store_parts(case, result, whole(result))
         else:
             return result
         return Result(envelope.encode(), "json", result.is_error)
 
-    def unsummarised(self, case: Case, result: Result) -> Result:
+    async def _store_named(self, case: Case, result: Result) -> Result:
+        """The result as it is, and the handle that it is kept under; without one where it cannot be stored."""
+        try:
+            return name_handle(result, await self._artifacts.save(case.call, result))
+        except DependencyUnavailable:
+            return result
+
+    def store_unread(self, case: Case, result: Result) -> Result:
         """The envelope of a result that there was no time to read; it is stored with the row of its call."""
         artifact = self._artifacts.post(case.call, result)
         return Result(unread(result, artifact, STOPPED).encode(), "json", result.is_error)
 
-    async def _stored(self, case: Case, result: Result) -> ResultEnvelope:
+    async def _store(self, case: Case, result: Result) -> ResultEnvelope:
         """The envelope of a result once it is stored whole, or of one that cannot be: the tool ran either way."""
         try:
             artifact = await self._artifacts.save(case.call, result)
         except DependencyUnavailable as error:
             described = self._artifacts.describe(case.call, result)
-            return unkept(await self._summarised(case, result, described), error.message)
-        return await self._summarised(case, result, artifact)
+            return unkept(await self._summarise(case, result, described), error.message)
+        return await self._summarise(case, result, artifact)
 
-    async def _with_parts(self, case: Case, result: Result, envelope: ResultEnvelope) -> ResultEnvelope:
+    async def _store_parts(self, case: Case, result: Result, envelope: ResultEnvelope) -> ResultEnvelope:
         """A small result is stored only where it has more than its summary can say, such as an image."""
         if not envelope.views:
             return envelope
@@ -126,7 +137,7 @@ class Shaper:
         except DependencyUnavailable as error:
             return unkept(envelope, error.message)
 
-    async def _summarised(self, case: Case, result: Result, artifact: Artifact) -> ResultEnvelope:
+    async def _summarise(self, case: Case, result: Result, artifact: Artifact) -> ResultEnvelope:
         job, stored = (
             SummaryJob(artifact, result.kind, result.is_error),
             Stored(MEDIA_TYPES[result.kind], result.body),

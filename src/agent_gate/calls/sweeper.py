@@ -37,9 +37,9 @@ class Chore:
         """Begin in a task of its own, unless the last time is not over yet."""
         if now >= self._due and (self.task is None or self.task.done()):
             self._due = now + self._seconds
-            self.task = asyncio.get_running_loop().create_task(self._once())
+            self.task = asyncio.get_running_loop().create_task(self._run_once())
 
-    async def _once(self) -> None:
+    async def _run_once(self) -> None:
         try:
             await self._work()
         except GatewayError as error:
@@ -57,7 +57,7 @@ class Sweeper:
         """What is held to its deadline, for as long as it is in here."""
         self._chores: list[Chore] = []
 
-    def every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
+    def run_every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
         self._chores.append(Chore(seconds, work, self._clock.monotonic()))
 
     def sweep(self) -> None:

@@ -56,6 +56,7 @@ WHO_ADVICE = (
 )
 SEEN_BY_ALL = "Warning: every user of this machine can see --token; set AGENT_TOKEN instead"
 INTERRUPTED = 130
+LEFT = "Left at once, before the gateway said what became of it"
 T = TypeVar("T")
 
 
@@ -95,7 +96,7 @@ def is_own(url: str) -> bool:
     return place.secure and place.host in LOOPBACK
 
 
-def warned_of_token(ctx: click.Context, param: click.Parameter, token: str | None) -> str | None:
+def warn_of_token(ctx: click.Context, param: click.Parameter, token: str | None) -> str | None:
     """A token among the arguments is in the process list; said last, since an error's line is the first."""
     if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
         ctx.call_on_close(lambda: say(SEEN_BY_ALL, err=True))
@@ -115,7 +116,7 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--token",
             envvar="AGENT_TOKEN",
-            callback=warned_of_token,
+            callback=warn_of_token,
             help="This agent's token; better in AGENT_TOKEN.",
         ),
         click.option(
@@ -165,6 +166,7 @@ def leave_by_interrupt(task: asyncio.Task[Any] | None) -> None:
 
     def interrupted() -> None:
         if task.cancelling() or told:
+            say(LEFT, err=True)
             os._exit(INTERRUPTED)
         told.append(True)
         task.cancel()

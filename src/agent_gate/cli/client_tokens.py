@@ -24,7 +24,13 @@ def token_file(place: Surroundings, name: str) -> Path:
     return state_folder(place) / "tokens" / name
 
 
-def told_gateway(
+def agents_file(place: Surroundings, name: str, admin: AdminClient) -> Path:
+    """Where the token of this client's agent at this gateway stands."""
+    where = str(admin.path.absolute())
+    return token_file(place, f"{name}@{sha256(where.encode()).hexdigest()[:8]}")
+
+
+def tell_gateway(
     program: ClientProgram,
     gateway: GatewayEntry,
     place: Surroundings,
@@ -37,7 +43,7 @@ def told_gateway(
     """
     if gateway.token_file:
         return gateway
-    file = made_agent(program.name, place, admin) if admin is not None else None
+    file = ensure_agent(program.name, place, admin) if admin is not None else None
     if file is None:
         if program.expands and not gateway.needs_bridge:
             return gateway
@@ -45,10 +51,9 @@ def told_gateway(
     return gateway if file is None else replace(gateway, token_file=str(file))
 
 
-def made_agent(name: str, place: Surroundings, admin: AdminClient) -> Path | None:
+def ensure_agent(name: str, place: Surroundings, admin: AdminClient) -> Path | None:
     """The token file of this client's agent at this gateway, both made where they are missing; None without one."""
-    where = str(admin.path.absolute())
-    file = token_file(place, f"{name}@{sha256(where.encode()).hexdigest()[:8]}")
+    file = agents_file(place, name, admin)
     note = file.with_name(file.name + NOTE)
     try:
         known = {agent["name"] for agent in admin.get("/api/agents")}
@@ -58,7 +63,7 @@ def made_agent(name: str, place: Surroundings, admin: AdminClient) -> Path | Non
     except Unreachable:
         return None
     keep_token(file, token)
-    replace_bytes(note, f"{agent}\n{where}".encode(), private=True)
+    replace_bytes(note, f"{agent}\n{admin.path.absolute()}".encode(), private=True)
     return file
 
 
@@ -96,11 +101,20 @@ def token_at_hand(program: ClientProgram, place: Surroundings, config: Path) -> 
 
 
 def shown_gateway(
-    program: ClientProgram, gateway: GatewayEntry, place: Surroundings, config: Path
+    program: ClientProgram,
+    gateway: GatewayEntry,
+    place: Surroundings,
+    config: Path,
+    admin: AdminClient | None,
 ) -> GatewayEntry:
-    """The same without making anything: the token file is named where `connect` would put it."""
+    """The same without making anything: the token file is named where `connect` would put it.
+
+    `admin` is the gateway only where it runs.
+    """
     if gateway.token_file or (program.expands and not gateway.needs_bridge):
         return gateway
+    if admin is not None:
+        return replace(gateway, token_file=str(agents_file(place, program.name, admin)))
     made = config.parent / MADE_TOKEN
     file = made.absolute() if made.is_file() else token_file(place, program.name)
     return replace(gateway, token_file=str(file))

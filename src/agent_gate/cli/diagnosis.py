@@ -24,7 +24,7 @@ SOON = 30 * 24 * 3600
 SKEW = 300.0
 TLS_KEYS = ("tls/gateway.key", "tls/ca.key")
 SECRETS = (
-    *("agent.token", "audit.key", "channels.key", "seal.key", "vault.key"),
+    *("agent.token", "audit.key", "channels.key", "login.key", "seal.key", "vault.key"),
     "peers/identity.key",
     *TLS_KEYS,
 )
@@ -121,7 +121,7 @@ def of_files(here: Here) -> Iterable[DoctorFinding]:
     for fault in faults:
         yield DoctorFinding(
             what=fault.message,
-            why=DOES_NOT_HOLD if starts else DOES_NOT_START,
+            why=DOES_NOT_HOLD if starts and not RUN.search(fault.message) else DOES_NOT_START,
             fix=mending(fault, here.config),
         )
     for warning in warnings:
@@ -138,7 +138,9 @@ def of_files(here: Here) -> Iterable[DoctorFinding]:
 
 
 def mending(fault: Finding, config: Path) -> str:
-    """What to change for a fault in the files: the variable that is missing, or the line."""
+    """What to do about a fault in the files: a command, the variable that is missing, or the line."""
+    if run := RUN.search(fault.message):
+        return run[1]
     unset = [first or other for first, other in UNSET.findall(fault.message)]
     return f"Set {' and '.join(unset)} in {config.parent / '.env'}" if unset else f"Edit {fault.where}"
 
@@ -215,7 +217,7 @@ def of_agents(loaded: Loaded, config: Path | None) -> Iterable[DoctorFinding]:
 
 CURES = (
     (
-        ("not found", "No such file", "cannot be started", "Permission denied"),
+        (".command: ", "not found", "No such file", "cannot be started", "Permission denied"),
         "Install its program, or correct `command`",
     ),
     (("401", "403", "token", "credential", "log in"), "Put the right token"),

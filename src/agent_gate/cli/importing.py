@@ -38,7 +38,7 @@ def this_place() -> Surroundings:
     return Surroundings(home, Path.cwd(), cast(Platform, platform), os.environ)
 
 
-def found_servers(place: Surroundings, clients: Sequence[str] = ()) -> tuple[list[FoundServer], list[str]]:
+def find_servers(place: Surroundings, clients: Sequence[str] = ()) -> tuple[list[FoundServer], list[str]]:
     """Every server in every file, and what could not be read."""
     found: list[FoundServer] = []
     problems: list[str] = []

@@ -43,6 +43,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "secrets": "Keep secrets that the configuration refers to.",
         "vault": "The key under which secrets and accounts are kept.",
         "agents": "Who may call, and their tokens.",
+        "entries": "Changes made on the page that wait for a yes here.",
         "operators": "Who may use the admin API from programs.",
         "identity": "Print this gateway's public key, which hosts are given.",
         "pair": "Pair a tool host, a subscriber or a CLI.",

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -107,14 +108,24 @@ class AdminClient:
             connection.close()
 
     def events(self, path: str, *, endless: bool = True) -> Iterator[tuple[str, Any]]:
-        """Server-Sent Events for as long as the gateway runs; where more was wanted its end is an error."""
+        """Server-Sent Events for as long as the gateway runs; where more was wanted its end is an error.
+
+        The gateway has begun to tell when this returns: look at what there is afterwards, and nothing is missed.
+        """
+        told = self._listen(path, endless)
+        next(told, None)
+        return told
+
+    def _listen(self, path: str, endless: bool) -> Iterator[tuple[str, Any]]:
         connection = self.connection(None)
         try:
             connection.request("GET", path)
             response, kind = connection.getresponse(), "message"
             if response.status >= 400:
                 raise self._error(response.read())
-            while raw := response.readline():
+            first = response.readline()
+            yield "open", None
+            for raw in chain([first], iter(response.readline, b"")):
                 line = raw.decode().rstrip("\n")
                 if line.startswith("event: "):
                     kind = line[7:]

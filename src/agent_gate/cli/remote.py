@@ -57,13 +57,13 @@ def component_in(folder: Path) -> PairedComponent:
     """What `agent-gate join` left in a folder."""
     from agent_gate.hosts.kept import read_setup
 
-    async def nothing(_membership: Membership) -> None:
+    async def do_nothing(_membership: Membership) -> None:
         return None
 
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder. Run `agent-gate join` first, which makes it")
     setup: HostSetup = read_setup(folder)
-    component = PairedComponent(setup, SystemClock(), nothing)
+    component = PairedComponent(setup, SystemClock(), do_nothing)
     component.load()
     return component
 

@@ -230,14 +230,14 @@ def end(pid: int, data: Path) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
-    while not gone(pid, data) and time.monotonic() < deadline:
+    while not is_gone(pid, data) and time.monotonic() < deadline:
         time.sleep(0.02)
-    if not gone(pid, data):
+    if not is_gone(pid, data):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def gone(pid: int, data: Path) -> bool:
+def is_gone(pid: int, data: Path) -> bool:
     """Whether the process has ended; our own child is also collected."""
     with suppress(ChildProcessError):
         return os.waitpid(pid, os.WNOHANG)[0] == pid

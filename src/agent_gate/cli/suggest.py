@@ -29,7 +29,7 @@ def cache_file(url: str, token: str) -> Path:
     return base / "agent-gate" / f"tools-{sha256(f'{url} {token}'.encode()).hexdigest()[:16]}.json"
 
 
-def known_tools(params: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_known_tools(params: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tools of the named gateway; none where it cannot be asked, because completion must never complain."""
     url = params.get("url") or os.environ.get("AGENT_GATE_URL")
     token = params.get("token") or os.environ.get("AGENT_TOKEN")
@@ -73,7 +73,7 @@ def remember(path: Path, tools: list[dict[str, Any]]) -> None:
 def complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [
         CompletionItem(tool["name"], help=visible(tool["description"].partition("\n")[0][:80]))
-        for tool in known_tools(ctx.params)
+        for tool in list_known_tools(ctx.params)
         if tool["name"].startswith(incomplete) and is_word(tool["name"])
     ]
 
@@ -101,7 +101,7 @@ def is_word(text: str) -> bool:
 def complete_argument(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """`name=` for arguments not given yet, then their values where the schema lists them."""
     wanted = ctx.params.get("tool")
-    tool = next((tool for tool in known_tools(ctx.params) if tool["name"] == wanted), None)
+    tool = next((tool for tool in list_known_tools(ctx.params) if tool["name"] == wanted), None)
     if tool is None:
         return []
     properties = mapping(tool["input_schema"].get("properties"))

@@ -6,6 +6,7 @@ import select
 import sys
 import termios
 import threading
+import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from typing import Any
 
 import click
 
+from agent_gate.approval.render import visible
 from agent_gate.cli.operator import AdminClient, segment
 from agent_gate.cli.output import say
 from agent_gate.errors import GatewayError, Unreachable
@@ -24,12 +26,16 @@ KEYS = {
     "w": {"verdict": "approve", "lifetime": "always"},
     "d": {"verdict": "deny"},
 }
+LEAVE = ("q", "\x03", "\x04", "")
+NUMBER_PROMPT = "The number that the browser shows"
 HELP = "a approve once · s for this session · h for one hour · w always for these arguments · d deny · j next · q leave"
+SETTLE_SECONDS = 0.35
+"""How long a question is on the screen before a key can answer it; as on the page."""
 
 
 class QuestionDesk:
-    """One question at a time. Another that comes meanwhile waits its turn, so that a key never answers what was not
-    on the screen when it was pressed."""
+    """One question at a time. Another that comes meanwhile waits its turn, and keys count from when their names are
+    shown below a question: what was pressed before was meant for another."""
 
     def __init__(
         self, client: AdminClient, card: Callable[[dict[str, Any]], str], *, ask_passphrase: bool
@@ -37,12 +43,14 @@ class QuestionDesk:
         self._client, self._card, self._ask_passphrase = client, card, ask_passphrase
         self._open: dict[str, dict[str, Any]] = {}
         self._shown: str | None = None
+        self._settles_at: float | None = None
         self._came: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._bell, self._rung = os.pipe()
 
     def run(self) -> None:
         """Until `q`, an interrupt or the end of the gateway."""
-        threading.Thread(target=self._listen, daemon=True).start()
+        told = self._client.events("/api/events")
+        threading.Thread(target=self._listen, args=(told,), daemon=True).start()
         for found in self._client.get("/api/approvals"):
             self._open[found["id"]] = found
         self._show_next()
@@ -50,9 +58,9 @@ class QuestionDesk:
             while self._turn():
                 pass
 
-    def _listen(self) -> None:
+    def _listen(self, told: Iterator[tuple[str, Any]]) -> None:
         try:
-            for event in self._client.events("/api/events"):
+            for event in told:
                 self._ring(event)
         except GatewayError as error:
             self._ring(("end", error))
@@ -63,13 +71,29 @@ class QuestionDesk:
 
     def _turn(self) -> bool:
         """Wait for one key or one event; whether to go on."""
-        ready, _, _ = select.select([sys.stdin, self._bell], [], [])
+        settling = self._settles_at is not None
+        ready, _, _ = select.select(
+            [self._bell] if settling else [sys.stdin, self._bell], [], [], self._time_to_settle()
+        )
         if self._bell in ready:
             os.read(self._bell, 1)
             self._heard(*self._came.get())
-        if sys.stdin in ready:
-            key = os.read(sys.stdin.fileno(), 1).decode("latin-1")
-            return self._pressed(key)
+        elif settling:
+            return self._settle()
+        elif sys.stdin in ready:
+            return self._obey(read_key())
+        return True
+
+    def _time_to_settle(self) -> float | None:
+        return None if self._settles_at is None else max(0.0, self._settles_at - time.monotonic())
+
+    def _settle(self) -> bool:
+        """Name the keys, and forget those that were pressed before; whether to go on."""
+        self._settles_at = None
+        while select.select([sys.stdin], [], [], 0)[0]:
+            if read_key() in LEAVE:
+                return False
+        say(HELP)
         return True
 
     def _heard(self, kind: str, found: Any) -> None:
@@ -89,8 +113,8 @@ class QuestionDesk:
             if self._shown == found["id"]:
                 self._show_next()
 
-    def _pressed(self, key: str) -> bool:
-        if key in ("q", "\x03", "\x04", ""):
+    def _obey(self, key: str) -> bool:
+        if key in LEAVE:
             return False
         if key == "j" and self._shown is not None:
             self._open[self._shown] = self._open.pop(self._shown)
@@ -105,6 +129,9 @@ class QuestionDesk:
         if self._ask_passphrase:
             with keys_as_lines():
                 body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
+        if body["verdict"] == "approve" and self._open[ident].get("wants_number"):
+            with keys_as_lines():
+                body["number"] = click.prompt(NUMBER_PROMPT, err=True)
         try:
             done = self._client.request("POST", f"/api/approvals/{segment(ident)}", body)
         except Unreachable:
@@ -113,15 +140,22 @@ class QuestionDesk:
             say(f"Error: {error.message}", err=True)
             return
         self._open.pop(ident, None)
-        say(f"{done['state']}: {done['signature']}")
+        became = f". {visible(done['became']['text'])}" if body["verdict"] == "approve" else ""
+        say(f"{done['state']}: {visible(done['signature'])}{became}")
         self._show_next()
 
     def _show_next(self) -> None:
         self._shown = next(iter(self._open), None)
         if self._shown is None:
+            self._settles_at = None
             say("Nothing waits for you. q leaves.")
         else:
-            say(f"\n{self._card(self._open[self._shown])}\n{HELP}")
+            self._settles_at = time.monotonic() + SETTLE_SECONDS
+            say(f"\n{self._card(self._open[self._shown])}")
+
+
+def read_key() -> str:
+    return os.read(sys.stdin.fileno(), 1).decode("latin-1")
 
 
 @contextmanager

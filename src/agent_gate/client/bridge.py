@@ -164,13 +164,13 @@ class StdioBridge:
         if message.method == INITIALIZE:
             self._initialize, self._session, self._revision = message, None, None
         try:
-            await self._until_answered(message, raw)
+            await self._send_until_answered(message, raw)
         except (NotReached, ReplyBroken, Distrusted, Unwelcome) as failure:
             self._write(error(message.id, UNREACHABLE, f"The gateway did not answer: {failure}"))
         finally:
             self._cancelled.discard(json.dumps(message.id))
 
-    async def _until_answered(self, message: HostMessage, raw: bytes) -> None:
+    async def _send_until_answered(self, message: HostMessage, raw: bytes) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         give_up, pause = began + self._patience, FIRST_PAUSE
@@ -211,7 +211,7 @@ class StdioBridge:
             session = self._session
             try:
                 answer = await self._http.send("POST", self._headers(message), raw)
-                if not await self._forgotten(answer, message):
+                if not await self._is_forgotten(answer, message):
                     return answer
                 if renewed:
                     raise ReplyBroken("it forgets every session at once")
@@ -223,7 +223,7 @@ class StdioBridge:
                     raise
                 pause = await self._rest(pause)
 
-    async def _forgotten(self, answer: HttpReply, message: HostMessage) -> bool:
+    async def _is_forgotten(self, answer: HttpReply, message: HostMessage) -> bool:
         """Whether the gateway does not know the session; a method that it does not know is also a 404."""
         if answer.status != 404 or self._session is None or message.revision is not None:
             return False
@@ -237,10 +237,10 @@ class StdioBridge:
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))
         with suppress(NotReached, ReplyBroken, TimeoutError):
             async with asyncio.timeout(READY_SECONDS):
-                await self._ready()
+                await self._wait_until_ready()
         return min(pause * 2, LONGEST_PAUSE)
 
-    async def _ready(self) -> None:
+    async def _wait_until_ready(self) -> None:
         """Return once its sources are connected: until then a tool may seem unknown."""
         while True:
             answer = await self._http.send("GET", self._common, path=self._http.address.ready)
@@ -254,7 +254,7 @@ class StdioBridge:
         events, found = Heard(), False
         wanted = json.dumps(message.id)
         with suppress(ReplyBroken):
-            async for piece in answer.pieces():
+            async for piece in answer.read_pieces():
                 for data in events.feed(piece):
                     answered = answers(data, wanted)
                     found = found or answered
@@ -308,15 +308,15 @@ class StdioBridge:
             if self._session != old or self._initialize is None:
                 return
             answer = await self._http.send("POST", self._base(), self._initialize.raw)
-            greeting = await self._greeting(answer)
+            greeting = await self._read_greeting(answer)
             session, revision = answer.headers.get(SESSION.lower()), greeting.get("protocolVersion")
             await self._finish(await self._http.send("POST", self._base(session, revision), GREETED))
             self._session, self._revision = session, revision
         self._announce_lists()
 
-    async def _greeting(self, answer: HttpReply) -> Mapping[str, Any]:
+    async def _read_greeting(self, answer: HttpReply) -> Mapping[str, Any]:
         """What the gateway says to our own greeting; something before it may answer in its place."""
-        body = await self._result(answer)
+        body = await self._read_result(answer)
         if 400 <= answer.status < 500 and answer.status != 429:
             raise Unwelcome(f"it did not open the session again: {reason(answer.status, body)}")
         try:
@@ -327,13 +327,13 @@ class StdioBridge:
             raise ReplyBroken(f"it did not open the session again: {reason(answer.status, body)}")
         return greeting
 
-    async def _result(self, answer: HttpReply) -> bytes:
+    async def _read_result(self, answer: HttpReply) -> bytes:
         """The answer to our own greeting, wherever it stands."""
         try:
             if answer.kind != EVENT_STREAM:
                 return await answer.read()
             events = Heard()
-            async for piece in answer.pieces():
+            async for piece in answer.read_pieces():
                 for data in events.feed(piece):
                     if b'"result"' in data:
                         return data
@@ -383,7 +383,7 @@ class StdioBridge:
                 raise Gone
             if answer.status != 200:
                 return answer.status >= 500
-            async for piece in answer.pieces():
+            async for piece in answer.read_pieces():
                 for data in events.feed(piece):
                     self._write(data)
         finally:

@@ -215,7 +215,7 @@ class Client:
     async def withdraw(self, request: Awaited, timeout: float = WITHDRAWAL_SECONDS) -> bool:
         """Take back a call of this connection that was started; whether the gateway did."""
         target = request.call_id or request.ident
-        return bool(await self._member("cancel", {"id": target}, "cancelled", bool, timeout))
+        return bool(await self._request_member("cancel", {"id": target}, "cancelled", bool, timeout))
 
     def forget(self, request: Awaited) -> None:
         """Nobody waits here for this call any more; the gateway keeps its result."""
@@ -226,20 +226,20 @@ class Client:
     ) -> list[dict[str, Any]]:
         """The tools this agent may call, or those of them that are named."""
         params = {} if names is None else {"tools": list(names)}
-        return readable_tools(await self._member("list_tools", params, "tools", list, timeout))
+        return readable_tools(await self._request_member("list_tools", params, "tools", list, timeout))
 
     async def pending(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
         """Results that were kept for this agent and not acknowledged yet."""
-        return readable_rows(await self._member(PENDING, {}, "results", list, timeout))
+        return readable_rows(await self._request_member(PENDING, {}, "results", list, timeout))
 
     async def acknowledge(self, call_ids: Sequence[str], *, timeout: float | None = None) -> int:
         """Tell the gateway that these results arrived; how many of them it had kept."""
         params = {"request_ids": list(call_ids)}
-        return int(await self._member("ack_results", params, "acknowledged", int, timeout))
+        return int(await self._request_member("ack_results", params, "acknowledged", int, timeout))
 
     async def cancel(self, call_id: str) -> bool:
         """Take back a call that waits, or ask one that runs to stop."""
-        return bool(await self._member("cancel", {"id": call_id}, "cancelled", bool, None))
+        return bool(await self._request_member("cancel", {"id": call_id}, "cancelled", bool, None))
 
     async def ask(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
         """Any other method of the gateway; its result as it is."""
@@ -253,7 +253,7 @@ class Client:
         assert isinstance(result, bytes)
         return msgspec.json.decode(result)
 
-    async def _member(
+    async def _request_member(
         self, method: str, params: Mapping[str, Any], name: str, kind: type, timeout: float | None
     ) -> Any:
         """The one member of a result that is wanted; a result without it is a fault of the gateway."""
@@ -297,7 +297,7 @@ class Client:
         try:
             message = decode_incoming(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            self._confused()
+            self._give_up()
             return
         if message.method:
             self._told(message)
@@ -322,7 +322,7 @@ class Client:
         except Exception:  # the boundary of foreign code: it must not cost the connection
             log.exception("A callback failed on a message about a call")
 
-    def _confused(self) -> None:
+    def _give_up(self) -> None:
         """What sends anything but JSON is no gateway: there is no sense in going on."""
         self._refused = Unreachable("this is no gateway: it sent something that is not JSON-RPC")
         for request in list(self._open.values()):
@@ -340,6 +340,8 @@ class Client:
                 request.end(request.garbled())
             return
         error = message.error.error()
+        if self._reconnect and (error.details or {}).get("stopping") is True:
+            return  # nothing was called; it is sent again when this connection has ended, which is soon
         if request.resent and isinstance(error, RateLimited):
             asyncio.get_running_loop().call_later(error.retry_after or 1.0, self._send, request)
             return
@@ -421,7 +423,7 @@ class Client:
         """Take what was kept meanwhile; send the rest again under its key."""
         calls = {request.ident: request for request in waiting if request.is_call and request.sent}
         if calls:
-            for row in await self._kept():
+            for row in await self._fetch_kept():
                 ident = row.get("client_id") if row.get("session") == self.session else None
                 request = calls.get(ident) if isinstance(ident, int) else None
                 if request is not None and (kept := kept_reply(row)) is not None:
@@ -431,7 +433,7 @@ class Client:
             request.resent = True
             self._send(request)
 
-    async def _kept(self) -> list[dict[str, Any]]:
+    async def _fetch_kept(self) -> list[dict[str, Any]]:
         try:
             return await self.pending()
         except GatewayError:

@@ -86,7 +86,7 @@ class OpenConnection(NamedTuple):
 
 
 class HttpReply:
-    """A reply whose head is read; the body follows with `pieces` or `read`, then `close`."""
+    """A reply whose head is read; the body follows with `read_pieces` or `read`, then `close`."""
 
     def __init__(self, http: "Http", line: OpenConnection, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
@@ -100,41 +100,41 @@ class HttpReply:
     def kind(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def read_pieces(self) -> AsyncIterator[bytes]:
         """The body as it comes."""
         try:
             if "chunked" in self.headers.get("transfer-encoding", "").lower():
-                async for piece in self._chunks():
+                async for piece in self._read_chunks():
                     yield piece
             else:
-                async for piece in self._plain():
+                async for piece in self._read_plain():
                     yield piece
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
             raise ReplyBroken(f"the reply broke off: {error or type(error).__name__}") from None
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
+    async def _read_chunks(self) -> AsyncIterator[bytes]:
         reader = self._line.reader
         while size := int((await reader.readuntil(b"\n")).partition(b";")[0], 16):
-            async for piece in self._exactly(size):
+            async for piece in self._read_exactly(size):
                 yield piece
             await reader.readexactly(2)
         while (await reader.readuntil(b"\n")).strip():
             pass
         self._ended = True
 
-    async def _plain(self) -> AsyncIterator[bytes]:
+    async def _read_plain(self) -> AsyncIterator[bytes]:
         length = self.headers.get("content-length")
         if self.status in (204, 304):
             self._ended = True
         elif length is not None:
-            async for piece in self._exactly(int(length)):
+            async for piece in self._read_exactly(int(length)):
                 yield piece
             self._ended = True
         else:
             while piece := await self._line.reader.read(PIECE):
                 yield piece
 
-    async def _exactly(self, size: int) -> AsyncIterator[bytes]:
+    async def _read_exactly(self, size: int) -> AsyncIterator[bytes]:
         while size:
             piece = await self._line.reader.read(min(size, PIECE))
             if not piece:
@@ -145,7 +145,7 @@ class HttpReply:
     async def read(self) -> bytes:
         """The whole body; asked again, the same one."""
         if self._body is None:
-            self._body = b"".join([piece async for piece in self.pieces()])
+            self._body = b"".join([piece async for piece in self.read_pieces()])
         return self._body
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class Http:
         try:
             line.writer.write(self._encode(method, path or self.address.path, headers, body))
             await line.writer.drain()
-            return await self._head(line)
+            return await self._read_head(line)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
             line.writer.close()
             raise ReplyBroken(f"the connection broke: {error or type(error).__name__}") from None
@@ -188,7 +188,7 @@ class Http:
             lines.append(f"Content-Length: {len(body)}")
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
-    async def _head(self, line: OpenConnection) -> HttpReply:
+    async def _read_head(self, line: OpenConnection) -> HttpReply:
         while True:
             head = (await line.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             first, *rest = head.rstrip("\r\n").split("\r\n")

@@ -149,7 +149,7 @@ class Link(asyncio.Protocol):
             if isinstance(event, Response):
                 self._answered(event)
             else:
-                self._frame(cast(Frame, event))
+                self._take_frame(cast(Frame, event))
         self._flush()
 
     def eof_received(self) -> None:
@@ -176,7 +176,7 @@ class Link(asyncio.Protocol):
         else:
             self.opened.set_exception(refusal(response, refused))
 
-    def _frame(self, frame: Frame) -> None:
+    def _take_frame(self, frame: Frame) -> None:
         if frame.opcode in (TEXT, BINARY, CONT):
             self._parts.append(bytes(frame.data))
             if frame.fin:

@@ -1,6 +1,7 @@
 """The channels of config.yaml, and what people are known by on them: each kind brings its own keys."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from agent_gate.approval.channels.kind import ChannelSettings, PersonKey
@@ -10,6 +11,7 @@ from agent_gate.config.doubts import is_loopback, warn_of_plain_http
 from agent_gate.config.files.nodes import Node, entries, fail, items, join
 from agent_gate.config.settings import Person, Settings
 from agent_gate.config.shape import ADDRESS, shape
+from agent_gate.core.ids import fold_namespace
 
 
 def read_channels(root: Node, reading: Reading) -> tuple[ChannelSettings, ...]:
@@ -73,7 +75,16 @@ def read_person(node: Node, name: str, path: str, reading: Reading) -> Person:
         for kind, key in person_keys().items()
         if (item := node.get(kind)) is not None and item.value is not None
     }
-    return decode(node, Person, path, reading, others=person_keys(), name=name, known_by=known_by)
+    person = decode(node, Person, path, reading, others=person_keys(), name=name, known_by=known_by)
+    if person.namespaces is None:
+        return person
+    if person.role != "approver":
+        fail(
+            node.key_mark("namespaces"),
+            join(path, "namespaces"),
+            'narrows the answers of an "approver" alone',
+        )
+    return replace(person, namespaces=tuple(map(fold_namespace, person.namespaces)))
 
 
 def doubt_channels(settings: Settings, place: str) -> Iterator[str]:

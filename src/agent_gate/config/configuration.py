@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from agent_gate.config.permissions import Permissions, read_permissions
 from agent_gate.config.settings import Settings
 from agent_gate.config.shape import fixed_at_start
 from agent_gate.errors import ConfigError
+from agent_gate.observe.redact import Redactor
 
 log = logging.getLogger("agent_gate.app")
 
@@ -63,12 +64,23 @@ def stamp(file: Path) -> int:
         return 0
 
 
+def stamps(files: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+    """How each file is now: when it was written, and its size. One that is gone is left out."""
+    found = {}
+    for file in files:
+        with suppress(OSError):
+            info = file.stat()
+            found[file] = (info.st_mtime_ns, info.st_size)
+    return found
+
+
 class Configuration:
     """What the files and the command line say together; options win over settings."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.loaded = self._read()
+        self.redactor = Redactor(self.loaded.secrets)
         self.started = self.settings
         self.fault: str | None = None
         self._refused: tuple[Path, ...] = ()
@@ -77,6 +89,7 @@ class Configuration:
         self.in_vault: frozenset[str] = frozenset()
         """The secrets of the vault that these settings refer to, beside those of sources."""
         self._note_plugins()
+        self._seen = stamps(self.watched)
 
     @property
     def folder(self) -> Path:
@@ -87,12 +100,13 @@ class Configuration:
         """Look up what the settings refer to, now and at every reload."""
         self._look_up = look_up
         self.loaded = await self._fill(self.loaded)
+        self.redactor.learn(self.loaded.secrets)
 
     async def _fill(self, loaded: Loaded) -> Loaded:
         if self._look_up is None:
             return loaded
         filling = Filling(self._look_up)
-        settings = await filling.settings(loaded.settings)
+        settings = await filling.fill_settings(loaded.settings)
         self.in_vault = frozenset(filling.in_vault)
         return replace(
             loaded,
@@ -124,6 +138,7 @@ class Configuration:
         Thousands of tools or rules take seconds to read, in which calls go on.
         """
         files: tuple[Path, ...] = ()
+        before = stamps(self.watched)
         try:
             loaded = await self._fill(await asyncio.to_thread(self._read))
             files = (*loaded.watched, *code_files(loaded.settings))
@@ -134,9 +149,19 @@ class Configuration:
             log.error(
                 "The new configuration is not used; the old one keeps serving", extra={"why": error.message}
             )
+            self._note_seen(before)
             raise
         self.loaded, self.fault, self._refused = loaded, None, ()
         self._note_plugins()
+        self._note_seen(before)
+
+    def _note_seen(self, before: Mapping[Path, tuple[int, int]]) -> None:
+        """A file that was written while it was read is read once more: it counts as it was before."""
+        self._seen = {file: before.get(file, now) for file, now in stamps(self.watched).items()}
+
+    def is_outdated(self) -> bool:
+        """Whether a file is no longer as it was when the files were last read."""
+        return stamps(self.watched) != self._seen
 
     def _refuse_emptied(self, loaded: Loaded) -> None:
         """A file that lost all it said was cut off by a full disk or half a save, far more likely than meant."""

@@ -61,7 +61,7 @@ def decode(
             continue
         item = found.get(each.name)
         if item is None or (item.value is None and not each.required):
-            absent(node, each, path, values, reading)
+            fill_absent(node, each, path, values, reading)
         else:
             values[each.name] = field_value(item, each, join(path, each.name), reading)
     return cls(**values)
@@ -78,7 +78,7 @@ def suggestion(word: str, known: tuple[str, ...]) -> str:
     return f', did you mean "{close[0]}"?' if close else ""
 
 
-def absent(node: Node, each: Field, path: str, values: dict[str, Any], reading: Reading) -> None:
+def fill_absent(node: Node, each: Field, path: str, values: dict[str, Any], reading: Reading) -> None:
     """Fill in a field that the file leaves out, so that default paths are relative to the file as well."""
     if each.required:
         fail(node.mark, path, f'the key "{each.name}" is missing')
@@ -113,10 +113,12 @@ def check_note(note: Any, node: Node, value: Any, path: str) -> None:
 
 
 def require_readable(node: Node, read: Callable[[str], object], wanted: str, path: str) -> None:
-    try:
-        read(str(node.value))
-    except (ValueError, LookupError, OSError):
-        fail(node.mark, path, f"expected {wanted}")
+    """Try it with the text, or with each one of a list."""
+    for each in node.value if isinstance(node.value, list) else [node]:
+        try:
+            read(str(each.value))
+        except (ValueError, LookupError, OSError):
+            fail(each.mark, path, f"expected {wanted}")
 
 
 def remember(value: Any, reading: Reading) -> None:

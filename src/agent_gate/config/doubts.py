@@ -5,11 +5,14 @@ import shlex
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent_gate.config.decode import Reading
 from agent_gate.config.files.nodes import Mark, Node, entries, join
-from agent_gate.config.settings import Settings
+
+if TYPE_CHECKING:
+    from agent_gate.config.settings import Settings
 
 OTHERS_MAY_READ = 0o044
 LOADS_CODE = re.compile(
@@ -51,7 +54,7 @@ def warn_of_loaded_code(env: Node | None, path: str, reading: Reading) -> None:
             )
 
 
-def open_keys(settings: Settings, key: Mark) -> Iterator[str]:
+def open_keys(settings: "Settings", key: Mark) -> Iterator[str]:
     """The key files that others on this machine can read. `key` is where `gateway.tls.key` is written."""
     tls = settings.gateway.tls.key
     named = [(tls, f"{key}: gateway.tls.key: ")] if tls is not None else []
@@ -78,7 +81,7 @@ def former_stores(env: Mapping[str, str]) -> Iterator[str]:
             )
 
 
-def plain_door(settings: Settings, place: str, page: str) -> Iterator[str]:
+def plain_door(settings: "Settings", place: str, page: str) -> Iterator[str]:
     """What `--insecure` means where others can connect. `place` is where the address is written, `page` the page's."""
     admin = settings.admin
     if admin.tls == "auto" and not is_loopback(admin.host):

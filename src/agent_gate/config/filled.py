@@ -34,40 +34,40 @@ class Filling:
     missing: list[str] = field(default_factory=list)
     in_vault: set[str] = field(default_factory=set)
 
-    async def settings(self, written: Settings) -> Settings:
+    async def fill_settings(self, written: Settings) -> Settings:
         changed = {
-            one.name: await self._value(getattr(written, one.name), one.name)
+            one.name: await self._fill_value(getattr(written, one.name), one.name)
             for one in shape(Settings)
             if one.name not in APART
         }
         return replace(written, **changed)
 
-    async def _value(self, value: Any, path: str) -> Any:
+    async def _fill_value(self, value: Any, path: str) -> Any:
         if is_dataclass(value) and not isinstance(value, type):
-            return await self._members(value, path)
+            return await self._fill_members(value, path)
         if isinstance(value, tuple):
-            return tuple([await self._value(one, f"{path}[{place}]") for place, one in enumerate(value)])
+            return tuple([await self._fill_value(one, f"{path}[{place}]") for place, one in enumerate(value)])
         if isinstance(value, Mapping):
-            return {key: await self._value(one, f"{path}.{key}") for key, one in value.items()}
+            return {key: await self._fill_value(one, f"{path}.{key}") for key, one in value.items()}
         return value
 
-    async def _members(self, value: Any, path: str) -> Any:
+    async def _fill_members(self, value: Any, path: str) -> Any:
         changed = {}
         for one in shape(type(value)):
             now = getattr(value, one.name)
-            fresh = await (self._secret if one.secret else self._value)(now, f"{path}.{one.name}")
+            fresh = await (self._fill_secret if one.secret else self._fill_value)(now, f"{path}.{one.name}")
             if fresh is not now and fresh != now:
                 changed[one.name] = fresh
         return replace(value, **changed) if changed else value
 
-    async def _secret(self, value: Any, path: str) -> Any:
+    async def _fill_secret(self, value: Any, path: str) -> Any:
         if isinstance(value, Mapping):
-            found = {name: await self._text(one, path) for name, one in references_among(value)}
+            found = {name: await self._fetch_text(one, path) for name, one in references_among(value)}
             return {**value, **found} if found else value
         reference = read_reference(value) if isinstance(value, str) else None
-        return value if reference is None else await self._text(reference, path)
+        return value if reference is None else await self._fetch_text(reference, path)
 
-    async def _text(self, reference: Reference, path: str) -> str:
+    async def _fetch_text(self, reference: Reference, path: str) -> str:
         if reference.where == "vault":
             self.in_vault.add(reference.name)
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+from agent_gate.config.auth import check_auth
 from agent_gate.config.channels import read_channels, read_people
 from agent_gate.config.decode import (
     Reading,
@@ -33,7 +34,13 @@ from agent_gate.policy.rule import Rule
 
 SHORT_TOKEN = 16
 SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-DOUBTED = (("gateway", "host"), ("admin", "host"), ("gateway", "tls", "key"), ("channels",))
+DOUBTED = (
+    ("gateway", "host"),
+    ("admin", "host"),
+    ("gateway", "tls", "key"),
+    ("channels",),
+    ("storage", "type"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +153,7 @@ def check_settings(settings: Settings, root: Node, reading: Reading) -> None:
             existing(place_of(root, "gateway", "tls", key), file, f"gateway.tls.{key}", reading)
     if storage.type == "postgres" and not storage.url:
         fail(root.key_mark("storage"), "storage", 'type: postgres needs a "url"')
+    check_auth(settings.auth, settings.gateway.host, settings.agents, root)
 
 
 def place_of(root: Node, *path: str) -> Mark:

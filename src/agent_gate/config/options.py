@@ -13,7 +13,8 @@ STORE = "agent-gate.db"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of `serve`. `data` overrules where the store and the admin socket are."""
+    """The options of `serve`. `data` overrules where the store and the admin socket are. `worker` is the number of one
+    of several processes that are one gateway to callers; `lender` holds the programs of stdio servers for them."""
 
     config: Path | None = None
     permissions: Path | None = None
@@ -24,6 +25,8 @@ class Options:
     admin_host: str | None = None
     admin_port: int | None = None
     admin_tls: Literal["auto", "off"] | None = None
+    worker: int | None = None
+    lender: Path | None = None
 
 
 def in_folder(settings: Settings, data: Path) -> Settings:
@@ -35,9 +38,25 @@ def in_folder(settings: Settings, data: Path) -> Settings:
     )
 
 
+def as_worker(settings: Settings, number: int) -> Settings:
+    """The settings of one worker: a name and a chain of its own; the first has the operator's listeners."""
+    gateway = replace(settings.gateway, id=f"{settings.gateway.id}-{number}", reuse_port=True)
+    if number == 1:
+        return replace(settings, gateway=gateway)
+    socket = settings.admin.socket.with_name(f"{settings.admin.socket.stem}-{number}.sock")
+    return replace(
+        settings,
+        gateway=gateway,
+        admin=replace(settings.admin, host="127.0.0.1", port=0, socket=socket),
+        peers=None,
+    )
+
+
 def with_options(settings: Settings, options: Options) -> Settings:
     if options.data is not None:
         settings = in_folder(settings, options.data)
+    if options.worker is not None:
+        settings = as_worker(settings, options.worker)
     gateway, admin = settings.gateway, settings.admin
     return replace(
         settings,

@@ -9,7 +9,7 @@ from agent_gate.config.files.nodes import Node, entries, fail, items, join
 from agent_gate.config.shape import GIVEN, InFile
 from agent_gate.core.call import Effect
 from agent_gate.policy.conditions import CONDITIONS, Condition, ConditionKind, Misread
-from agent_gate.policy.rule import Rule
+from agent_gate.policy.rule import ApproversEntry, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,8 @@ class PolicyTest:
     tool: Annotated[str, "Tool name or id."]
     args: Annotated[Mapping[str, Any], "Arguments of the call."] = field(default_factory=dict)
     caller: Annotated[str | None, "The agent that calls; null: `default`."] = None
+    person: Annotated[str, "The person it works for; empty: that of the agent's entry."] = ""
+    groups: Annotated[tuple[str, ...], "Their groups; empty: those of the person's entry."] = ()
     expect: Annotated[Effect, "The decision that must follow."]
     description: Annotated[str, "What this guards."] = ""
     where: Annotated[str, "File, line and column of this entry.", GIVEN] = ""
@@ -69,10 +71,37 @@ def read_rule(node: Node, path: str, reading: Reading) -> Rule:
         if kind.key in found
     }
     conditions = {key: condition for key, condition in read.items() if condition is not None}
-    rule = decode(node, Rule, path, reading, conditions=conditions, where=str(node.mark))
+    asked = read_approvers(node, path, reading)
+    rule = decode(
+        node,
+        Rule,
+        path,
+        reading,
+        conditions=conditions,
+        where=str(node.mark),
+        approvers=asked.names,
+        own=asked.own,
+        count=asked.count,
+        not_own=asked.not_own,
+    )
+    if asked.count > 1 and rule.via == "client":
+        fail(node.mark, path, '"via: client" has one answer, and "approvers" wants more than one')
     if node.get("pattern") is None and not conditions:
         fail(node.mark, path, 'names nothing to match; give a "pattern" ("*" matches everything)')
     return rule
+
+
+def read_approvers(node: Node, path: str, reading: Reading) -> ApproversEntry:
+    """A list of names, or the long form."""
+    found, own = node.get("approvers"), join(path, "approvers")
+    if found is None or found.value is None:
+        return ApproversEntry()
+    if isinstance(found.value, dict):
+        entry = decode(found, ApproversEntry, own, reading)
+        if 0 < len(entry.names) + entry.own < entry.count:
+            fail(found.mark, own, f"names fewer people than the {entry.count} who have to say yes")
+        return entry
+    return ApproversEntry(names=convert(found, tuple[str, ...], own, reading))
 
 
 def read_condition(node: Node, kind: ConditionKind, path: str, reading: Reading) -> Condition | None:

@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from agent_gate.access.issuers import TrustedIssuer
+from agent_gate.access.roles import Role
 from agent_gate.approval.channels.kind import ChannelSettings
+from agent_gate.config.auth import AuthSettings
+from agent_gate.config.issuers import trusted_issuer
 from agent_gate.config.shape import ADDRESS, AT_START, GIVEN, SECRET, AtLeast, AtMost, InFile
 from agent_gate.core.call import Caller
+from agent_gate.core.notes import ReadBy
 
 PORTS = AtMost(65535)
 CallMode = Literal["full", "proxy", "gateway"]
@@ -43,7 +49,19 @@ class GatewaySettings:
         tuple[str, ...],
         "More Host and Origin names to accept, beside loopback, the bound address and the certificate's.",
     ] = ()
+    proxies: Annotated[
+        tuple[str, ...],
+        "Addresses or networks of your reverse proxies, of this listener and of the page's: limits for each address "
+        "hold for whom their `X-Forwarded-For` names.",
+        ReadBy(ip_network, "an address or a network such as 10.0.0.0/24"),
+        AT_START,
+    ] = ()
     tls: Annotated[TlsSettings, "The certificate."] = field(default_factory=TlsSettings)
+    reuse_port: Annotated[
+        bool,
+        "Share the port with other gateways on this machine; the system spreads connections over them.",
+        AT_START,
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +148,9 @@ class AgentSettings:
         "Its own limits; what it leaves out comes from the general `rate_limit`.",
         InFile({"$ref": "#/$defs/RateLimitSettings"}),
     ] = field(default_factory=RateLimitSettings)
+    person: Annotated[str, "The person it works for, for rules, questions and the record; empty: nobody."] = (
+        ""
+    )
     context: Annotated[
         tuple[ContextField, ...],
         "What it may tell tool hosts of its own conversation; anything else is left out.",
@@ -148,6 +169,7 @@ class AgentSettings:
             max_pending=self.rate_limit.max_pending_approvals,
             budget=self.budget,
             context=frozenset(self.context),
+            person=self.person,
         )
 
 
@@ -163,6 +185,14 @@ class Person:
         default_factory=dict
     )
     login: Annotated[str | None, "Login on the operator's page."] = None
+    role: Annotated[
+        Role, "What they may do: `viewer` looks, `approver` also answers, `operator` does everything."
+    ] = "operator"
+    namespaces: Annotated[
+        tuple[str, ...] | None,
+        "The only services and servers whose questions an `approver` answers; null: all.",
+    ] = None
+    groups: Annotated[tuple[str, ...], "What they belong to, for rules about people."] = ()
     passphrase: Annotated[
         str | None, "What this person types to answer, instead of the shared one.", SECRET
     ] = field(default=None, repr=False)
@@ -187,9 +217,25 @@ class StorageSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultsSettings:
-    """How long results and artifacts are kept."""
+class AuditSettings:
+    """How long the record is kept."""
 
+    retention: Annotated[
+        float | None,
+        "Days that calls stay on record after they ended; older ones are cut away once an hour. null: for ever.",
+        AtLeast(1),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsSettings:
+    """Which results are kept, and how long artifacts are."""
+
+    keep: Annotated[
+        Literal["none", "failed", "all"],
+        "Which results operators can look at beside their calls; masked, at most 64 KiB of each.",
+    ] = "none"
+    keep_days: Annotated[float, "Days until such a result is removed.", AtLeast(0)] = 7.0
     retention_days: Annotated[float, "Days until an artifact is removed.", AtLeast(0), AT_START] = 7.0
     budget: Annotated[
         int | None,
@@ -219,6 +265,11 @@ class LimitsSettings:
         AT_START,
     ] = 16_384
     drain: Annotated[float, "Seconds that running calls get when the gateway stops.", AtLeast(0)] = 10.0
+    announce: Annotated[
+        float,
+        "Seconds before a stop in which `/ready` says so and calls are still taken, for a load balancer to see it.",
+        AtLeast(0),
+    ] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +309,9 @@ class Settings:
         "The agents that may come in, by name.",
         InFile({"type": "object", "additionalProperties": {"$ref": "#/$defs/AgentSettings"}}),
     ] = field(default_factory=dict)
+    auth: Annotated[AuthSettings, "Come in by signing in, instead of with a token from a file."] = field(
+        default_factory=AuthSettings
+    )
     sources: Annotated[
         Mapping[str, Mapping[str, object]],
         "What each kind of source brings, by the name of its section.",
@@ -284,12 +338,24 @@ class Settings:
     permissions: Annotated[
         Path | None, "The rules; null: `permissions.yaml` beside this file, where there is one."
     ] = None
+    audit: Annotated[AuditSettings, "The record."] = field(default_factory=AuditSettings)
     results: Annotated[ResultsSettings, "Kept results."] = field(default_factory=ResultsSettings)
     limits: Annotated[LimitsSettings, "Bounds."] = field(default_factory=LimitsSettings)
     telemetry: Annotated[TelemetrySettings, "Traces and metrics.", AT_START] = field(
         default_factory=TelemetrySettings
     )
     log: Annotated[LogSettings, "Logging.", AT_START] = field(default_factory=LogSettings)
+
+    def groups_of(self, person: str) -> tuple[str, ...]:
+        """What a person under `people` belongs to."""
+        return self.people[person].groups if person in self.people else ()
+
+    def trusted_issuers(self) -> list[TrustedIssuer]:
+        """Other issuers whose tokens agents come in with; the general limits hold for them."""
+        limits = self.rate_limit
+        most = limits.max_requests_per_minute, limits.max_pending_approvals
+        return [trusted_issuer(one, *most) for one in self.auth.jwt]
+
     ALSO: ClassVar[Mapping[str, InFile]] = {
         "agent": InFile({"$ref": "#/$defs/AgentSettings"}, "A single agent; its name is `default`."),
         "messenger": InFile(CHANNEL, "A single channel."),

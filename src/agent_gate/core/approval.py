@@ -1,7 +1,7 @@
 """`Approval`: a durable question to a person. `Answer`: what the person said. `Grant`: a remembered answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agent_gate.core.call import Call, Caller, Decision, State
@@ -23,7 +23,9 @@ class Hashes:
 class Approval:
     """One question, as kept. `call` is exactly what will run, its `tool` the tool's id; `secret` names the arguments
     to mask when shown; `facts` are what its source said of it; `picture` is the media type of the image that is kept
-    beside it, empty where there is none."""
+    beside it, empty where there is none. Where a yes must name a `number` that is shown elsewhere, no channel shows
+    which one it is; `terms` are what the person who said yes made narrower. `gateway` is the one that has to run the
+    call, where one has to."""
 
     id: str
     call: Call
@@ -35,6 +37,8 @@ class Approval:
     secret: frozenset[str] = frozenset()
     facts: Mapping[str, str] | None = None
     picture: str = ""
+    number: str = field(default="", repr=False)
+    terms: Mapping[str, Json] = field(default_factory=dict)
     state: State = State.PENDING
     asked_at: float = 0.0
     expires_at: float = 0.0
@@ -43,6 +47,10 @@ class Approval:
     channel: str = ""
     reason: str = ""
     lifetime: Lifetime = "once"
+    gateway: str = ""
+
+    yeses: tuple[str, ...] = ()
+    """Who said yes already, where more than one person has to."""
 
     @property
     def call_id(self) -> str:
@@ -57,6 +65,10 @@ class Approval:
         return self.call.tool
 
     @property
+    def namespace(self) -> str:
+        return self.call.tool.partition(":")[0]
+
+    @property
     def arguments(self) -> Mapping[str, Json]:
         return self.call.arguments
 
@@ -67,13 +79,16 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A person's word on one approval. `person` is a name under `people:`; `channel` is where it was said."""
+    """A person's word on one approval. `person` is a name under `people:`; `channel` is where it was said. `number` is
+    what they read elsewhere, `terms` what they make narrower, where the question asks for either."""
 
     verdict: Verdict
     person: str
     channel: str
     lifetime: Lifetime = "once"
     reason: str = ""
+    number: str = ""
+    terms: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +107,8 @@ class Grant:
     session: str | None = None
     approval_id: str = ""
     used: int = 0
+
+    @property
+    def namespace(self) -> str:
+        """Of the tool that it is about."""
+        return self.tool_id.partition(":")[0]

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Effect = Literal["allow", "ask", "deny"]
 Mode = Literal["full", "proxy", "gateway"]
 encode = msgspec.json.Encoder(order="sorted").encode
+NOBODY = "nobody"
+"""Who answers where nobody does."""
 GIVEN_CONTEXT = "agent-gate/context"
 """Where a call's `meta` has what its sender says of the conversation it belongs to."""
 
@@ -64,7 +66,12 @@ STEPS: dict[State, int] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who calls. `namespaces` None sees all. A limit of 0 means none. `context` is what it may say of its conversation."""
+    """Who calls. `namespaces` None sees all. A limit of 0 means none. `context` is what it may say of its conversation.
+
+    `person` is whom it works for, and `groups` what they or it belong to, as an issuer or a sign-in says. `audience` is
+    the only path, with those below it, that its token is good for; empty: all. One that is `challenged_in_results` hears
+    there what its sign-in lacks, and not in a status.
+    """
 
     name: str
     kind: Literal["agent", "peer", "operator"] = "agent"
@@ -76,6 +83,10 @@ class Caller:
     max_pending: int = 10
     budget: int | None = None
     context: frozenset[str] = frozenset()
+    person: str = ""
+    groups: frozenset[str] = frozenset()
+    audience: str = ""
+    challenged_in_results: bool = False
 
     def sees(self, namespace: str) -> bool:
         return self.namespaces is None or namespace in self.namespaces
@@ -144,7 +155,8 @@ class Decision:
     """Allow, ask or deny, with the rule that decided and where it stands (`permissions.yaml:4`).
 
     `reason` is for people; `said` is the rule's own description, all that an agent is told. `near` says what kept a
-    rule from allowing a call that a person is asked about.
+    rule from allowing a call that a person is asked about. `count` different people have to say yes; with `own` the person
+    that the caller works for may answer too, with `not_own` their yes does not count: `not_by` is who that is.
     """
 
     effect: Effect
@@ -154,10 +166,23 @@ class Decision:
     said: str = ""
     lifetime: float | None = None
     approvers: tuple[str, ...] = ()
+    count: int = 1
+    own: bool = False
+    not_own: bool = False
+    not_by: str = ""
     via: Literal["person", "client"] = "person"
     grant: str | None = None
     near: str = ""
     considered: tuple[Any, ...] = ()
+
+
+def asked_for(decision: Decision, person: str) -> Decision:
+    """The decision to ask, where it depends on whom the caller works for."""
+    if not (decision.own or decision.not_own):
+        return decision
+    own = (person or NOBODY,) if decision.own else ()
+    approvers = tuple(dict.fromkeys((*decision.approvers, *own)))
+    return replace(decision, approvers=approvers, not_by=person if decision.not_own else "")
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):

@@ -131,6 +131,19 @@ class Credentials(Protocol):
         ...
 
 
+PERSON = "person:"
+"""What the name of a holder of accounts begins with that is a person, and not an agent."""
+NOBODY_IN_PARTICULAR = frozenset({"", "operator"})
+
+
+def account_holder(agent: str, person: str) -> str:
+    """Whose accounts serve an agent's calls, where each has its own: those of its person, or where it works for nobody in
+    particular its own."""
+    if person not in NOBODY_IN_PARTICULAR:
+        return f"{PERSON}{person}"
+    return f"agent:{agent}" if agent.startswith(PERSON) else agent  # no agent is a person by its name
+
+
 def secrets_among(named: Mapping[str, str]) -> Iterator[str]:
     """The values that authenticate, told by their names; also the password in an address."""
     for name, value in named.items():

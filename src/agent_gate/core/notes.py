@@ -42,7 +42,7 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """A text that `read` must be able to read; `wanted` says to people what it may be."""
+    """A text, or a list of texts, that `read` must be able to read; `wanted` says to people what it may be."""
 
     read: Callable[[str], object]
     wanted: str

@@ -28,16 +28,19 @@ class KeptTasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._log.error(self._fault, exc_info=error)
 
-    async def wait(self, seconds: float) -> None:
-        """Let them end, those that are started meanwhile too."""
+    async def wait(self, seconds: float | None = None) -> None:
+        """Let them end, those that are started meanwhile too; for so many seconds, or as long as it takes."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while self.running and (left := deadline - loop.time()) > 0:
+        deadline = None if seconds is None else loop.time() + seconds
+        while self.running:
+            left = None if deadline is None else deadline - loop.time()
+            if left is not None and left <= 0:
+                return
             await asyncio.wait(self.running, timeout=left)
 
     async def cancel(self) -> None:
-        """End those that are still running."""
-        late = set(self.running)
+        """End those that are still running, but not the one that asks for it."""
+        late = set(self.running) - {asyncio.current_task()}
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)

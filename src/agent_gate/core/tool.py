@@ -28,7 +28,8 @@ class Definition:
     digest of what a call of a YAML tool sends, so that a yes to one request is none to another. `method` names what
     a read asks of its MCP server (`resources/read`, `prompts/get`); tools have none. `wire` is the name on the wire
     where it is not made of the source's key and the tool's name. `consequences` are facts that an allow rule covers
-    only where its `extra` names them, such as that a click submits a form.
+    only where its `extra` names them, such as that a click submits a form. What is `kept` is stored whole whatever its
+    size, and says under which handle; it takes a `budget` too.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Definition:
     timeout: float | None = None
     ask: str = ""
     budget: int | None = None
+    kept: bool = False
     record: Literal["await", "behind"] = "await"
     effect: str = ""
     method: str = ""

@@ -136,7 +136,8 @@ def parse(name: str, arguments: Mapping[str, Json]) -> Args:
     try:
         found: Args = msgspec.convert(arguments, kind)
     except msgspec.ValidationError as error:
-        raise InvalidArgs(f"{name}: {error}. See its input schema.") from error
+        takes = ", ".join(kind.__struct_fields__)
+        raise InvalidArgs(f"{name}: {error}. It takes {takes}.") from error
     if isinstance(found, BrowseArgs) and not 1 <= found.top_k <= MOST:
         raise InvalidArgs(f"tool_browse: `top_k` is from 1 to {MOST}.")
     return found

@@ -43,6 +43,8 @@ _JOINT = re.compile(
 )
 _HARD = re.compile(r";|\d|then|after", re.IGNORECASE)
 
+_SUM = re.compile(r"\d\s*(?:[+*×÷^]|\s[-/]\s)\s*\d")
+"""`17 * 23` asks to be calculated; `2026-11-17` and `3/4` may be a date or a share."""
 _ASIDE = re.compile(
     r"(?:(?:i|we|please|need|want|find|search|look|is|are|there|use|which|what|me|to|for|a|an|any|the|mcp) )*"
     r"tools?(?: (?:that|which|to|for|can|could|lets?|allows?|helps?|me|us|you|i))+ (?=\S)",
@@ -119,6 +121,7 @@ class Index:
         aside = _ASIDE.match(query)
         query = query[aside.end() :] if aside else query
         query = idioms().plain(query[:LONGEST_TEXT])
+        query = f"calculate {query}" if _SUM.search(query) else query
         whole, *parts = (self._ranked(part, known) for part in (query, *split(query)))
         if not (whole.served or any(part.served for part in parts)):
             return []

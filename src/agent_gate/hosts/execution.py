@@ -52,7 +52,7 @@ class Execution:
         if tool is None:
             ending = failed("TOOL_NOT_FOUND", f"There is no tool named {request.tool_name[:128]}")
         else:
-            ending = await self._ended(tool, now)
+            ending = await self._run_to_its_end(tool, now)
         return HostReply(
             version=VERSION,
             call_id=request.call_id,
@@ -69,18 +69,18 @@ class Execution:
         task = self._by_call.get(call_id)
         return task is not None and task.cancel()
 
-    async def _ended(self, tool: FunctionTool, now: Turn) -> HostEnding:
+    async def _run_to_its_end(self, tool: FunctionTool, now: Turn) -> HostEnding:
         request = now.request
         if len(self._by_call) + self._threads >= MOST_AT_WORK or request.call_id in self._by_call:
             return failed("RATE_LIMITED", "Too many calls are at work here", status="retryable_error")
         if request.idempotency_key is UNSET:
-            return await self._watched(tool, now)
+            return await self._watch(tool, now)
         context = request.context
         name = "\0".join((request.tenant_id, context.agent_id, str(request.idempotency_key)))
         digest = call_digest(request.tool_name, [request.args, context.isolation_key or ""])
-        return await self._once(tool, now, name, digest)
+        return await self._run_once(tool, now, name, digest)
 
-    async def _once(self, tool: FunctionTool, now: Turn, name: str, digest: str) -> HostEnding:
+    async def _run_once(self, tool: FunctionTool, now: Turn, name: str, digest: str) -> HostEnding:
         results = self._results_of(tool)
         known = results.find(name)
         if known is not None and known[0] != digest:
@@ -92,7 +92,7 @@ class Execution:
         if known is not None and not tool.offered.idempotent:
             return failed("INTERNAL", CUT_SHORT)
         results.keep(name, digest, b"")
-        self._keyed[name] = task = asyncio.ensure_future(self._watched(tool, now))
+        self._keyed[name] = task = asyncio.ensure_future(self._watch(tool, now))
         task.add_done_callback(lambda done: self._keep(tool, name, digest, done))
         return await asyncio.shield(task)
 
@@ -111,7 +111,7 @@ class Execution:
         """What does nothing may be done again after a restart, so it needs no disk."""
         return self._results if tool.offered.side_effects or not tool.offered.idempotent else self._light
 
-    async def _watched(self, tool: FunctionTool, now: Turn) -> HostEnding:
+    async def _watch(self, tool: FunctionTool, now: Turn) -> HostEnding:
         """The ending of one execution: at its deadline it is stopped, and one that cannot be stopped is left behind."""
         offered, wanted = tool.offered, now.request.timeout_ms
         limit = min(wanted or offered.timeout_ms_default, offered.timeout_ms_max)
@@ -120,8 +120,8 @@ class Execution:
             arguments = tool.arguments(now.request.args)
         except Refused as refused:
             return failed(refused.code, refused.message)
-        work = self._waited if tool.waits else self._threaded
-        task = asyncio.ensure_future(self._guarded(work(tool, arguments), tool))
+        work = self._await_tool if tool.waits else self._run_in_thread
+        task = asyncio.ensure_future(self._guard(work(tool, arguments), tool))
         call_id = now.request.call_id
         self._by_call[call_id] = task
         try:
@@ -137,7 +137,7 @@ class Execution:
             return failed("INTERNAL", "The call was cancelled. It may have run")
         return task.result()
 
-    async def _guarded(self, work: Any, tool: FunctionTool) -> HostEnding:
+    async def _guard(self, work: Any, tool: FunctionTool) -> HostEnding:
         try:
             return HostEnding("ok", result=as_result(await work))
         except Refused as refused:
@@ -149,10 +149,10 @@ class Execution:
             log.exception("The tool %s failed", tool.name)
             return failed("INTERNAL", f"{tool.name} failed; the host's log says why")
 
-    async def _waited(self, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+    async def _await_tool(self, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         return await tool.function(**arguments)
 
-    async def _threaded(self, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+    async def _run_in_thread(self, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         """A thread of its own, which can be left behind: one that hangs must not keep others from starting."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Any] = loop.create_future()

@@ -128,7 +128,7 @@ class Host:
             works.append(dialled.run())
         if server.component is not None and server.component.setup.gateway_url:
             works.append(Publisher(server.outbox, server.component).run())
-        tasks = [asyncio.ensure_future(self._kept_going(work)) for work in works]
+        tasks = [asyncio.ensure_future(self._keep_going(work)) for work in works]
         await over.wait()
         for task in tasks:
             task.cancel()
@@ -137,7 +137,7 @@ class Host:
             await dialled.stop()
         await server.stop(GRACE_SECONDS)
 
-    async def _kept_going(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _keep_going(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except Exception:  # the boundary: what runs beside the tools does not end them

@@ -84,7 +84,7 @@ class Publisher:
             self._news.clear()
             waiting = self._outbox.waiting() if self._component.belonging is not None else []
             for seq, body in waiting:
-                if not await self._sent(body):
+                if not await self._send(body):
                     break
                 self._outbox.taken(seq)
                 wait = FIRST_WAIT
@@ -100,7 +100,7 @@ class Publisher:
             await asyncio.sleep(wait)
             wait = min(wait * 2, LONGEST_WAIT)
 
-    async def _sent(self, body: bytes) -> bool:
+    async def _send(self, body: bytes) -> bool:
         """Whether this event is done with: taken, or refused for good."""
         try:
             reply = await self._post(body)
@@ -112,7 +112,7 @@ class Publisher:
         return reply.status == 202 or reply.status in REFUSED
 
     async def _post(self, body: bytes) -> WholeReply:
-        pool = await self._current()
+        pool = await self._renew_pool()
         target = Target.parse(self._component.setup.gateway_url.replace("wss:", "https:", 1))
         deadline = asyncio.get_running_loop().time() + 10
         return await pool.request(
@@ -126,7 +126,7 @@ class Publisher:
             idempotent=True,
         )
 
-    async def _current(self) -> Pool:
+    async def _renew_pool(self) -> Pool:
         """Connections with the certificate of now."""
         belonging = self._component.belonging
         assert belonging is not None
@@ -142,7 +142,7 @@ class Publisher:
             self._pool = None
 
 
-async def offered(outbox: EventOutbox, after: int, seconds: float) -> dict[str, Any]:
+async def offer_events(outbox: EventOutbox, after: int, seconds: float) -> dict[str, Any]:
     """For a gateway on this machine that asks: what waits after `after`, for which it is waited a while."""
     outbox.taken(after)
     found = outbox.waiting(after)

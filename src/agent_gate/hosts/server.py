@@ -14,11 +14,12 @@ from typing import Any
 from cryptography import x509
 
 from agent_gate.core.ports import Clock, SystemClock
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, PairingFailed, PairingRequired
 from agent_gate.hosts.component import HostSetup, PairedComponent
 from agent_gate.hosts.execution import Execution
 from agent_gate.hosts.kept import GivenResults
-from agent_gate.hosts.publishing import EventOutbox, offered
+from agent_gate.hosts.publishing import EventOutbox, offer_events
 from agent_gate.hosts.tools import FunctionTool
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
 from agent_gate.net.limits import Limits
@@ -58,7 +59,7 @@ class HostServer:
         self.execution = Execution(tools, GivenResults(self.folder.path if self.folder else None))
         self._gateways: dict[bytes, float] = {}
         self._paired = asyncio.Event()
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._handshakes = KeptTasks(log, "A handshake failed")
         self.server = Server(
             self.handle, upgrade=self._upgrade, limits=Limits(connections=512, message_bytes=MOST_BYTES)
         )
@@ -75,10 +76,10 @@ class HostServer:
         self.server.ssl, self.server.secure = self._context(), True
         await self.server.start(host, port)
 
-    async def paired(self) -> None:
+    async def wait_until_paired(self) -> None:
         """Wait until a handshake has ended well, and its last words are out."""
         await self._paired.wait()
-        await asyncio.wait(self._handshakes, timeout=10) if self._handshakes else None
+        await self._handshakes.wait(10)
 
     async def start_unix(self, path: Path) -> None:
         """Listen on a socket that only this user reaches; nobody has to pair there."""
@@ -88,9 +89,7 @@ class HostServer:
         """Answer what is at work for so long, then close."""
         if self.server.address:
             await self.server.drain(seconds)
-        for task in tuple(self._handshakes):
-            task.cancel()
-        await asyncio.gather(*self._handshakes, return_exceptions=True)
+        await self._handshakes.cancel()
         self.execution.close()
         self.outbox.close()
 
@@ -121,18 +120,18 @@ class HostServer:
             found = self.execution.cancel(read_wire(request.body, HostCancel).call_id)
             return json_response(200, {"version": VERSION, "cancelled": found})
         if asked == ("GET", EVENTS) and self.folder is None:
-            return json_response(200, await self._events(request))
+            return json_response(200, await self._offer_events(request))
         if request.path in (TOOLS, CALL, CANCEL):
             return refusal(405, "INVALID_ARGS", f"{request.method} is not offered here")
         return refusal(404, "INVALID_ARGS", "There is nothing here")
 
-    async def _events(self, request: Request) -> dict[str, Any]:
+    async def _offer_events(self, request: Request) -> dict[str, Any]:
         """What a local host has to tell, for the gateway that asks again and again."""
         given = request.params()
         after, wait = given.get("after", "0"), given.get("wait", "0")
         if not (after.isascii() and after.isdigit() and wait.isascii() and wait.isdigit()):
             raise InvalidArgs("after and wait are numbers")
-        return await offered(self.outbox, int(after[:18]), min(int(wait[:4]), MOST_WAIT))
+        return await offer_events(self.outbox, int(after[:18]), min(int(wait[:4]), MOST_WAIT))
 
     def _check_gateway(self, request: Request) -> None:
         """Whether this request comes from the gateway, or on a local socket from this user."""
@@ -163,7 +162,7 @@ class HostServer:
             return refusal(404, "INVALID_ARGS", "There is nothing here")
         if request.header(b"origin") is not None:
             return refusal(403, "FORBIDDEN", "No page may pair a host")
-        if len(self._handshakes) >= MOST_HANDSHAKES:
+        if len(self._handshakes.running) >= MOST_HANDSHAKES:
             return refusal(503, "RATE_LIMITED", "Too many handshakes are under way; try again in a minute")
         if self.membership is not None:
             try:
@@ -173,11 +172,9 @@ class HostServer:
         return SocketLine(self._join)
 
     def _join(self, line: SocketLine) -> None:
-        task = asyncio.get_running_loop().create_task(self._joined(line))
-        self._handshakes.add(task)
-        task.add_done_callback(self._handshakes.discard)
+        self._handshakes.start(self._shake_hands(line))
 
-    async def _joined(self, line: SocketLine) -> None:
+    async def _shake_hands(self, line: SocketLine) -> None:
         assert self.component is not None
         try:
             await self.component.join_listening(line)

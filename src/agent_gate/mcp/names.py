@@ -15,6 +15,9 @@ META_SUBSCRIPTION = RESERVED + "subscriptionId"
 SAID_EACH_TIME = frozenset({META_VERSION, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL})
 """What a request of a revision without sessions says of its own connection."""
 
+META_CHALLENGE = "mcp/www_authenticate"
+"""Where ChatGPT reads a challenge that other clients read in the header of a 403."""
+
 OURS = "agent-gate/"
 META_TOOL = OURS + "tool-id"
 META_ERROR = OURS + "error"

@@ -55,6 +55,19 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in SPECIAL_V6)
 
 
+def network_of(address: str) -> str:
+    """Whose address this is, where limits hold for each: with IPv6 one customer has a whole /64."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv4Address):
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ip_network((int(parsed), 64), strict=False))
+
+
 def check_public(address: str) -> Address:
     """Parse one literal address strictly (`0x7f.1` is not one) and refuse it unless it is public."""
     try:

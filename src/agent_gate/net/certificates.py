@@ -62,12 +62,12 @@ def _make(cert: Path, key: Path, names: Sequence[str]) -> None:
     leaf = _begun("agent-gate", authority.subject, private, LIFETIME)
     leaf = leaf.add_extension(x509.SubjectAlternativeName(alternative), critical=False)
     leaf = leaf.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    leaf = leaf.add_extension(_usage(signs_certificates=False), critical=True)
+    leaf = leaf.add_extension(key_usage(signs_certificates=False), critical=True)
     leaf = leaf.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     leaf = leaf.add_extension(
         x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
     )
-    _write(key, _pem(private), 0o600)
+    _write(key, private_pem(private), 0o600)
     _write(cert, b"".join(_public(one) for one in (leaf.sign(signer, hashes.SHA256()), authority)), 0o644)
 
 
@@ -90,8 +90,10 @@ def _authority(folder: Path) -> tuple[x509.Certificate, Key]:
     name = f"agent-gate authority {os.urandom(4).hex()}"
     made = _begun(name, _named(name), fresh, AUTHORITY_LIFETIME)
     made = made.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    signed = made.add_extension(_usage(signs_certificates=True), critical=True).sign(fresh, hashes.SHA256())
-    _write(key, _pem(fresh), 0o600)
+    signed = made.add_extension(key_usage(signs_certificates=True), critical=True).sign(
+        fresh, hashes.SHA256()
+    )
+    _write(key, private_pem(fresh), 0o600)
     _write(cert, _public(signed), 0o644)
     return signed, fresh
 
@@ -114,7 +116,7 @@ def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,
@@ -132,7 +134,7 @@ def _public(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _pem(private: Key) -> bytes:
+def private_pem(private: Key) -> bytes:
     return private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

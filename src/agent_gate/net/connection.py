@@ -25,6 +25,7 @@ from agent_gate.net.http import (
 )
 from agent_gate.net.mutual import shown_certificate
 from agent_gate.net.reading import BETWEEN, BODY, ENDED, HEAD, RequestReader
+from agent_gate.net.records import RECORD, hold_little, in_records
 from agent_gate.net.websocket import open_websocket
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Connection(RequestReader):
         self.peer, self.uid = self.server.identify(self.transport)
         if self.server.secure:
             self.certificate = shown_certificate(self.transport)
+            hold_little(self.transport)
         if not self.server.admit(self):
             self.transport.abort()
 
@@ -211,7 +213,7 @@ class Connection(RequestReader):
     async def _serve(self, request: Request | None) -> None:
         """Answer one request after the other: a task for each would cost more than many an answer."""
         while request is not None:
-            if self.drained is not None and not await self._caught_up():
+            if self.drained is not None and not await self._wait_for_reader():
                 return
             try:
                 found = self.server.handler(request)
@@ -227,8 +229,11 @@ class Connection(RequestReader):
                 log.exception("the handler failed on %s %s", request.method, request.path)
                 response = INTERNAL
             if self.early is None and isinstance(response, Response):
-                self._send(request, response)
-            elif not await self._streamed(request, response):
+                if self.server.secure and len(response.body) > RECORD:
+                    await self._send_in_records(request, response)
+                else:
+                    self._send(request, response)
+            elif not await self._stream(request, response):
                 return
             # Whoever asked to hear of a lost client mostly holds the request too; such cycles cost the collector much.
             request.callbacks = request.opener = None
@@ -237,13 +242,13 @@ class Connection(RequestReader):
                 self.wanted = self.server.loop.create_future()
                 request = await self.wanted
 
-    async def _caught_up(self) -> bool:
+    async def _wait_for_reader(self) -> bool:
         """Whether the client has read the answers before; False where it left instead."""
         while self.drained is not None:
             await self.drained
         return self.transport is not None
 
-    async def _streamed(self, request: Request, response: Answer) -> bool:
+    async def _stream(self, request: Request, response: Answer) -> bool:
         """Whether a whole stream went out: the one that the handler began, or else the one it returned."""
         if self.early is not None:
             early = self.early
@@ -288,6 +293,33 @@ class Connection(RequestReader):
             self.flush()
         self._answered(keep_alive=keep_alive)
 
+    async def _send_in_records(self, request: Request, response: Response) -> None:
+        if request.method == "HEAD" or response.status in BODILESS:
+            self._send(request, response)
+            return
+        keep_alive = request.keep_alive and not self.server.draining
+        try:
+            head = encode_response(self.server.heads, response, keep_alive=keep_alive, head_only=True)
+        except ValueError:
+            self._send(request, response)
+            return
+        self.flush()
+        if self.transport is not None:
+            self.transport.write(head)
+        await self._write_in_records(response.body)
+        if self.transport is None:
+            self.active = None
+        else:
+            self._answered(keep_alive=keep_alive)
+
+    async def _write_in_records(self, data: bytes) -> None:
+        for record in in_records(data):
+            if self.drained is not None:
+                await self._wait_for_reader()
+            if self.transport is None:
+                return
+            self.transport.write(record)
+
     def _answered(self, *, keep_alive: bool) -> None:
         """One response is out: go on with the next request, or end the connection."""
         self.active = None
@@ -298,11 +330,11 @@ class Connection(RequestReader):
         if self.reading is BETWEEN:
             self.since = self.server.now
         if self.queue:
-            self._next()
+            self._begin_next()
         elif self.owes_continue:
             self._continue()
 
-    def _next(self) -> None:
+    def _begin_next(self) -> None:
         item = self.queue.popleft()
         if isinstance(item, Response):
             self._write_last(item)
@@ -351,7 +383,11 @@ class Connection(RequestReader):
             return
         async for chunk in response.chunks:
             if chunk and self.transport is not None:
-                self.transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
+                data = b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk
+                if self.server.secure and len(data) > RECORD:
+                    await self._write_in_records(data)
+                else:
+                    self.transport.write(data)
             if self.drained is not None:
                 await self.drained
         if chunked and self.transport is not None:
@@ -372,13 +408,13 @@ class Connection(RequestReader):
                 transport.abort()
         elif self.reading is HEAD:
             if waited > limits.header_seconds:
-                self._late("the request's head took too long")
+                self._time_out("the request's head took too long")
         elif self.reading is BODY:
             self._sweep_body(now)
         elif self.active is None and waited > limits.keep_alive_seconds:
             self.retire()
 
-    def _late(self, message: str) -> None:
+    def _time_out(self, message: str) -> None:
         if not self.feeding:
             self.retire()
         else:
@@ -391,7 +427,7 @@ class Connection(RequestReader):
         elif self.size - self.mark >= self.server.limits.progress_bytes:
             self.mark, self.since = self.size, now
         elif now - self.since > self.server.limits.body_seconds:
-            self._late("the request's body took too long")
+            self._time_out("the request's body took too long")
 
     def _sweep_stalled(self, transport: asyncio.Transport, now: float) -> None:
         """A reader too slow to take even a little of what waits for it is cut off."""

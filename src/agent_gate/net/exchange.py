@@ -300,7 +300,7 @@ class Wire(asyncio.Protocol):
             self._unasked()
             return
         if not self.received:
-            if self._known(data):
+            if self._take_known(data):
                 return
             self.fresh = data
             self.head_done = self.until_close = False
@@ -321,7 +321,7 @@ class Wire(asyncio.Protocol):
             self.fail(NotSent(f"{self.target.origin} spoke before it was asked"))
         self.abort()
 
-    def _known(self, data: bytes) -> bool:
+    def _take_known(self, data: bytes) -> bool:
         """Take a whole short reply whose head was parsed before, byte for byte."""
         known = self.known
         if known is None or not data.startswith(known.head):

@@ -6,7 +6,7 @@ the answer is a refusal before any handler, or any WebSocket, exists.
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from agent_gate.errors import ConfigError
 from agent_gate.net.http import Request, Response, refusal
@@ -28,6 +28,8 @@ class HostGuard:
         allowed_hosts: Iterable[str] = (),
         elsewhere: tuple[frozenset[str], str] | None = None,
     ) -> None:
+        self.any_origin: Callable[[str], bool] = lambda _path: False
+        """Whether a page of any origin may use a path, because nothing there depends on who is logged in."""
         paths, host = elsewhere or (frozenset(), "")
         self._elsewhere = (paths, _allowed(host, port) if host else set())
         hosts: set[bytes] = set()
@@ -49,7 +51,7 @@ class HostGuard:
             if refused is not None:
                 return refused
         origin = request.header(b"origin")
-        if origin is not None and origin.lower() not in self.origins:
+        if origin is not None and origin.lower() not in self.origins and not self.any_origin(request.path):
             return self._foreign("Origin", _shown(origin))
         return None
 

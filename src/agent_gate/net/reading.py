@@ -115,7 +115,7 @@ class RequestReader(asyncio.Protocol):
 
     def _feed(self, data: bytes) -> None:
         if self.reading is BETWEEN or (self.reading is HEAD and not self.feeding):
-            request = self._recognised(data)
+            request = self._recognise(data)
             if request is not None:
                 self.reading = BETWEEN
                 self._take(request)
@@ -124,7 +124,7 @@ class RequestReader(asyncio.Protocol):
         self._parse(data)
         self.unread = b""
 
-    def _recognised(self, data: bytes) -> Request | None:
+    def _recognise(self, data: bytes) -> Request | None:
         """The request in `data`, if its head was parsed before; mostly it is the one this client sent last."""
         server, known = self.server, self.known
         if known is None or not data.startswith(known.head):

@@ -65,13 +65,20 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._unix: Path | None = None
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen on `host:port`; port 0 takes any free one, told by `port` afterwards."""
+    async def start(self, host: str, port: int, *, shared: bool = False) -> None:
+        """Listen on `host:port`; port 0 takes any free one, told by `port` afterwards. A `shared` port is one that
+        other processes of this user may listen on too."""
         self._begin()
         patience = self.limits.header_seconds if self.ssl else None
         try:
             self._listener = await self.loop.create_server(
-                self._accept, host, port, ssl=self.ssl, backlog=BACKLOG, ssl_handshake_timeout=patience
+                self._accept,
+                host,
+                port,
+                ssl=self.ssl,
+                backlog=BACKLOG,
+                ssl_handshake_timeout=patience,
+                reuse_port=shared or None,
             )
         except OSError as error:
             raise ConfigError(
@@ -189,7 +196,7 @@ class Server:
 
 def bind_unix(path: Path) -> socket.socket:
     """A bound socket with mode 0600 in a folder of this user's; a live or foreign path is refused."""
-    _private_folder(path.parent)
+    _make_private_folder(path.parent)
     _clear_stale(path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o177)
@@ -204,7 +211,7 @@ def bind_unix(path: Path) -> socket.socket:
     return sock
 
 
-def _private_folder(folder: Path) -> None:
+def _make_private_folder(folder: Path) -> None:
     """Make the socket's folder with mode 0700, or check that nobody else can write into it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ Frames are read and written by the `websockets` package without its I/O. A handl
 
 import asyncio
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, Protocol, cast
 
 from websockets.datastructures import Headers
@@ -16,6 +17,7 @@ from websockets.server import ServerProtocol
 
 from agent_gate.errors import GatewayError
 from agent_gate.net.http import Request, Response, error_response, refusal
+from agent_gate.net.records import RECORD, in_records
 
 if TYPE_CHECKING:
     from agent_gate.net.server import Server
@@ -59,6 +61,7 @@ class WebSocket(asyncio.Protocol):
         "text",
         "transport",
         "unread_pongs",
+        "unsent",
     )
 
     def __init__(
@@ -76,6 +79,8 @@ class WebSocket(asyncio.Protocol):
         self.peer = peer
         self.parts: bytearray | None = None
         self.unread_pongs = 0
+        self.unsent: deque[memoryview | bytes] | None = None
+        """What waits behind a large message over TLS; an empty item ends our side."""
         self.text = True
         self.since = server.now
         self.pinged = False
@@ -97,7 +102,7 @@ class WebSocket(asyncio.Protocol):
         transport = self.transport
         if transport is None or not self.open:
             return
-        if transport.get_write_buffer_size() > self.server.limits.buffer_bytes:
+        if self._waiting(transport) > self.server.limits.buffer_bytes:
             self.close(TRY_AGAIN_LATER, "reading too slowly")
             return
         self.frames.send_text(data.encode("utf-8"))
@@ -139,20 +144,20 @@ class WebSocket(asyncio.Protocol):
         for event in frames.events_received():
             # What came whole before a broken frame was sent; only our own close ends the listening.
             if open_before and self.code == ABNORMAL:
-                self._frame(cast(Frame, event))
+                self._take_frame(cast(Frame, event))
         self._flush()
         self._note_close()
         if frames.eof_sent:
             self._end(self.code, self.reason)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self.transport = None
+        self.transport = self.unsent = None
         self.server.connections.discard(self)
         self._end(self.code, self.reason)
 
     # -- inside
 
-    def _frame(self, frame: Frame) -> None:
+    def _take_frame(self, frame: Frame) -> None:
         opcode = frame.opcode
         if opcode is TEXT or opcode is BINARY:
             self.text = opcode is TEXT
@@ -170,7 +175,7 @@ class WebSocket(asyncio.Protocol):
 
     def _count_pong(self, size: int) -> None:
         """Pongs go out by themselves: whoever pings on and on and reads none of them is reading too slowly."""
-        if self.transport is None or not self.transport.get_write_buffer_size():
+        if self.transport is None or not self._waiting(self.transport):
             self.unread_pongs = 0
         self.unread_pongs += size
         if self.unread_pongs > self.server.limits.buffer_bytes:
@@ -202,14 +207,36 @@ class WebSocket(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         for data in pending:
-            if data:
-                transport.write(data)
-                continue
-            self.since = self.server.now
-            if transport.can_write_eof():
-                transport.write_eof()
+            if self.unsent is not None:
+                self.unsent.extend(in_records(data) if data else (data,))
+            elif len(data) > RECORD and self.server.secure:
+                self.unsent = deque(in_records(data))
+                self.resume_writing()
             else:
-                transport.close()
+                self._write(transport, data)
+
+    def _write(self, transport: asyncio.Transport, data: memoryview | bytes) -> None:
+        if data:
+            transport.write(data)
+            return
+        self.since = self.server.now
+        if transport.can_write_eof():
+            transport.write_eof()
+        else:
+            transport.close()
+
+    def resume_writing(self) -> None:
+        """Write what waited, as far as the socket takes it."""
+        transport = self.transport
+        while self.unsent and transport is not None and not transport.get_write_buffer_size():
+            self._write(transport, self.unsent.popleft())
+        if not self.unsent:
+            self.unsent = None
+
+    def _waiting(self, transport: asyncio.Transport) -> int:
+        """Bytes that the client has not taken yet, as far as we hold them."""
+        waiting = sum(map(len, self.unsent)) if self.unsent is not None else 0
+        return transport.get_write_buffer_size() + waiting
 
     def _note_close(self) -> None:
         """Remember who closed and why; the first close frame counts."""

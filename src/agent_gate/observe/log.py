@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TextIO
 
+from agent_gate.observe.lines import lines
 from agent_gate.observe.redact import Redactor
 
 REQUESTS = "agent_gate.requests"
@@ -84,7 +85,7 @@ def configure(
     coloured = out.isatty() and "NO_COLOR" not in os.environ
     handler.setFormatter(Formatter(redactor, as_json=as_json, coloured=coloured))
     root = logging.getLogger("agent_gate")
-    root.handlers[:] = [handler]
+    root.handlers[:] = [handler, lines]
     root.setLevel(level.upper() if level.upper() in logging.getLevelNamesMapping() else "INFO")
     root.propagate = False
     silent = root.getEffectiveLevel() if requests else max(logging.WARNING, root.level)

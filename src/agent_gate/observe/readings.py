@@ -1,5 +1,6 @@
 """Numbers that are kept elsewhere and read when somebody asks for the metrics."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -65,3 +66,17 @@ def read_questions(metrics: Metrics, pending: Callable[[], Sequence[object]]) ->
         return {(): len(pending())}
 
     metrics.add(Gauge("agent_gate_approvals_pending", "Questions that wait for a person.", waiting))
+
+
+def read_load(metrics: Metrics, connections: Callable[[], int], sessions: Callable[[], int]) -> None:
+    """What is open right now: what should go down again when agents leave."""
+
+    def number(read: Callable[[], int]) -> Callable[[], dict[Labels, float]]:
+        return lambda: {(): read()}
+
+    for name, help_text, read in (
+        ("agent_gate_connections", "Connections that are open on the public listener.", connections),
+        ("agent_gate_mcp_sessions", "Sessions of MCP clients that were opened by a handshake.", sessions),
+        ("agent_gate_tasks", "Tasks of the event loop.", lambda: len(asyncio.all_tasks())),
+    ):
+        metrics.add(Gauge(name, help_text, number(read)))

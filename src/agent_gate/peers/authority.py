@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from agent_gate.net.certificates import key_usage, private_pem
 from agent_gate.peers.encoding import Malformed
 from agent_gate.peers.messages import MOST_PEM
 from agent_gate.peers.roles import dials, serves
@@ -187,26 +188,6 @@ class Authority:
             .sign(self.private, hashes.SHA256())
         )
         return Leaf(built)
-
-
-def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def request_certificate(key: ec.EllipticCurvePrivateKey, component_id: str) -> str:

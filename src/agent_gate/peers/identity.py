@@ -2,6 +2,8 @@
 
 The signing key is a file in `peers/` beside the store. The authority's certificate lies there too; its key is sealed
 in the vault, so that a copy of the folder or of the database alone can vouch for nobody.
+
+Gateways that share a store are one to their peers: the name and the signing key of the first are in the vault as well.
 """
 
 import os
@@ -14,12 +16,16 @@ from agent_gate.errors import ConfigError
 from agent_gate.peers.authority import Authority, trust_domain
 from agent_gate.peers.encoding import Malformed
 from agent_gate.peers.signing import KEY_BYTES, IdentityKey
+from agent_gate.store.leases import Leases
 from agent_gate.store.once import make_once
+from agent_gate.store.statement import Store
+from agent_gate.vault.shared import share_key
 from agent_gate.vault.vault import Vault
 
 FOLDER = "peers"
 IDENTITY_FILE = "identity.key"
 OWNER = "peers"
+GATEWAY_ID, TURN_SECONDS = "gateway", 20.0
 CA_KEY, CA_CERTIFICATE = "authority key", "authority certificate"
 
 
@@ -90,6 +96,23 @@ async def ensure_authority(vault: Vault, gateway_id: str, clock: Clock) -> Autho
         raise ConfigError(f"The pairing authority in the vault cannot be used: {error}") from None
 
 
-async def ensure_identity(folder: Path, vault: Vault, gateway_id: str, clock: Clock) -> GatewayIdentity:
+async def ensure_identity(
+    folder: Path, vault: Vault, gateway_id: str, clock: Clock, store: Store
+) -> GatewayIdentity:
     key = ensure_identity_key(folder / FOLDER / IDENTITY_FILE)
-    return GatewayIdentity(gateway_id, key, await ensure_authority(vault, gateway_id, clock))
+    if not store.shared:
+        return GatewayIdentity(gateway_id, key, await ensure_authority(vault, gateway_id, clock))
+    async with Leases(store, clock).held(OWNER, TURN_SECONDS, wait=TURN_SECONDS):
+        return await share_identity(vault, store, gateway_id, key, clock)
+
+
+async def share_identity(
+    vault: Vault, store: Store, gateway_id: str, own: IdentityKey, clock: Clock
+) -> GatewayIdentity:
+    """Who all gateways on the store are; the first of them says so. The authority comes first: one that another gateway
+    made while it was alone is refused before anything of ours is kept."""
+    kept = await vault.get(OWNER, GATEWAY_ID)
+    name = kept.value.decode() if kept is not None else gateway_id
+    authority = await ensure_authority(vault, name, clock)
+    await vault.put_once(OWNER, GATEWAY_ID, name.encode())
+    return GatewayIdentity(name, IdentityKey(await share_key(vault, store, "identity", own.seed)), authority)

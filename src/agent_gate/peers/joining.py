@@ -16,9 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from agent_gate.core.ports import Clock
 from agent_gate.errors import PairingFailed
+from agent_gate.net.certificates import private_pem
 from agent_gate.observe.failpoint import reach
 from agent_gate.peers import messages
-from agent_gate.peers.authority import UNREADABLE, Leaf, component_uri, private_pem, request_certificate, spki
+from agent_gate.peers.authority import UNREADABLE, Leaf, component_uri, request_certificate, spki
 from agent_gate.peers.challenge import challenge_context, open_challenge
 from agent_gate.peers.encoding import Malformed, canonical, from_base64, from_time, to_base64
 from agent_gate.peers.messages import PairMessage, read_pair_message
@@ -94,7 +95,7 @@ class Joining:
         """Join, or raise `PairingFailed`; the gateway is told why."""
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
-                return await self._phases()
+                return await self._walk_phases()
         except TimeoutError:
             await self._refuse("TIMEOUT", "the gateway did not answer in time")
         except Malformed as error:
@@ -102,8 +103,8 @@ class Joining:
         except (ConnectionError, EOFError, OSError) as error:
             raise PairingFailed(f"The gateway's connection was lost ({type(error).__name__})") from None
 
-    async def _phases(self) -> Membership:
-        gateway = await self._initiated()
+    async def _walk_phases(self) -> Membership:
+        gateway = await self._receive_initiation()
         reach("join_initiated")
         encryption = X25519PrivateKey.generate()
         await self._introduce(encryption)
@@ -114,7 +115,7 @@ class Joining:
         csr = request_certificate(key, self.component.component_id)
         await self._send(messages.CsrRequest(pairing_id=self.pairing_id, csr_pem=csr), sign=True)
         reach("join_requested")
-        membership = await self._issued(key, gateway.gateway_id)
+        membership = await self._receive_certificate(key, gateway.gateway_id)
         reach("join_issued")
         await self.install(membership)
         reach("join_kept")
@@ -127,7 +128,7 @@ class Joining:
         reach("join_complete")
         return membership
 
-    async def _initiated(self) -> messages.GatewayPart:
+    async def _receive_initiation(self) -> messages.GatewayPart:
         init, fields = await self._receive(messages.Init)
         self.pairing_id, part = init.pairing_id, init.gateway
         named = from_base64(part.public_key_ed25519, 32)
@@ -171,7 +172,7 @@ class Joining:
         )
         await self._send(answer, sign=True)
 
-    async def _issued(self, key: ec.EllipticCurvePrivateKey, gateway_id: str) -> Membership:
+    async def _receive_certificate(self, key: ec.EllipticCurvePrivateKey, gateway_id: str) -> Membership:
         issued, fields = await self._receive(messages.CsrIssued, INSTALL_SECONDS)
         await self._check_signature(fields)
         if len(issued.certificate_chain_pem) != 1:
@@ -211,12 +212,9 @@ class Joining:
             raise Malformed("the certificate is for another component")
 
     async def _send(self, message: PairMessage, *, sign: bool = False) -> None:
-        fields = message.as_dict()
-        if sign:
-            fields = self.transcript.sign(fields, self.component.identity)
-        self.transcript.add(fields)
+        text = self.transcript.write(message.as_dict(), self.component.identity if sign else None)
         async with asyncio.timeout(STEP_SECONDS):
-            await self.line.send(canonical(fields).decode())
+            await self.line.send(text)
 
     async def _receive(self, expected: type[M], seconds: float | None = None) -> tuple[M, dict[str, Any]]:
         async with asyncio.timeout(seconds or STEP_SECONDS):

@@ -18,7 +18,7 @@ from agent_gate.observe.failpoint import reach
 from agent_gate.peers import messages
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf, PublicKey, check_request
 from agent_gate.peers.challenge import PLAIN_BYTES, challenge_context, seal_challenge
-from agent_gate.peers.encoding import Malformed, canonical, from_base64, to_base64, to_time
+from agent_gate.peers.encoding import Malformed, from_base64, to_base64, to_time
 from agent_gate.peers.messages import PairMessage, read_pair_message
 from agent_gate.peers.roles import NOTHING_NOTED, PeerNotes
 from agent_gate.peers.signing import IdentityKey, Transcript, check_public_key, key_fingerprint
@@ -101,7 +101,7 @@ class Pairing:
         """Pair, or raise `PairingFailed` with the phase and the reason."""
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
-                return await self._phases(wish)
+                return await self._walk_phases(wish)
         except TimeoutError:
             self._fail("TIMEOUT", "the other side did not answer in time")
         except Malformed as error:
@@ -109,7 +109,7 @@ class Pairing:
         except (ConnectionError, EOFError, OSError) as error:
             self._fail("UNREACHABLE", f"the connection was lost ({type(error).__name__})")
 
-    async def _phases(self, wish: Wish) -> Candidate:
+    async def _walk_phases(self, wish: Wish) -> Candidate:
         await self._initiate()
         reach("pair_initiated")
         remote = await self._meet(wish)
@@ -118,7 +118,7 @@ class Pairing:
         candidate = Candidate(wish.subject, wish.endpoint, key, self.pairing_id, wish.notes)
         await self._challenge(candidate, from_base64(remote.public_key_x25519, 32))
         reach("pair_challenged")
-        leaf = self._issue(candidate, await self._requested(candidate))
+        leaf = self._issue(candidate, await self._receive_request(candidate))
         reach("pair_requested")
         await self.ledger.note_issued(candidate, leaf)
         reach("pair_issued")
@@ -192,7 +192,7 @@ class Pairing:
             self._fail("CHALLENGE_FAILED", "it cannot read what was encrypted for its key")
         self.transcript.add(fields)
 
-    async def _requested(self, candidate: Candidate) -> PublicKey:
+    async def _receive_request(self, candidate: Candidate) -> PublicKey:
         self._reach(4, "reading its certificate request")
         request, fields = await self._receive(messages.CsrRequest)
         self._check_signature(fields, candidate.identity_key)
@@ -240,12 +240,9 @@ class Pairing:
         self.told(phase, text)
 
     async def _send(self, message: PairMessage, *, sign: bool = False) -> None:
-        fields = message.as_dict()
-        if sign:
-            fields = self.transcript.sign(fields, self.identity)
-        self.transcript.add(fields)
+        text = self.transcript.write(message.as_dict(), self.identity if sign else None)
         async with asyncio.timeout(STEP_SECONDS):
-            await self.line.send(canonical(fields).decode())
+            await self.line.send(text)
 
     async def _receive(self, expected: type[M], seconds: float | None = None) -> tuple[M, dict[str, Any]]:
         async with asyncio.timeout(seconds or STEP_SECONDS):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent_gate.core.ports import Clock
+from agent_gate.net.certificates import private_pem
 from agent_gate.net.mutual import KeyPair, mutual_client, mutual_server
-from agent_gate.peers.authority import CertificateSubject, Leaf, private_pem
+from agent_gate.peers.authority import CertificateSubject, Leaf
 from agent_gate.peers.identity import GatewayIdentity
 from agent_gate.peers.roles import GATEWAY
 
@@ -33,7 +34,7 @@ class Passport:
         self._shown: Shown | None = None
         self._due = 0.0
 
-    def _made(self) -> Shown:
+    def _make(self) -> Shown:
         key, identity = ec.generate_private_key(ec.SECP256R1()), self._identity
         subject = CertificateSubject(GATEWAY, identity.gateway_id)
         leaf = identity.authority.issue(key.public_key(), subject, self._clock.now())
@@ -42,7 +43,7 @@ class Passport:
 
     def _current(self) -> Shown:
         if self._shown is None or self._clock.now() >= self._due:
-            self._shown = self._made()
+            self._shown = self._make()
             self._due = renewal(self._shown.leaf.not_before, self._shown.leaf.not_after)
         return self._shown
 

@@ -92,6 +92,12 @@ class Transcript:
     def add(self, message: dict[str, Any]) -> None:
         self.said.append(canonical(message))
 
+    def write(self, message: dict[str, Any], signer: IdentityKey | None = None) -> str:
+        """The message as it is sent, with the signature where there is a signer; from here on it is part of what was said."""
+        fields = self.sign(message, signer) if signer is not None else message
+        self.add(fields)
+        return self.said[-1].decode()
+
     def digest(self) -> bytes:
         total = sha256(PROFILE + b" transcript\0")
         for text in self.said:

@@ -19,6 +19,7 @@ from agent_gate.policy.subject import NOTHING_MORE, Subject, matches_without
 
 log = logging.getLogger("agent_gate.policy")
 ORDER = ("deny", "allow", "ask")
+NO_GROUPS = frozenset[str]()
 OTHER_CALLS = "pattern does not match"
 FALLBACK = Decision(effect="ask", reason="no rule matches, so a person is asked")
 BROKEN = Decision(effect="deny", reason="the policy engine failed, so the call is denied")
@@ -60,6 +61,9 @@ def compile_rule(rule: Rule) -> Compiled:
         said=rule.description,
         lifetime=rule.lifetime,
         approvers=rule.approvers,
+        count=rule.count,
+        own=rule.own,
+        not_own=rule.not_own,
         via=rule.via,
     )
     allows = rule.allows
@@ -90,7 +94,7 @@ def signature_matches(compiled: Compiled, subject: Subject) -> bool:
     tool, matches = subject.tool, compiled.matches
     if matches(subject.signature):
         return True
-    seen = NOTHING_MORE if compiled.allows else subject.seen()
+    seen = NOTHING_MORE if compiled.allows else subject.see()
     shown = subject.signature[len(tool.wire) :]
     bare = not shown and tool.definition.template is None
     if not (bare or seen.endings or compiled.names):
@@ -162,13 +166,13 @@ class Policy:
         self.defaults = tuple(replace(rule, default=True) for rule in defaults)
         by_effect = [compile_rule(rule) for effect in ORDER for rule in self.rules if rule.action == effect]
         self._ordered = (*by_effect, *(compile_rule(rule) for rule in self.defaults))
-        self._candidates: dict[tuple[str, str, str, str], tuple[Compiled, ...]] = {}
+        self._candidates: dict[tuple[str, str, str, str, str, frozenset[str]], tuple[Compiled, ...]] = {}
 
     def decide(self, subject: Subject) -> Decision:
         """Allow, ask or deny. Anything that goes wrong in here is a deny."""
         try:
             near = ""
-            for compiled in self._applicable(subject.tool, subject.caller):
+            for compiled in self._applicable(subject.tool, subject.caller, subject.person, subject.groups):
                 why = mismatch(compiled, subject)
                 if why is None:
                     return almost(compiled.decision, near) if near else compiled.decision
@@ -183,19 +187,34 @@ class Policy:
         """The same decision, with every rule that was considered on the way, in the order they were."""
         return replace(self.decide(subject), considered=tuple(self._trail(subject)))
 
-    def hides(self, tool: Tool, caller: str) -> bool:
+    def hides(self, tool: Tool, caller: str, person: str = "", groups: frozenset[str] = NO_GROUPS) -> bool:
         """Whether deny rules cover every call of this tool by this caller, so that it leaves the listings."""
+        return self.against_every_call(tool, caller, person, groups) is not None
+
+    def against_every_call(
+        self, tool: Tool, caller: str, person: str = "", groups: frozenset[str] = NO_GROUPS
+    ) -> Decision | None:
+        """What is said to any call of a tool that is hidden from this caller; None where it is not."""
         denied = [
-            compiled.rule.pattern
-            for compiled in self._applicable(tool, caller)
+            compiled
+            for compiled in self._applicable(tool, caller, person, groups)
             if compiled.rule.action == "deny" and not compiled.rule.default and not compiled.conditions
         ]
-        return bool(denied) and cover_every_call(denied, tool)
+        if not denied or not cover_every_call([compiled.rule.pattern for compiled in denied], tool):
+            return None
+        return denied[0].decision
 
-    def denies(self, tool: Tool, arguments: Mapping[str, Json], caller: str) -> Decision | None:
+    def denies(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Json],
+        caller: str,
+        person: str = "",
+        groups: frozenset[str] = NO_GROUPS,
+    ) -> Decision | None:
         """What a deny rule, and not only a default, says of this very call, so that it is not worth offering."""
-        subject = Subject(tool, arguments, tool.sign(arguments), caller)
-        for compiled in self._applicable(tool, caller):
+        subject = Subject(tool, arguments, tool.sign(arguments), caller, None, person, groups)
+        for compiled in self._applicable(tool, caller, person, groups):
             denying = compiled.rule.action == "deny" and not compiled.rule.default
             if denying and mismatch(compiled, subject) is None:
                 return compiled.decision
@@ -206,18 +225,21 @@ class Policy:
 
     def _trail(self, subject: Subject) -> Iterable[Considered]:
         for compiled in self._ordered:
-            why = compiled.rule.excludes(subject.tool, subject.caller)
+            why = compiled.rule.excludes(subject.tool, subject.caller, subject.person, subject.groups)
             why = why or mismatch(bound(compiled, subject.tool), subject)
             yield Considered(compiled.rule, why is None, why or "matches")
             if why is None:
                 return
 
-    def _applicable(self, tool: Tool, caller: str) -> tuple[Compiled, ...]:
+    def _applicable(
+        self, tool: Tool, caller: str, person: str, groups: frozenset[str]
+    ) -> tuple[Compiled, ...]:
         """The rules that could apply to this tool and caller, found once per definition and name."""
-        key = (tool.id, tool.pin, tool.wire, caller)
+        key = (tool.id, tool.pin, tool.wire, caller, person, groups)
         found = self._candidates.get(key)
         if found is None:
-            found = tuple(bound(c, tool) for c in self._ordered if c.rule.excludes(tool, caller) is None)
+            applying = (c for c in self._ordered if c.rule.excludes(tool, caller, person, groups) is None)
+            found = tuple(bound(c, tool) for c in applying)
             if len(self._candidates) > 100_000:
                 self._candidates.clear()
             self._candidates[key] = found

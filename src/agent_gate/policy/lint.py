@@ -1,4 +1,4 @@
-"""The permissions file reads itself: rules that can never match, and rules that another rule always beats."""
+"""Faults of a permissions file that the file itself shows: rules that can never match, and rules that another always beats."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,10 +5,40 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from agent_gate.core.call import Effect
-from agent_gate.core.notes import GIVEN, AtLeast, InFile
+from agent_gate.core.notes import GIVEN, AtLeast, AtMost, InFile
 from agent_gate.core.tool import Tool
 from agent_gate.policy.conditions import CONDITIONS, Condition
 from agent_gate.policy.names import head, may_match
+
+NAMES = {"type": "array", "items": {"type": "string"}}
+APPROVERS = {
+    "anyOf": [
+        {"type": "null"},
+        NAMES,
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "names": NAMES,
+                "own": {"type": "boolean"},
+                "count": {"type": "integer", "minimum": 1, "maximum": 10},
+                "not_own": {"type": "boolean"},
+            },
+        },
+    ]
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproversEntry:
+    """`approvers` of a rule in its long form."""
+
+    names: Annotated[
+        tuple[str, ...], "The only people whose answer counts; empty: everybody who may answer."
+    ] = ()
+    own: Annotated[bool, "The person that the agent works for may answer too."] = False
+    count: Annotated[int, "How many different people have to say yes.", AtLeast(1), AtMost(10)] = 1
+    not_own: Annotated[bool, "A yes of the person that the agent works for does not count."] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +57,14 @@ class Rule:
     lifetime: Annotated[float | None, "Seconds until a question asked by this rule expires.", AtLeast(1)] = (
         None
     )
-    approvers: Annotated[tuple[str, ...], "The only people whose answer counts."] = ()
+    approvers: Annotated[
+        tuple[str, ...],
+        "The only people whose answer counts: a list of names, or `{names, own, count, not_own}`.",
+        InFile(APPROVERS),
+    ] = ()
+    count: Annotated[int, "How many different people have to say yes.", GIVEN] = 1
+    own: Annotated[bool, "Whether the person that the agent works for may answer too.", GIVEN] = False
+    not_own: Annotated[bool, "Whether a yes of that person does not count.", GIVEN] = False
     via: Annotated[
         Literal["person", "client"], "`client` lets the agent's own client answer; for low risk only."
     ] = "person"
@@ -69,12 +106,17 @@ class Rule:
         reasons = (one.lacks(tool, allows=self.allows) for one in self.conditions.values())
         return next(filter(None, reasons), None)
 
-    def excludes(self, tool: Tool, caller: str) -> str | None:
-        """What rules it out for every call of `tool` by `caller`, or None."""
+    def excludes(
+        self, tool: Tool, caller: str, person: str = "", groups: frozenset[str] = frozenset()
+    ) -> str | None:
+        """What rules it out for every call of `tool` by `caller`, who works for `person`; or None."""
         if not may_match(self.pattern, tool, allows=self.allows):
             return "pattern names another tool"
-        reasons = (one.excludes(tool, caller, allows=self.allows) for one in self.conditions.values())
-        return next(filter(None, reasons), None)
+        for one in self.conditions.values():
+            why = one.excludes(tool, caller, allows=self.allows) or one.is_for_others(person, groups)
+            if why:
+                return why
+        return None
 
 
 def make_rule(*, action: Effect = "ask", **keys: Any) -> Rule:

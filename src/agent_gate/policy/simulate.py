@@ -29,6 +29,8 @@ class Recorded:
     wire: str
     signature: str
     arguments: Mapping[str, Json]
+    person: str = ""
+    groups: frozenset[str] = frozenset()
     effect: str
     rule: str
     where: str
@@ -60,9 +62,12 @@ class Report:
 
 
 def recorded(row: Mapping[str, Any]) -> Recorded | None:
-    """The decision in a row of the record; None for rows that tell something else."""
+    """The decision in a row of the record; None for rows that tell something else, and for what a person did, which
+    no rule is asked about."""
     body = row["body"]
     if "decision" not in body or "signature" not in body:
+        return None
+    if body["decision"] == "allow" and not body.get("rule") and not body.get("grant"):
         return None
     signature = str(body["signature"])
     return Recorded(
@@ -73,6 +78,8 @@ def recorded(row: Mapping[str, Any]) -> Recorded | None:
         wire=str(body.get("wire") or signature.partition("(")[0]),
         signature=signature,
         arguments=body.get("arguments") or {},
+        person=str(body.get("person") or ""),
+        groups=frozenset(body.get("groups") or ()),
         effect="ask" if body.get("grant") else str(body["decision"]),
         rule=str(body.get("rule") or ""),
         where=str(body.get("where") or ""),
@@ -107,6 +114,11 @@ def doubts(policy: Policy, call: Recorded, known: bool) -> tuple[str, ...]:
     return tuple(out if known else [*out, "the tool is gone, so its traits are not known"])
 
 
+def recorded_subject(call: Recorded, tool: Tool) -> Subject:
+    """The call as rules look at it, by whom it was for then."""
+    return Subject(tool, call.arguments, call.signature, call.caller, None, call.person, call.groups)
+
+
 class Simulation:
     """Decides recorded calls again with `policy`, a portion of the record at a time."""
 
@@ -118,7 +130,7 @@ class Simulation:
     def add(self, calls: Iterable[Recorded]) -> None:
         for call in calls:
             tool = self._find(call.tool_id)
-            subject = Subject(tool or stand_in(call), call.arguments, call.signature, call.caller)
+            subject = recorded_subject(call, tool or stand_in(call))
             decision = self._policy.decide(subject)
             self._tried += call.count
             if decision.effect == call.effect:

@@ -27,17 +27,19 @@ NOTHING_MORE = Seen()
 
 
 class Subject(msgspec.Struct):
-    """Everything that a rule may look at: the tool, what it is called with, how that is signed, who calls, and what its
-    source knows of it."""
+    """Everything that a rule may look at: the tool, what it is called with, how that is signed, who calls, what its
+    source knows of it, and whom the caller works for."""
 
     tool: Tool
     arguments: Mapping[str, Json]
     signature: str
     caller: str
     facts: Mapping[str, str] | None = None
+    person: str = ""
+    groups: frozenset[str] = frozenset()
     _seen: Seen | None = None
 
-    def seen(self) -> Seen:
+    def see(self) -> Seen:
         """How rules that refuse or ask see this call; made for the first that wants to know."""
         if self._seen is None:
             self._seen = look(self.tool, self.arguments, self.signature)

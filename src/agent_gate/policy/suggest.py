@@ -13,13 +13,13 @@ from agent_gate.errors import InvalidArgs
 from agent_gate.policy.decide import Policy, uncovered
 from agent_gate.policy.names import named_arguments
 from agent_gate.policy.rule import make_rule
-from agent_gate.policy.simulate import Recorded, recorded, stand_in
-from agent_gate.policy.subject import Subject
+from agent_gate.policy.simulate import Recorded, recorded, recorded_subject, stand_in
 
 ENDS = ("approved", "denied", "expired", "withdrawn")
 TOLD_OF_QUESTIONS = ("pending", *ENDS)
 """The states of the rows that say what was asked and what became of it."""
 LEAST_ASKS = 5
+LEAST_DIFFERENT = 3
 LEAST_SHARE = 0.9
 LONGEST_VALUE = 200
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
@@ -71,29 +71,53 @@ def past_questions(rows: Iterable[Mapping[str, Any]]) -> list[Asked]:
 
 
 def suggest(policy: Policy, questions: Sequence[Asked], find: Find) -> list[Suggestion]:
-    """Rules for what is asked often and answered alike, the widest first; what the rules settle by now is left out."""
+    """Rules for what is asked often and answered alike, the widest first; what the rules settle by now is left out.
+
+    A wider rule rests on different calls: one that is repeated until it earns a rule of its own says nothing of others.
+    """
     still = [asked for asked in questions if still_asked(policy, asked.call, find)]
+    repeated = {
+        asked.call.call
+        for (caller, pattern, tool_id), group in grouped(still, "exact", find).items()
+        if suggestion(caller, pattern, group, find(tool_id)) is not None
+        for asked in group
+    }
     out: list[Suggestion] = []
     covered: set[str] = set()
-    for scope in ("tool", "exact"):
-        groups: defaultdict[tuple[str, str, str], list[Asked]] = defaultdict(list)
-        for asked in still:
-            groups[asked.call.caller, pattern_of(asked.call, scope, find), asked.call.tool_id].append(asked)
-        for (caller, pattern, tool_id), group in sorted(groups.items()):
-            if scope == "tool" and (
-                len({asked.call.signature for asked in group}) < 3 or risky(find(tool_id))
+    for scope in ("tool", "part", "exact"):
+        for (caller, pattern, tool_id), group in sorted(grouped(still, scope, find).items()):
+            tool = find(tool_id)
+            rest = [asked for asked in group if asked.call.call not in repeated]
+            if scope != "exact" and (
+                len({asked.call.signature for asked in rest}) < LEAST_DIFFERENT
+                or suggestion(caller, pattern, rest, tool) is None
+                or risky(tool)
             ):
                 continue
-            made = suggestion(caller, pattern, group, find(tool_id))
-            if made is not None and not covered.issuperset(asked.call.call for asked in group):
+            made = suggestion(caller, pattern, group, tool)
+            if made is None or (scope == "tool" and made.rule["action"] == "allow" and many_sided(tool)):
+                continue
+            if not covered.issuperset(asked.call.call for asked in group):
                 out.append(made)
                 covered.update(asked.call.call for asked in group)
     return sorted(out, key=lambda made: -made.asked)
 
 
+def grouped(
+    questions: Sequence[Asked], scope: str, find: Find
+) -> Mapping[tuple[str, str, str], Sequence[Asked]]:
+    """Questions by caller, by what a rule of this scope would match, and by tool."""
+    groups: defaultdict[tuple[str, str, str], list[Asked]] = defaultdict(list)
+    for asked in questions:
+        pattern = pattern_of(asked.call, scope, find)
+        if pattern is not None:
+            groups[asked.call.caller, pattern, asked.call.tool_id].append(asked)
+    return groups
+
+
 def still_asked(policy: Policy, call: Recorded, find: Find) -> bool:
     tool = find(call.tool_id) or stand_in(call)
-    return policy.decide(Subject(tool, call.arguments, call.signature, call.caller)).effect == "ask"
+    return policy.decide(recorded_subject(call, tool)).effect == "ask"
 
 
 def risky(tool: Tool | None) -> bool:
@@ -101,10 +125,21 @@ def risky(tool: Tool | None) -> bool:
     return tool is None or tool.traits.destructive
 
 
-def pattern_of(call: Recorded, scope: str, find: Find) -> str:
+def many_sided(tool: Tool | None) -> bool:
+    """Whether the first part of its signature says what a call does, as the service in `call(light.turn_on, hall)`:
+    to have approved some is no word on the others."""
+    return tool is not None and ", " in (tool.definition.template or "") and not tool.traits.read_only
+
+
+def pattern_of(call: Recorded, scope: str, find: Find) -> str | None:
+    """What a rule of this scope would match; None where there is nothing between the call and its tool."""
     if scope == "exact":
         return literal(call.signature)
-    return tool_pattern(find(call.tool_id) or stand_in(call))
+    tool = find(call.tool_id) or stand_in(call)
+    if scope == "tool":
+        return tool_pattern(tool)
+    first, separator, _ = call.signature.partition(", ")
+    return f"{literal(first)}, *)" if separator and many_sided(tool) else None
 
 
 def tool_pattern(tool: Tool) -> str:

@@ -19,6 +19,7 @@ from agent_gate.results.views import Frame, shape
 
 SUMMARY_BUDGET, ERROR_BUDGET = 400, 1200
 MAX_FACTS, MAX_ERRORS, MAX_PATHS, HEAD_ROWS, EDGE_LINES, MAX_PARTS = 12, 8, 24, 3, 6, 4
+SHORT_TEXT, LONGEST_LINE = 800, 300
 
 _TROUBLE = re.compile(
     r"\b(error|exception|traceback|fatal|failed|failure|panic|denied|refused|timed out|not found)\b",
@@ -120,7 +121,7 @@ def unread(result: Result, artifact: Artifact, why: str) -> ResultEnvelope:
 
 
 def _clipped(lines: Iterable[str]) -> Iterator[str]:
-    return (line if len(line) <= 300 else f"{line[:300]}…" for line in lines)
+    return (line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in lines)
 
 
 def _error_lines(reading: ResultReading) -> list[str]:
@@ -139,6 +140,9 @@ def describe(reading: ResultReading) -> Iterator[str]:
         yield f"No text; {len(reading.parts)} other part{'s' if len(reading.parts) != 1 else ''}:"
         yield from reading.others
         return
+    if is_short(reading):
+        yield from reading.lines
+        return
     yield f"Text of {len(reading.lines)} lines, {len(reading.text)} characters."
     yield from _table_head(reading)
     trouble = [f"line {at}: {line}" for at, line in enumerate(reading.lines) if _TROUBLE.search(line[:2000])]
@@ -150,6 +154,12 @@ def describe(reading: ResultReading) -> Iterator[str]:
         yield from reading.lines[:EDGE_LINES]
         yield "It ends:"
         yield from reading.lines[-EDGE_LINES:]
+
+
+def is_short(reading: ResultReading) -> bool:
+    """Whether a text, beside parts that are large, is best given as it is: both of its ends are all of it."""
+    few = len(reading.lines) <= 2 * EDGE_LINES and len(reading.text) <= SHORT_TEXT
+    return few and reading.table is None and all(len(line) <= LONGEST_LINE for line in reading.lines)
 
 
 def _describe_json(reading: ResultReading) -> Iterator[str]:

@@ -156,13 +156,18 @@ class KeptResults:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def one(self, call_id: str, caller: str) -> Kept | None:
+    async def read_of_call(self, call_id: str) -> Kept | None:
+        """For those who are known to be its caller."""
+        rows = await self._store.read(f"SELECT {COLUMNS} FROM results WHERE call = ?", (call_id,))
+        return kept_of(rows[0]) if rows else None
+
+    async def read_one(self, call_id: str, caller: str) -> Kept | None:
         rows = await self._store.read(
             f"SELECT {COLUMNS} FROM results WHERE call = ? AND caller = ?", (call_id, caller)
         )
         return kept_of(rows[0]) if rows else None
 
-    async def waiting(self, caller: str, now: float) -> KeptPage:
+    async def read_waiting(self, caller: str, now: float) -> KeptPage:
         """What this caller has not acknowledged yet: the newest of it that one message can carry, oldest first."""
         sizes = await self._store.read(
             f"SELECT call, COALESCE(LENGTH(body), 0) + LENGTH(arguments) FROM results WHERE {WAITING} "

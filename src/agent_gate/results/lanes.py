@@ -1,4 +1,4 @@
-"""Shares a few places fairly: every lane has one turn at a time, and lanes that wait take turns."""
+"""Shares a few places fairly among callers: each caller, a lane, has one turn at a time, and those that wait take turns."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""The process that reads large results: it takes a job from standard input, answers on standard output, and so on.
+"""The process that reads large results: it takes a job from standard input, answers on standard output, and takes the next.
 
 It ends when its input does. The gateway ends it when a job takes too long; where the gateway is gone, an alarm
 does. Its memory is bounded, and everybody else's work comes before its own.
@@ -92,10 +92,10 @@ def main() -> None:
             bodies = [b"" if one.file else receive(incoming, one.size) for one in order.results]
         except EOFError:
             return
-        _alarm(2 * SECONDS)
+        _set_alarm(2 * SECONDS)
         send_frame(outgoing, msgspec.json.encode(_reply(order, bodies, fits)))
         outgoing.flush()
-        _alarm(0)
+        _set_alarm(0)
 
 
 def _reply(order: ReaderOrder, bodies: list[bytes], fits: Fits) -> ReaderReply:
@@ -137,7 +137,7 @@ def _restrain() -> None:
         OWN_SHARE.write_text(str(NICENESS))
 
 
-def _alarm(seconds: int) -> None:
+def _set_alarm(seconds: int) -> None:
     if hasattr(signal, "alarm"):
         signal.alarm(seconds)
 

@@ -38,21 +38,21 @@ class Access:
     def at_hand(self, caller: str) -> Proof | None:
         """What counts now; None where `fetch` has to be awaited."""
         proof = self._credentials.at_hand(caller)
-        return proof if proof is None or self._last.get(caller) is proof else self._noted(caller, proof)
+        return proof if proof is None or self._last.get(caller) is proof else self._note(caller, proof)
 
     async def fetch(self, caller: str) -> Proof:
-        return self._noted(caller, await self._credentials.fetch(caller))
+        return self._note(caller, await self._credentials.fetch(caller))
 
     async def refused(self, caller: str, proof: Proof, challenge: str) -> Proof | None:
         """Another proof after a 401, to be tried once."""
         fresh = await self._credentials.refused(caller, proof, challenge)
-        return None if fresh is None else self._noted(caller, fresh)
+        return None if fresh is None else self._note(caller, fresh)
 
     def masked(self, body: bytes) -> bytes:
         """A result without the credentials that its source was given."""
         return body if self._mask is None else self._mask.body(body)
 
-    def _noted(self, caller: str, proof: Proof) -> Proof:
+    def _note(self, caller: str, proof: Proof) -> Proof:
         self._last[caller] = proof
         self._learn(proof.secrets)
         self.redactor.add(proof.secrets)

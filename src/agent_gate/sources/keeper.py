@@ -35,6 +35,7 @@ Redact = Callable[[str], str]
 Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
 Serves = Callable[[Tool], bool]
 SOON_SECONDS = 5.0
+BROKEN = frozenset({Status.FAILED, Status.NEEDS_AUTH})
 READY = Status.READY
 GONE_SECONDS = 1.0
 FATAL = (SystemExit, KeyboardInterrupt)
@@ -62,6 +63,9 @@ class Keeper:
         self._again = asyncio.Event()
         self._waiting = 0
         self._last_failure = ""
+        self._last_error = ""
+        self._last_error_at: float | None = None
+        self._broken_since: float | None = None
         self._ready = asyncio.Event()
         self._circuit = Circuit()
         self._failures = 0
@@ -93,17 +97,26 @@ class Keeper:
         source = self.plan.source
         unwell = source.unwell or self._missing() if self._status is Status.READY else None
         status = Status.DEGRADED if unwell else self._status
+        failure = self._last_failure if self._fails_again else ""
         return SourceState(
             key=source.key,
             namespace=source.namespace,
             kind=source.kind,
             title=source.title,
-            status=status,
-            reason=self._reason or self._redact(unwell or ""),
+            status=Status.FAILED if failure else status,
+            reason=self._reason or failure or self._redact(unwell or ""),
             since=self._since,
+            broken_since=self._broken_since,
+            last_error=self._last_error,
+            last_error_at=self._last_error_at,
             next_try=self._next_try,
             tools=self._tools,
         )
+
+    @property
+    def _fails_again(self) -> bool:
+        """Whether it is tried once more after a failure: until that works, the failure is what is known."""
+        return self._status is Status.CONNECTING and self._failures > 0
 
     def _missing(self) -> str:
         return "; ".join(self._left_out)
@@ -161,7 +174,7 @@ class Keeper:
                 await self._wanted.wait()
             self._wanted.clear()
             try:
-                await self._session()
+                await self._run_session()
                 self._failures = 0
             except (Unauthorized, SignInNeeded) as error:
                 await self._wait_for_sign_in(error.message)
@@ -171,7 +184,7 @@ class Keeper:
                 log.exception("A source failed in a way nobody expected", extra={"source": self.key})
                 await self._failed(error)
 
-    async def _session(self) -> None:
+    async def _run_session(self) -> None:
         """One connection from its beginning to its end."""
         self._move(Status.CONNECTING, level=logging.DEBUG)
         async with self.plan.source as source:
@@ -282,6 +295,15 @@ class Keeper:
         if status is not Status.FAILED:
             self._next_try = None
         self._status, self._reason, self._since = status, reason, self._clock.now()
+        self._note_trouble()
+
+    def _note_trouble(self) -> None:
+        """Since when it is broken: from the first of several failures on, until it works or nobody wants it."""
+        if self._status in BROKEN:
+            self._broken_since = self._broken_since or self._since
+            self._last_error, self._last_error_at = self._reason, self._since
+        elif self._status is not Status.CONNECTING:
+            self._broken_since = None
 
     def check(self) -> None:
         """Raise where a call cannot be sent now. A first connection under way is worth waiting for."""
@@ -310,7 +332,7 @@ class Keeper:
         self._running += 1
         try:
             if not self._ready.is_set():
-                await self._connected(job.deadline)
+                await self._wait_until_connected(job.deadline)
                 if not self._serves(job.case.tool):
                     raise Forbidden(CHANGED)
             if self.plan.witness is not None or job.case.facts:
@@ -353,7 +375,7 @@ class Keeper:
             async with asyncio.timeout(GONE_SECONDS):
                 while self._ready.is_set():
                     await asyncio.sleep(0.005)
-        await self._connected(job.deadline)
+        await self._wait_until_connected(job.deadline)
         if not self._serves(job.case.tool):
             raise Forbidden(CHANGED)
         if self.plan.witness is not None or job.case.facts:
@@ -365,7 +387,7 @@ class Keeper:
         given = job.case.call.timeout
         return given is not None and given < job.limit and self._clock.monotonic() >= job.deadline
 
-    async def _connected(self, deadline: float) -> None:
+    async def _wait_until_connected(self, deadline: float) -> None:
         self._wanted.set()
         self._waiting += 1
         try:

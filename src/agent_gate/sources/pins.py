@@ -16,6 +16,7 @@ from agent_gate.store.statement import Statement, Store
 log = logging.getLogger("agent_gate.sources")
 MOST_ABSENT = 16 * 1024 * 1024
 """Bytes of definitions that are kept of the tools a source does not have any more."""
+ABOUT = "\nabout"  # a key has no newline, so this is nobody else's
 FORGETFUL = "forgotten pins of "
 MARK = "INSERT INTO kv (name, value) VALUES (?, 'yes') ON CONFLICT (name) DO NOTHING"
 UPSERT_PIN = (
@@ -121,6 +122,31 @@ class Pins:
                 self._words[key] = era
         marks = await self._store.read("SELECT name FROM kv WHERE name LIKE ?", (f"{FORGETFUL}%",))
         self._forgetful = {name.removeprefix(FORGETFUL) for (name,) in marks}
+
+    async def take_news(self, places: Collection[str] | None) -> list[tuple[str, str]]:
+        """Take over what other gateways pinned; the tools, with their source, whose change was accepted there."""
+        accepted = []
+        for tool, text in await self._store.read("SELECT tool, definition FROM pins"):
+            source, _, name = tool.partition("\n")
+            if (places is not None and tool not in places) or not text:
+                continue
+            ours, definition = self._pins.setdefault(source, {}).get(name), decode(text)
+            assert definition is not None
+            if ours is None:
+                self._pins[source][name] = Pin(definition, size=len(text))
+            elif ours.pending is not None and ours.pending.pin() == definition.pin():
+                accepted.append((source, name))
+        return accepted
+
+    async def read_kept(self, key: str) -> tuple[tuple[Definition, ...] | None, str]:
+        """The last listing of a source and what it says of itself, as the store has them: another gateway lists it."""
+        about = f"{key}{ABOUT}"
+        rows = await self._store.read(
+            "SELECT key, era, listing FROM sources WHERE key IN (?, ?)", (key, about)
+        )
+        kept = {row[0]: row[1:] for row in rows}
+        listing, said = kept.get(key, ("", None))[1], kept.get(about, ("", None))[0]
+        return (tuple(decode_listing(listing)) if listing else None), said or ""
 
     def last_listing(self, key: str) -> tuple[Definition, ...] | None:
         listing = self._listings.get(key)

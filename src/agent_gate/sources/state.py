@@ -30,7 +30,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """What is shown of a source: where it stands, why, since when, and when it is tried again."""
+    """What is shown of a source: where it stands, why, since when, and when it is tried again.
+
+    `broken_since` lasts over all tries that fail; the last error is told also when it is well again.
+    """
 
     key: str
     namespace: str
@@ -39,6 +42,9 @@ class SourceState:
     status: Status
     reason: str = ""
     since: float = 0.0
+    broken_since: float | None = None
+    last_error: str = ""
+    last_error_at: float | None = None
     next_try: float | None = None
     tools: int = 0
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,13 +12,13 @@ from agent_gate.core.catalog import Catalog, Listing, Shelf, build
 from agent_gate.core.ports import Clock, ContextSource, Plan, Screens, Source, Witness
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
+from agent_gate.observe.lines import SourceLine, lines
 from agent_gate.sources.keeper import Keeper, Redact
-from agent_gate.sources.pins import Change, Pins
+from agent_gate.sources.pins import ABOUT, Change, Pins
 from agent_gate.sources.state import SourceState, Status
 from agent_gate.sources.toolbox import Toolbox, source_kinds
 
 log = logging.getLogger("agent_gate.sources")
-ABOUT = "\nabout"  # a key has no newline, so this is nobody else's
 
 
 def plans(settings: Settings, toolbox: Toolbox) -> list[Plan]:
@@ -147,7 +147,7 @@ class Supervisor:
                 self.pins.serve(plan, definitions, self._clock.now()) if plan.pinned else tuple(definitions)
             )
             after = replace(before, definitions=served, available=available, description=self._about(plan))
-        if after != before and not self._taken(before, after):
+        if after != before and not self._take_listing(before, after):
             return
         if plan.pinned and definitions is not None:
             self.pins.remember(key, after.definitions, self._clock.now())
@@ -165,7 +165,7 @@ class Supervisor:
     def _remembered_about(self, plan: Plan) -> str:
         return self.pins.get(f"{plan.source.key}{ABOUT}") or plan.description
 
-    def _taken(self, before: Listing, after: Listing) -> bool:
+    def _take_listing(self, before: Listing, after: Listing) -> bool:
         """Whether the catalog took a source's new listing; one that it did not take is in no other source's way."""
         key = after.key
         self._listings[key] = after
@@ -213,6 +213,11 @@ class Supervisor:
         now = self.shelf.catalog.find(tool.id)
         return now is not None and (now.source, now.pin, now.traits) == (tool.source, tool.pin, tool.traits)
 
+    def lines(self, key: str) -> list[SourceLine]:
+        """The last lines about a source, masked."""
+        self._find_keeper(key)
+        return [line._replace(text=self._redact(line.text)) for line in lines.of(key)]
+
     def source(self, key: str) -> Source | None:
         keeper = self.keepers.get(key)
         return keeper.plan.source if keeper else None
@@ -231,7 +236,7 @@ class Supervisor:
 
     def reconnect(self, key: str) -> None:
         """Try a source now that failed, or was disconnected."""
-        keeper = self._known_keeper(key)
+        keeper = self._find_keeper(key)
         why_not = keeper.cannot_connect()
         if key in self._leaving:
             why_not = f"{key} is being disconnected. Try again"
@@ -258,17 +263,17 @@ class Supervisor:
 
     async def forget_caller(self, key: str, caller: str) -> None:
         """Close what a source keeps open for one caller alone, whose account is another one now."""
-        if (apart := self._known_keeper(key).plan.apart) is not None:
+        if (apart := self._find_keeper(key).plan.apart) is not None:
             await apart.forget(caller)
 
     async def try_as(self, key: str, caller: str) -> None:
         """See whether a source lets one caller in with its own account; raises what it answers."""
-        if (apart := self._known_keeper(key).plan.apart) is not None:
+        if (apart := self._find_keeper(key).plan.apart) is not None:
             await apart.try_as(caller)
 
     async def disconnect(self, key: str, person: str) -> None:
         """Close a source and leave it closed. Its tools stay listed, and calls of them are told why they fail."""
-        keeper = self._known_keeper(key)
+        keeper = self._find_keeper(key)
         if key in self._tasks and not keeper.cannot_connect():
             await asyncio.shield(asyncio.ensure_future(self._leave(keeper, person)))
 
@@ -278,7 +283,7 @@ class Supervisor:
             keeper.rest(f"disconnected by {person}")
             self.publish(keeper.plan, None, False)
 
-    def _known_keeper(self, key: str) -> Keeper:
+    def _find_keeper(self, key: str) -> Keeper:
         if key not in self.keepers:
             raise ViewFailed(f"There is no source named {key[:64]}. See `agent-gate sources`")
         return self.keepers[key]
@@ -297,10 +302,15 @@ class Supervisor:
         served = tuple(accepted if one.name == tool else one for one in listing.definitions)
         if not known and accepted not in served:
             served = (*served, accepted)
-        if not self._taken(listing, replace(listing, definitions=served)):
+        if not self._take_listing(listing, replace(listing, definitions=served)):
             return False
         self.pins.remember(source, served, self._clock.now())
         return True
+
+    async def take_news(self, places: Collection[str] | None) -> None:
+        """Serve what a person accepted on another gateway."""
+        for source, tool in await self.pins.take_news(places):
+            self.accept(source, tool)
 
     def states(self) -> list[SourceState]:
         return [keeper.state() for _, keeper in sorted(self.keepers.items())]

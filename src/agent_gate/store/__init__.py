@@ -3,6 +3,8 @@
 `open_store(settings)` gives a `Store`; the folders above own their tables and write `Statement`s.
 """
 
+import shlex
+import sys
 from importlib import import_module
 
 from agent_gate.errors import ConfigError
@@ -11,7 +13,23 @@ from agent_gate.store.engine import Engine
 from agent_gate.store.sqlite import SqliteEngine
 from agent_gate.store.statement import Conflict, Head, Param, Record, Statement, Store, StoreSettings
 
-__all__ = ["Conflict", "Head", "Param", "Record", "Statement", "Store", "StoreSettings", "open_store"]
+__all__ = [
+    "NO_DRIVER",
+    "Conflict",
+    "Head",
+    "Param",
+    "Record",
+    "Statement",
+    "Store",
+    "StoreSettings",
+    "open_store",
+]
+
+
+NO_DRIVER = (
+    "the driver for PostgreSQL is not installed; "
+    f"run: {shlex.quote(sys.executable)} -m pip install 'agent-gate[postgres]'"
+)
 
 
 def open_store(settings: StoreSettings) -> Store:
@@ -27,6 +45,6 @@ def _postgres(url: str, chain: str) -> Engine:
     try:
         module = import_module("agent_gate.store.postgres")
     except ModuleNotFoundError as error:
-        raise ConfigError("storage type postgres needs: pip install 'agent-gate[postgres]'.") from error
+        raise ConfigError(f"storage.type: {NO_DRIVER}") from error
     engine: Engine = module.PostgresEngine(url, chain)
     return engine

@@ -1,4 +1,4 @@
-"""When to commit: once the event loop has nothing to add.
+"""Who shares the next commit, and when it is made: once the event loop has nothing to add.
 
 Calls come in crowds, because those who were told of one commit soon ask for the next. A writer that is woken for
 the first of them commits a part, and fights the loop for the interpreter over the rest. So it is woken when as many

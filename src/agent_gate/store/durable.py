@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from agent_gate.store.writer import RETRY_AFTER, Unit, Writer, refusal
 log = logging.getLogger(__name__)
 READERS = 2
 CROWD = 2048
+HEAR_AGAIN = 1.0
 
 
 class DurableStore:
@@ -29,6 +30,14 @@ class DurableStore:
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
+
+    @property
+    def shared(self) -> bool:
+        return self._engine.shared
+
+    @property
+    def now(self) -> str:
+        return self._engine.now
 
     @property
     def file(self) -> Path | None:
@@ -85,6 +94,14 @@ class DurableStore:
             await asyncio.get_running_loop().run_in_executor(self._readers, self._engine.rewrite)
         except self._engine.errors as error:
             log.warning("What was replaced may still be found on the disk: %s", error)
+
+    async def hear(self, wake: Callable[[], None]) -> None:
+        while self._engine.shared:
+            try:
+                await self._engine.hear(wake)
+            except self._engine.errors as error:
+                log.info("Notices are looked for every second until they can be heard again: %s", error)
+            await asyncio.sleep(HEAR_AGAIN)
 
     def hurry(self) -> None:
         self._writer.hurried = True

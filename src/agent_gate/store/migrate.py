@@ -1,9 +1,13 @@
-"""Numbered files into a schema: each is applied once, in a transaction, and noted in `schema_version`."""
+"""Numbered files into a schema: each is applied once, in a transaction, and noted in `schema_version`.
+
+A file of the same name in the folder of an engine adds what only that engine can do. Migrations add and never take away,
+so that a program may work beside one that is a migration ahead of it; one that breaks this says so by its name.
+"""
 
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 
 from agent_gate.errors import ConfigError
@@ -14,6 +18,10 @@ VERSIONS = """CREATE TABLE IF NOT EXISTS schema_version (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, at DOUBLE PRECISION NOT NULL)"""
 NOTE = "INSERT INTO schema_version (version, name, at) VALUES (?, ?, ?)"
 FILE = re.compile(r"(\d{4})_(\w+)\.sql")
+ENGINES = ("postgres",)
+"""Those that have a folder of their own."""
+BREAKING = "breaking_"
+"""How the name of a migration begins that an earlier program could not work with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +29,14 @@ class Migration:
     version: int
     name: str
     sql: str
+    more: Mapping[str, str] = field(default_factory=dict)
+    """What it does beside that, by the engine that does it."""
 
-    def statements(self) -> list[str]:
-        """The file's statements: comments dropped, each ended by a semicolon at the end of a line."""
-        lines = [line for line in self.sql.splitlines() if not line.lstrip().startswith("--")]
+    def statements(self, engine: str = "") -> list[str]:
+        """The statements of the file and of the engine's: comments dropped, each ended by a semicolon at the end of a
+        line."""
+        text = f"{self.sql}\n{self.more.get(engine, '')}"
+        lines = [line for line in text.splitlines() if not line.lstrip().startswith("--")]
         parts = re.split(r";\s*$", "\n".join(lines), flags=re.MULTILINE)
         return [part.strip() for part in parts if part.strip()]
 
@@ -33,8 +45,16 @@ def shipped() -> list[Migration]:
     """The migrations this program brings, in order."""
     folder = files("agent_gate.store.migrations")
     found = ((FILE.fullmatch(entry.name), entry) for entry in folder.iterdir())
-    named = [Migration(int(m[1]), m[2], entry.read_text("utf-8")) for m, entry in found if m]
+    named = [
+        Migration(int(m[1]), m[2], entry.read_text("utf-8"), added_to(entry.name)) for m, entry in found if m
+    ]
     return sorted(named, key=lambda migration: migration.version)
+
+
+def added_to(name: str) -> Mapping[str, str]:
+    """What the folders of engines have beside a file, by engine."""
+    beside = ((engine, files("agent_gate.store.migrations") / engine / name) for engine in ENGINES)
+    return {engine: file.read_text("utf-8") for engine, file in beside if file.is_file()}
 
 
 def migrate(
@@ -48,18 +68,25 @@ def migrate(
         _apply(engine, read, migration, newest=wanted[-1].version)
 
 
+def is_too_new(noted: list[Record], newest: int, ahead: int) -> bool:
+    """Whether the migrations noted go further than `ahead` of the newest known one, or one of these breaks things."""
+    later = {version: name for version, name in noted if version > newest}
+    return max(later, default=newest) > newest + ahead or any(n.startswith(BREAKING) for n in later.values())
+
+
 def _apply(engine: Engine, read: Callable[[str], list[Record]], migration: Migration, newest: int) -> None:
     engine.begin()
     try:
         engine.execute(VERSIONS, ())
-        current = read("SELECT coalesce(max(version), 0) FROM schema_version")[0][0]
-        if current > newest:
+        noted = read("SELECT version, name FROM schema_version ORDER BY version")
+        current = noted[-1][0] if noted else 0
+        if is_too_new(noted, newest, engine.ahead):
             raise ConfigError(
                 f"The database has schema version {current}, but this program knows only up to {newest}. "
                 "Start the newer program that wrote it, or restore the backup made before the upgrade."
             )
         if current < migration.version:
-            for sql in migration.statements():
+            for sql in migration.statements(engine.name):
                 engine.execute(sql, ())
             engine.execute(NOTE, (migration.version, migration.name, time.time()))
         engine.commit()

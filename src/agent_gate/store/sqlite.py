@@ -3,11 +3,12 @@
 import logging
 import os
 import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from agent_gate.errors import ConfigError
-from agent_gate.store.engine import Fault
+from agent_gate.store.engine import Fault, Run
 from agent_gate.store.lock import FileLock
 from agent_gate.store.migrate import migrate
 from agent_gate.store.statement import Head, Param, Record
@@ -32,8 +33,10 @@ UNIQUE = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 
 
 class SqliteEngine:
+    name, ahead, shared = "sqlite", 0, False
+    now = "((julianday('now') - 2440587.5) * 86400.0)"
     errors: tuple[type[Exception], ...] = (sqlite3.Error, MemoryError)
-    commits_alone = True
+    alone = 1
     in_doubt = False
 
     def __init__(self, path: Path) -> None:
@@ -54,7 +57,7 @@ class SqliteEngine:
             raise self._unusable(error) from error
         try:
             self._writer.execute("PRAGMA synchronous=FULL")
-            # Checkpoints are run by `upkeep`, because the automatic ones swallow a failed fsync.
+            # Checkpoints are run by `maintain`, because the automatic ones swallow a failed fsync.
             self._writer.execute("PRAGMA wal_autocheckpoint=0")
             self._writer.execute(f"PRAGMA journal_size_limit={CHECKPOINT_BYTES * 4}")
             migrate(self, lambda sql: self._writer.execute(sql).fetchall())
@@ -110,11 +113,19 @@ class SqliteEngine:
         self._writer.execute("BEGIN IMMEDIATE")
         return False
 
-    def landed(self) -> bool:
+    def settle_doubt(self) -> bool:
         return False
 
     def commit(self) -> None:
         self._writer.execute("COMMIT")
+
+    def stands_alone(self, *, chained: bool) -> bool:  # noqa: ARG002 - a file is never in doubt
+        return True
+
+    def commit_alone(self, statements: Sequence[Run], head: Head) -> bool:  # noqa: ARG002
+        for sql, params in statements:
+            self._writer.execute(sql, params)
+        return True
 
     def rollback(self) -> None:
         try:
@@ -123,7 +134,7 @@ class SqliteEngine:
         except sqlite3.Error as error:
             log.warning("The rollback failed: %s", error)
 
-    def savepoint(self) -> None:
+    def set_savepoint(self) -> None:
         self._writer.execute("SAVEPOINT unit")
 
     def release(self) -> None:
@@ -153,7 +164,15 @@ class SqliteEngine:
     def conflict(self, error: Exception) -> bool:
         return getattr(error, "sqlite_errorcode", None) in UNIQUE
 
-    def upkeep(self) -> None:
+    def collided(self, error: Exception) -> bool:
+        """One gateway writes here."""
+        del error
+        return False
+
+    async def hear(self, wake: Callable[[], None]) -> None:
+        """Nobody else changes anything."""
+
+    def maintain(self) -> None:
         """Move the WAL into the database file now and then, away from anybody who waits."""
         self._commits += 1
         if self._commits % LOOK_COMMITS and self._commits < CHECKPOINT_COMMITS:

@@ -1,4 +1,4 @@
-"""The words of the store: `Statement`, `StoreSettings`, `Conflict` and the `Store` Protocol."""
+"""The words of the store: `Statement`, `StoreSettings`, `Conflict`, `InDoubt` and the `Store` Protocol."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
+
+from agent_gate.errors import DependencyUnavailable
 
 Param = str | int | float | bytes | None
 Record = tuple[Any, ...]
@@ -33,6 +35,10 @@ class Head(NamedTuple):
     hash: str
 
 
+class InDoubt(DependencyUnavailable):
+    """The store could not be asked for too long whether what was to be written is there: it may be, or not."""
+
+
 class Conflict(Exception):
     """Somebody else was first: a unique key is taken, or a statement touched other than `expect` rows."""
 
@@ -55,6 +61,16 @@ class Store(Protocol):
 
     @property
     def chain(self) -> str: ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether other gateways may work on it at the same time."""
+        ...
+
+    @property
+    def now(self) -> str:
+        """The database's clock as an expression in SQL: what leases end by, whatever clock each gateway has."""
+        ...
 
     @property
     def file(self) -> Path | None:
@@ -111,6 +127,10 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+    async def hear(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever there may be a notice of another gateway, until cancelled; returns where there is none."""
+        ...
 
     def watch(self, listener: Listener) -> None:
         """Call `listener` after each commit, on the writer's thread, with the new head and the rows it added to

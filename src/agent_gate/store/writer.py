@@ -12,6 +12,7 @@ import asyncio
 import logging
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
@@ -24,8 +25,8 @@ import msgspec
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.chain import Chain
 from agent_gate.store.cohort import Cohort
-from agent_gate.store.engine import Engine, Fault
-from agent_gate.store.statement import Conflict, Head, Listener, Param, Statement
+from agent_gate.store.engine import Engine, Fault, Run
+from agent_gate.store.statement import Conflict, Head, InDoubt, Listener, Param, Statement
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ RETRY = 0.25
 RETRY_AFTER = 5.0
 BATCH = 512
 PORTION = 64
+COLLISIONS = 5
+DOUBT_SECONDS = 4.0
+"""How long after a commit was sent those wait whose commit is in doubt."""
 ONE = [1]
 PLAIN_INSERT = re.compile(r"(INSERT\s+INTO\s.*\sVALUES\s*)(\([?,\s]+\))\s*", re.IGNORECASE | re.DOTALL)
 PROBE = Statement(
@@ -107,6 +111,7 @@ class Writer:
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._cohort = Cohort(self._queue, partial(self._wake.put, None))
         self._committing: list[Unit] = []
+        self._sent_at = 0.0
         self._doubtful: list[Unit] = []
         """Those who wait for a commit that is in doubt."""
         self.hurried = False
@@ -176,8 +181,9 @@ class Writer:
         self._cohort.taken += sum(unit.future is not None for unit in batch)
         return batch
 
-    def _settle(self, batch: list[Unit]) -> None:
-        """Commit a batch and tell its waiters, or refuse it as a whole."""
+    def _settle(self, batch: list[Unit], tries: int = COLLISIONS) -> None:
+        """Commit a batch and tell its waiters, or refuse it as a whole. One that stood in another gateway's way was
+        rolled back whole, and is tried again."""
         if self.fault is not None and self.fault.broken:
             return self._refuse(batch, self.fault)
         try:
@@ -185,9 +191,13 @@ class Writer:
                 batch = self._begin(batch)
                 for sql, units in groupby(batch, shared_insert):
                     self._run_group(sql, list(units))
-                self._committing = batch
+                self._committing, self._sent_at = batch, time.monotonic()
                 self._engine.commit()
         except self._engine.errors as error:
+            if tries and self._engine.collided(error):
+                self._engine.rollback()
+                self._unlink(self.head)
+                return self._settle(batch, tries - 1)
             return self._refuse(batch, self._engine.fault(error) or Fault(str(error), broken=True))
         self.head, self.fault = self._chain.head, None
         self._deliver(batch)
@@ -197,20 +207,29 @@ class Writer:
         return self._reread(batch) if self._engine.begin() else batch
 
     def _at_once(self, batch: list[Unit]) -> bool:
-        """Write and commit a batch of like rows with one statement; False where that does not do.
+        """Write and commit a batch of like rows without a word more than their insert; False where that does not do.
 
-        Every statement more costs the loop's thread two changes of the interpreter lock.
+        Every statement more costs the loop's thread two changes of the interpreter lock, and a round trip where the
+        database is a server.
         """
-        sql = shared_insert(batch[0]) if self._engine.commits_alone and len(batch) <= PORTION else None
+        engine = self._engine
+        sql = shared_insert(batch[0]) if len(batch) <= PORTION * engine.alone else None
         if sql is None or not alike(batch, sql):
             return False
+        if not engine.stands_alone(chained=batch[0].statements[0].chained):
+            return False
+        self._committing, self._sent_at = batch, time.monotonic()
         try:
-            self._insert(sql, batch)
+            written = engine.commit_alone(list(self._inserts(sql, batch)), self._chain.head)
         except Exception as error:
-            if self._engine.fault(error) is not None:
+            if engine.fault(error) is not None:
                 raise
+            written = False
+        if not written:
             self._unlink(self.head)
             return False
+        for unit in batch:
+            unit.counts = ONE
         return True
 
     def _unlink(self, head: Head) -> None:
@@ -223,7 +242,7 @@ class Writer:
         """On a new connection: where the chain stands, and what is left to do of `batch`."""
         self.head = self._engine.head(self._chain.name)
         self._chain.reset(self.head)
-        committed = self._committing if self._engine.landed() else []
+        committed = self._committing if self._engine.settle_doubt() else []
         self._end_doubt(landed=bool(committed))
         landed = {id(unit) for unit in committed}
         return [unit for unit in batch if id(unit) not in landed]
@@ -232,8 +251,9 @@ class Writer:
         """Tell those who waited for a commit in doubt what became of it."""
         doubtful, self._doubtful = self._doubtful, []
         if not landed:
+            kind = InDoubt if self._engine.in_doubt else DependencyUnavailable
             for unit in doubtful:
-                unit.error = refusal(self.fault or Fault("the connection was lost"))
+                unit.error = refusal(self.fault or Fault("the connection was lost"), kind)
         self._deliver(doubtful)
 
     def _keep_up(self) -> None:
@@ -242,7 +262,7 @@ class Writer:
         try:
             for listener in self.listeners:
                 listener(self.head, appended)
-            self._engine.upkeep()
+            self._engine.maintain()
         except self._engine.errors as error:
             self.fault = Fault(str(error), broken=True)
             log.error("The record can no longer be written: %s", error)
@@ -259,7 +279,7 @@ class Writer:
     def _attempt(self, work: Callable[[], None]) -> Exception | None:
         """Run `work` in a savepoint. Returns what is wrong with it, raises what is wrong with the store."""
         before = self._chain.head
-        self._engine.savepoint()
+        self._engine.set_savepoint()
         try:
             work()
         except Exception as error:
@@ -272,14 +292,18 @@ class Writer:
         return None
 
     def _insert(self, sql: str, units: list[Unit]) -> None:
-        # One statement, not executemany: that gives up and wins back the interpreter lock for every row.
+        for run in self._inserts(sql, units):
+            self._engine.execute(*run)
+        for unit in units:
+            unit.counts = ONE
+
+    def _inserts(self, sql: str, units: list[Unit]) -> Iterator[Run]:
+        """The rows in few statements, not executemany: that gives up and wins back the interpreter lock for every row."""
         start = 0
         for size in portions(len(units)):
             rows = self._complete([unit.statements[0] for unit in units[start : start + size]])
-            self._engine.execute(repeated(sql, size) or sql, tuple(flatten.from_iterable(rows)))
+            yield repeated(sql, size) or sql, tuple(flatten.from_iterable(rows))
             start += size
-        for unit in units:
-            unit.counts = ONE
 
     def _run_unit(self, unit: Unit) -> None:
         unit.counts = []
@@ -341,7 +365,7 @@ class Writer:
         for unit in refused:
             unit.error = refusal(fault)
         self._deliver(refused)
-        if fault.broken or self.hurried:
+        if fault.broken or self.hurried or time.monotonic() - self._sent_at > DOUBT_SECONDS:
             self._end_doubt(landed=False)
 
     def _abandon(self) -> None:
@@ -359,7 +383,7 @@ def internal(error: Exception) -> Fault:
     return Fault(f"internal error ({type(error).__name__})", broken=True)
 
 
-def refusal(fault: Fault) -> DependencyUnavailable:
-    return DependencyUnavailable(
+def refusal(fault: Fault, kind: type[DependencyUnavailable] = DependencyUnavailable) -> DependencyUnavailable:
+    return kind(
         f"The record cannot be written: {fault.reason}.", retry_after=None if fault.broken else RETRY_AFTER
     )

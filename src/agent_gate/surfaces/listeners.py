@@ -13,6 +13,7 @@ from agent_gate.config.settings import AdminSettings, Settings
 from agent_gate.errors import ConfigError
 from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.descriptors import room_for
+from agent_gate.net.forwarded import Proxies
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Handler
 from agent_gate.net.limits import Limits
@@ -23,6 +24,7 @@ from agent_gate.net.tls import (
     renew,
     server_context,
 )
+from agent_gate.surfaces.oauth.open_to_all import is_open
 from agent_gate.surfaces.requestlog import logged
 
 log = logging.getLogger("agent_gate.app")
@@ -54,6 +56,7 @@ class Listeners:
         self._public_url = settings.admin.public_url
         self._callback_url = settings.admin.callback_url
         self._client_document_url = settings.admin.client_document_url
+        self._auth = settings.auth
         self.certificate: CertificateFiles | None = None
         self.peers_url: str | None = None
 
@@ -65,13 +68,16 @@ class Listeners:
         if certificate is not None:
             self._context = server_context(certificate.cert, certificate.key)
         bounds = Limits(body_bytes=limits.max_request_bytes, connections=room_for(limits.max_connections))
-        nobody = HostGuard((), 0)
-        self.public = Server(logged(public), upgrade=upgrade, guard=nobody, limits=bounds, ssl=self._context)
+        nobody, apart = HostGuard((), 0), Proxies(settings.gateway.proxies).tell_apart
+        self.public = Server(
+            apart(logged(public)), upgrade=apart(upgrade), guard=nobody, limits=bounds, ssl=self._context
+        )
         # Plain on loopback, where browsers distrust private certificates; TLS elsewhere.
         secure = None if admin.tls == "off" or admin.host in LOOPBACK else self._context
-        self.page = Server(page, guard=nobody, ssl=secure)
+        self.page = Server(apart(page), guard=nobody, ssl=secure)
         self.socket = Server(socket, upgrade=socket_upgrade)
-        await self.public.start(settings.gateway.host, settings.gateway.port)
+        gateway = settings.gateway
+        await self.public.start(gateway.host, gateway.port, shared=gateway.reuse_port)
         self._up.append(self.public)
         self.public.guard = self._public_guard(settings, certificate)
         await self.socket.start_unix(admin.socket)
@@ -100,6 +106,7 @@ class Listeners:
         self._public_url = settings.admin.public_url
         self._callback_url = settings.admin.callback_url
         self._client_document_url = settings.admin.client_document_url
+        self._auth = settings.auth
 
     def _certificate(self, settings: Settings) -> CertificateFiles | None:
         if self._insecure:
@@ -110,7 +117,12 @@ class Listeners:
         return ensure_certificate(self._folder / "tls", [settings.gateway.host, *tls.names])
 
     def _public_guard(self, settings: Settings, certificate: CertificateFiles | None) -> HostGuard:
-        return self._guard(self.public, self._at_start.gateway.host, settings, certificate)
+        auth = settings.auth
+        also = [outside_host(auth.public_url, "auth.public_url")] if auth.public_url else []
+        guard = self._guard(self.public, self._at_start.gateway.host, settings, certificate, also)
+        if auth.sign_in:
+            guard.any_origin = is_open
+        return guard
 
     def _page_guard(self, settings: Settings, certificate: CertificateFiles | None) -> HostGuard:
         also = [outside_host(settings.admin.public_url)] if settings.admin.public_url else []
@@ -138,6 +150,15 @@ class Listeners:
 
     def url(self) -> str:
         return opened_at(self._at_start.gateway.host, self.public.port, secure=self.public.secure)
+
+    def issuer(self) -> str | None:
+        """Who gives tokens to clients that sign in: the address that the configuration gives, or where the public
+        listener is on this machine; None where nobody can."""
+        if not self._auth.sign_in:
+            return None
+        if self._auth.public_url:
+            return self._auth.public_url.rstrip("/")
+        return self.url() if self._up else None
 
     def page_url(self) -> str:
         return opened_at(self._at_start.admin.host, self.page.port, secure=self.page.secure)

@@ -3,15 +3,18 @@
 from collections.abc import Awaitable
 
 from agent_gate.access.door import Door
+from agent_gate.access.issuers import Issuers
+from agent_gate.access.jwt.keys import IssuerKeys
 from agent_gate.errors import GatewayError
 from agent_gate.net.http import Answer, Request, Response, error_response, refusal
 from agent_gate.surfaces.mcp import McpSurface
+from agent_gate.surfaces.oauth.surface import OAuthSurface
 from agent_gate.surfaces.rest import RestSurface
 from agent_gate.surfaces.rest.health import Health
 from agent_gate.surfaces.typescript.surface import PATH as TYPESCRIPT
 from agent_gate.surfaces.typescript.surface import TypeScriptSurface
 
-MCP = (b"/mcp", b"/.well-known/")
+MCP = (b"/mcp", b"/.well-known/oauth-protected-resource")
 REST = (b"/api/", b"/openapi.json")
 
 
@@ -19,8 +22,16 @@ class Paths:
     """Everything but health asks for a token in its own surface."""
 
     def __init__(
-        self, mcp: McpSurface, rest: RestSurface, typescript: TypeScriptSurface, health: Health, door: Door
+        self,
+        mcp: McpSurface,
+        rest: RestSurface,
+        typescript: TypeScriptSurface,
+        health: Health,
+        door: Door,
+        issuers: Issuers,
+        oauth: OAuthSurface,
     ) -> None:
+        self._issuers, self._oauth = issuers, oauth
         self._mcp, self._rest, self._typescript, self._health, self._door = (
             mcp,
             rest,
@@ -30,7 +41,13 @@ class Paths:
         )
 
     def handle(self, request: Request) -> Answer | Awaitable[Answer]:
+        if self._issuers.trusted and (keys := self._door.wants_keys(request)) is not None:
+            return self._judge_later(request, keys)
         target = request.target
+        if target.startswith(b"/mcp"):
+            return self._mcp.handle(request)
+        if self._oauth.serves(request.path):
+            return self._oauth.handle(request)
         if target.startswith(MCP):
             return self._mcp.handle(request)
         if target.startswith(REST):
@@ -45,6 +62,11 @@ class Paths:
         if path == TYPESCRIPT:
             return self._typescript.handle(request)
         return refusal(404, "INVALID_ARGS", "There is nothing here. MCP is at /mcp, tools are at /api/tools")
+
+    async def _judge_later(self, request: Request, keys: IssuerKeys) -> Answer:
+        await keys.fetch()
+        answer = self.handle(request)
+        return await answer if isinstance(answer, Awaitable) else answer
 
     def _status(self, request: Request) -> Response:
         try:

@@ -38,12 +38,12 @@ def logged(handler: Handler) -> Handler:
         if isinstance(found, Response | StreamResponse):
             note(request, found.status, began)
             return found
-        return awaited(request, found, began)
+        return log_awaited(request, found, began)
 
     return handle
 
 
-async def awaited(request: Request, found: Awaitable[Answer], began: float) -> Answer:
+async def log_awaited(request: Request, found: Awaitable[Answer], began: float) -> Answer:
     status: int | None = None
     try:
         answer = await found

@@ -87,7 +87,7 @@ class Accounts:
     async def load(self) -> None:
         self.known = {
             owner: (msgspec.json.decode(kept.value, type=Connected), kept.version)
-            for owner, kept in (await self._vault.all(FIELD)).items()
+            for owner, kept in (await self._vault.read_all(FIELD)).items()
         }
 
     def at_hand(self, owner: str) -> Connected | None:
@@ -102,6 +102,19 @@ class Accounts:
         await self._vault.put(owner, FIELD, msgspec.json.encode(connected), *also)
         await self.look_again(owner)
 
+    def connected_at(self, owner: str) -> float:
+        known = self.at_hand(owner)
+        return known.since if known is not None else 0.0
+
+    async def move(self, owner: str, to: str) -> None:
+        """Let an account be another's, unless that one has an account."""
+        connected = self.at_hand(owner)
+        if connected is None or await self.look_again(to) is not None:
+            return
+        await self.keep(to, connected)
+        await self._vault.remove(owner, FIELD)
+        self.known.pop(owner, None)
+
     async def end(self, owner: str) -> Connected | None:
         """Forget an account, and take its tokens back where the server lets us. A server that is away changes nothing
         about the first."""
@@ -115,7 +128,7 @@ class Accounts:
                 log.warning("The tokens of %s could not be revoked: %s", owner, fault.message)
         return connected
 
-    async def current(self, owner: str) -> Connected:
+    async def renew_if_due(self, owner: str) -> Connected:
         """The account with a token that is good for a while; renewed where it is due."""
         connected = self.at_hand(owner) or await self.look_again(owner)
         if connected is None:
@@ -145,7 +158,7 @@ class Accounts:
 
     async def _ask_anew(self, owner: str, connected: Connected) -> Connected:
         try:
-            fresh = await self._fresh_tokens(connected)
+            fresh = await self._fetch_tokens(connected)
         except OAuthRefusal as refusal:
             if refusal.error not in ENDED:
                 raise
@@ -159,10 +172,10 @@ class Accounts:
             log.info("The account %s was connected anew while its token was renewed", owner)
         return await self.look_again(owner) or renewed
 
-    async def _fresh_tokens(self, connected: Connected) -> OAuthTokens:
+    async def _fetch_tokens(self, connected: Connected) -> OAuthTokens:
         endpoint = self._endpoint(connected)
         if connected.kind == "machine":
-            return await endpoint.with_credentials(connected.scope)
+            return await endpoint.exchange_credentials(connected.scope)
         return await endpoint.refresh(connected.tokens)
 
     async def _find_ended(self, owner: str, connected: Connected, refusal: OAuthRefusal) -> Connected:

@@ -1,6 +1,6 @@
 """`Custody`: the vault and all that is made of it, opened together at the start."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,21 +15,21 @@ from agent_gate.vault.secrets import Secrets
 from agent_gate.vault.vault import Vault
 
 
-def nobodys(_caller: str) -> str:
+async def nobodys(_caller: str) -> str:
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custody:
     """What the gateway keeps for others. `challenges` are what sources were last refused with, by source;
-    `identity_of` gives the token with which a caller signed in to the gateway itself, where it did."""
+    `identity_of` gives the provider's word for whoever has an account, where they logged in there."""
 
     vault: Vault
     secrets: Secrets
     web: Web
     accounts: Accounts
     flows: Flows
-    identity_of: Callable[[str], str] = nobodys
+    identity_of: Callable[[str], Awaitable[str]] = nobodys
     challenges: dict[str, BearerChallenge] = field(default_factory=dict)
 
     @classmethod
@@ -43,6 +43,7 @@ class Custody:
         env: Callable[[], Mapping[str, str]],
         redirect_uri: Callable[[], str],
         document_url: Callable[[], str | None] = lambda: None,
+        identity_of: Callable[[str], Awaitable[str]] = nobodys,
     ) -> "Custody":
         """`files` is where the configuration lies."""
         web = Web(clock)
@@ -52,6 +53,7 @@ class Custody:
             secrets=Secrets(vault, files, env),
             web=web,
             accounts=accounts,
+            identity_of=identity_of,
             flows=Flows(vault, accounts, web, clock, redirect_uri, document_url),
         )
 

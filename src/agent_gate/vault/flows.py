@@ -172,7 +172,7 @@ class Flows:
     ) -> Started:
         """A link at which a person signs in for this source."""
         server, resource = await self._find(settings, challenge)
-        client = await self._client(settings, server)
+        client = await self._find_client(settings, server)
         challenged = challenge.scope if challenge else None
         if earlier_scope:
             challenged = joined_scope(earlier_scope, challenged)
@@ -267,7 +267,7 @@ class Flows:
     ) -> tuple[Started, Callable[[], Awaitable[Finished]]]:
         """A code to type in somewhere, and the waiting for it."""
         server, resource = await self._find(settings, None)
-        client = await self._client(settings, server, grants=(DEVICE, "refresh_token"))
+        client = await self._find_client(settings, server, grants=(DEVICE, "refresh_token"))
         scope = chosen_scope(settings.scopes, None, resource.scopes if resource else (), server)
         reach, key = settings.reach(), settings.client.private_key
         named, audience = tuple(sorted(reach.named)), resource.resource if resource else settings.audience
@@ -306,7 +306,7 @@ class Flows:
         )
         key, proof_key = settings.client.private_key, proof_key_for(server, resource)
         endpoint = self._endpoint(server, client, named, audience, key, proof_key)
-        tokens = await endpoint.with_credentials(scope)
+        tokens = await endpoint.exchange_credentials(scope)
         connected = self._connected("machine", tokens, server, client, audience, scope, named, initiator)
         connected = msgspec.structs.replace(connected, private_key=key, proof_key=proof_key)
         return Finished(owner, settings.source, initiator, connected, False)
@@ -325,18 +325,18 @@ class Flows:
         key, proof_key = settings.client.private_key, proof_key_for(server, resource)
         endpoint = self._endpoint(server, client, named, audience, key, proof_key)
         if settings.identity_url:
-            grant = await self._granted(settings, identity, server.issuer, audience, scope)
-            tokens = await endpoint.with_assertion(grant, scope)
+            grant = await self._fetch_grant(settings, identity, server.issuer, audience, scope)
+            tokens = await endpoint.exchange_assertion(grant, scope)
         elif EXCHANGE in server.grants:
             tokens = await endpoint.exchange(identity, audience or server.issuer, scope, ACCESS_TOKEN, JWT)
         else:
-            tokens = await endpoint.with_assertion(identity, scope)
+            tokens = await endpoint.exchange_assertion(identity, scope)
         tokens = msgspec.structs.replace(tokens, refresh_token=None)
         connected = self._connected("exchange", tokens, server, client, audience, scope, named, initiator)
         connected = msgspec.structs.replace(connected, private_key=key, proof_key=proof_key)
         return Finished(owner, settings.source, initiator, connected, False)
 
-    async def _granted(
+    async def _fetch_grant(
         self, settings: SignInSettings, identity: str, issuer: str, resource: str | None, scope: str | None
     ) -> str:
         """What the identity's own issuer says to the other one for it (ID-JAG)."""
@@ -365,7 +365,7 @@ class Flows:
             raise AuthorizationFault(f"The authorization server {issuer} does not describe itself")
         return server, resource
 
-    async def _client(
+    async def _find_client(
         self,
         settings: SignInSettings,
         server: AuthorizationServer,

@@ -117,7 +117,7 @@ def candidates(folder: Path, env: Mapping[str, str]) -> Iterator[MasterSecret]:
             yield read_key_file(folder / name)
 
 
-def wanted(folder: Path, env: Mapping[str, str]) -> MasterSecret:
+def find_or_make(folder: Path, env: Mapping[str, str]) -> MasterSecret:
     """The master secret that the vault should be under; a key file is made where nothing is given."""
     return from_environment(env) or read_keyring_secret() or make_key_file(folder / FILE)
 

@@ -34,6 +34,8 @@ class Secrets:
 
     def __init__(self, vault: Vault, folder: Path, env: Callable[[], Mapping[str, str]]) -> None:
         self._vault, self._folder, self._env = vault, folder, env
+        self.changes = 0
+        """How often a secret was changed; what was looked up before is looked up again."""
 
     async def set(self, name: str, value: str) -> None:
         if not NAME.fullmatch(name):
@@ -41,23 +43,25 @@ class Secrets:
         if not value.strip() or len(value) > LONGEST:
             raise InvalidArgs("A secret has between 1 and 65536 characters")
         await self._vault.put(owner_of(name), FIELD, value.strip("\r\n").encode())
+        self.changes += 1
 
-    async def names(self) -> list[NamedSecret]:
-        kept = await self._vault.all(FIELD)
+    async def list_names(self) -> list[NamedSecret]:
+        kept = await self._vault.read_all(FIELD)
         return [NamedSecret(owner.removeprefix("secret:"), value.updated_at) for owner, value in kept.items()]
 
     async def remove(self, name: str) -> bool:
+        self.changes += 1
         return await self._vault.remove(owner_of(name), FIELD)
 
     def variable(self, name: str) -> str:
         """A variable of the environment or of `.env`; empty where it is not set."""
         return self._env().get(name, "") if name else ""
 
-    async def filled(self, who: Identity) -> Identity:
+    async def fill(self, who: Identity) -> Identity:
         """The identity with every reference replaced by what it refers to. Raises `SignInNeeded` for a missing one."""
         title, signing = who.title or who.source, who.sign_in
         if signing is not None:
-            found = {name: await self._text(getattr(signing, name), title) for name in SIGN_IN_SECRETS}
+            found = {name: await self._fill_text(getattr(signing, name), title) for name in SIGN_IN_SECRETS}
             signing = replace(
                 signing,
                 client_secret=found["client_secret"],
@@ -67,18 +71,18 @@ class Secrets:
             )
         return replace(
             who,
-            token=await self._text(who.token, title),
-            password=await self._text(who.password, title),
-            headers=await self._all(who.headers, title),
-            env=await self._all(who.env, title),
+            token=await self._fill_text(who.token, title),
+            password=await self._fill_text(who.password, title),
+            headers=await self._fill_all(who.headers, title),
+            env=await self._fill_all(who.env, title),
             sign_in=signing,
         )
 
-    async def _text(self, text: str, title: str) -> str:
+    async def _fill_text(self, text: str, title: str) -> str:
         found = read_reference(text)
         return text if found is None else await self.look_up(found, title)
 
-    async def _all(self, named: Mapping[str, str], title: str) -> Mapping[str, str]:
+    async def _fill_all(self, named: Mapping[str, str], title: str) -> Mapping[str, str]:
         found = {name: await self.look_up(one, title) for name, one in references_among(named)}
         return {**named, **found} if found else named
 

@@ -28,6 +28,10 @@ PUT = (
     "ON CONFLICT (owner, field) DO UPDATE SET key = excluded.key, sealed = excluded.sealed, "
     "version = vault.version + 1, updated_at = excluded.updated_at"
 )
+PUT_ONCE = (
+    "INSERT INTO vault (owner, field, key, sealed, version, updated_at) VALUES (?, ?, ?, ?, 1, ?) "
+    "ON CONFLICT (owner, field) DO NOTHING"
+)
 SWAP = (
     "UPDATE vault SET key = ?, sealed = ?, version = version + 1, updated_at = ? "
     "WHERE owner = ? AND field = ? AND version = ?"
@@ -66,7 +70,7 @@ class Vault:
         """Find the key that the values are sealed with; make one where the vault is new."""
         if not await self._find_key():
             try:
-                await self._make_key(master.wanted(self._folder, self._env))
+                await self._make_key(master.find_or_make(self._folder, self._env))
             except Conflict:  # another gateway on this store was first
                 await self._find_key()
 
@@ -83,7 +87,7 @@ class Vault:
         if not rows:
             return False
         name, wrapped_by, salt, wrapped = rows[0]
-        wanted = master.wanted(self._folder, self._env)
+        wanted = master.find_or_make(self._folder, self._env)
         for secret in self._candidates(wanted):
             wrapping = secret.key(bytes.fromhex(salt))
             if wrapping.id == wrapped_by:
@@ -114,18 +118,18 @@ class Vault:
         await self._store.write(self._keeping(self._key, secret))
 
     def _keeping(self, key: SealingKey, secret: MasterSecret) -> Statement:
-        wrapping, salt = self._wrapping(secret)
+        wrapping, salt = self._adopt(secret)
         wrapped = wrapping.seal(key.key, self._tenant, WRAPPED, key.id)
         return Statement(KEEP_KEY, (key.id, wrapping.id, salt, wrapped, self._clock.now()))
 
-    def _wrapping(self, secret: MasterSecret) -> tuple[SealingKey, str]:
+    def _adopt(self, secret: MasterSecret) -> tuple[SealingKey, str]:
         salt = os.urandom(SALT_BYTES)
         wrapping = secret.key(salt)
         self.master_id, self.where = wrapping.id, secret.where
         return wrapping, salt.hex()
 
     async def _rewrap(self, secret: MasterSecret) -> None:
-        wrapping, salt = self._wrapping(secret)
+        wrapping, salt = self._adopt(secret)
         wrapped = wrapping.seal(self.key.key, self._tenant, WRAPPED, self.key.id)
         await self._store.write(Statement(REWRAP, (wrapping.id, salt, wrapped, self.key.id), expect=1))
 
@@ -135,7 +139,7 @@ class Vault:
         await self._store.write(
             Statement("DELETE FROM vault", ()),
             Statement("DELETE FROM vault_keys", ()),
-            self._keeping(self._key, master.wanted(self._folder, self._env)),
+            self._keeping(self._key, master.find_or_make(self._folder, self._env)),
         )
 
     async def count(self) -> int:
@@ -159,7 +163,7 @@ class Vault:
         found = await self._read("owner = ? AND field = ?", (owner, field))
         return found.get((owner, field))
 
-    async def all(self, field: str) -> dict[str, KeptSecret]:
+    async def read_all(self, field: str) -> dict[str, KeptSecret]:
         """Every value of one field, by owner."""
         found = await self._read("field = ?", (field,))
         return {owner: kept for (owner, _), kept in found.items()}
@@ -168,7 +172,7 @@ class Vault:
         sql = f"SELECT owner, field, key, sealed, version, updated_at FROM vault WHERE {where} ORDER BY owner"
         rows = await self._store.read(sql, params)
         if any(row[2] != self.key.id for row in rows):
-            await self.renewed()
+            await self.take_renewal()
         return {
             (owner, field): KeptSecret(self._opened(name, bytes(sealed), owner, field), version, at)
             for owner, field, name, sealed, version, at in rows
@@ -191,7 +195,7 @@ class Vault:
         another gateway has replaced it."""
         return Statement(HOLD, (self.key.id,), expect=1)
 
-    async def renewed(self) -> bool:
+    async def take_renewal(self) -> bool:
         """Whether another gateway has replaced the key, which is then known here too."""
         before = self.key.id
         async with self._changing:
@@ -202,9 +206,19 @@ class Vault:
         try:
             await self._store.write(self.holding(), self.putting(owner, field, value), *also)
         except Conflict:
-            if also or not await self.renewed():
+            if also or not await self.take_renewal():
                 raise
             await self._store.write(self.holding(), self.putting(owner, field, value))
+
+    async def put_once(self, owner: str, field: str, value: bytes) -> None:
+        """Keep a value where there is none; one that is there stays."""
+        sealed = self.key.seal(value, *self._place(owner, field))
+        first = Statement(PUT_ONCE, (owner, field, self.key.id, sealed, self._clock.now()))
+        try:
+            await self._store.write(self.holding(), first)
+        except Conflict:
+            if await self.take_renewal():
+                await self.put_once(owner, field, value)
 
     async def swap(self, owner: str, field: str, value: bytes, version: int, *also: Statement) -> None:
         """Replace the value that was read as `version`; `Conflict` where somebody else did so first."""
@@ -263,7 +277,7 @@ class Vault:
         return Statement(RESEAL, change, expect=1)
 
     def _next_master(self) -> MasterSecret:
-        now = master.wanted(self._folder, self._env)
+        now = master.find_or_make(self._folder, self._env)
         if now.origin != "file":
             return now
         path = self._folder / master.NEXT_FILE

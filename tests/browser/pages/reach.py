@@ -3,6 +3,7 @@
 import re
 from contextlib import asynccontextmanager
 
+from agent_gate.core.ports import SystemClock
 from agent_gate.sources.browser.act import Act
 from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.engine import BrowserEngine
@@ -96,7 +97,7 @@ async def reader(folder, **given):
     settings = BrowserSettings(allow_private=("127.0.0.1",), **given)
     engine = BrowserEngine(settings, folder, lambda why: None)
     try:
-        async with Browsing("pages", "reader", engine, settings) as browsing:
+        async with Browsing("pages", "reader", engine, settings, SystemClock()) as browsing:
             yield Reader(browsing, settings)
     finally:
         await engine.stop()

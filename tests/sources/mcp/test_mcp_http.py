@@ -993,7 +993,7 @@ def test_a_notice_that_an_sse_server_refuses_is_no_error_of_the_loop() -> None:
             call.cancel()
             await asyncio.wait([call])
             link = made.source.connections.main.link
-            await until(lambda: upstream.sent("notifications/cancelled") and len(link.tasks) == 1)
+            await until(lambda: upstream.sent("notifications/cancelled") and len(link.tasks.running) == 1)
         gc.collect()
         assert reported == []
 

@@ -264,9 +264,9 @@ def test_the_page_of_a_tool_is_known_while_the_tool_is_listed() -> None:
     links = Links()
     metas = [{"ui": {"resourceUri": "ui://new"}}, {"ui/resourceUri": "ui://old"}, {"ui": "odd"}, {}]
     entries = [tool(f"t{number}", _meta=meta) for number, meta in enumerate(metas)]
-    links.listed(usable_tools(entries, SETTINGS, NEWEST).definitions)
+    links.note_listed(usable_tools(entries, SETTINGS, NEWEST).definitions)
     assert ("ui://new" in links, "ui://old" in links) == (True, True)
-    links.listed(())
+    links.note_listed(())
     assert "ui://new" not in links
 
 

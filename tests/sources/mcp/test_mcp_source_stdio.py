@@ -25,6 +25,7 @@ from agent_gate.sources.mcp.lists import watcher
 from agent_gate.sources.mcp.process import child
 from agent_gate.sources.mcp.sessions import meeting
 from agent_gate.sources.mcp.wire.stdio import StdioLink
+from agent_gate.sources.state import ConnectionGone
 
 
 def link_of(made: Bench) -> StdioLink:
@@ -58,6 +59,16 @@ def test_many_calls_share_one_child_and_each_gets_its_own_answer() -> None:
             got = await asyncio.gather(*(made.text("echo", {"text": words}) for words in wanted))
             assert got == wanted
             assert link_of(made).pending == {}
+
+    run(story())
+
+
+def test_a_call_that_finds_the_input_closed_may_wait_for_the_next_child() -> None:
+    async def story() -> None:
+        async with connected(**zoo()) as made:
+            link_of(made).child.stdin.close()
+            with pytest.raises(ConnectionGone, match="its input is closed"):
+                await made.text("echo", {"text": "nothing was sent"})
 
     run(story())
 

@@ -30,7 +30,9 @@ def test_the_start_prints_a_link_on_stderr_only_and_it_opens_one_session(tmp_pat
         person = Browser(gateway.announced["admin"])
         opened = person.follow(f"/login#{printed}")
         assert opened.json["person"] == "operator"
-        assert person.get("/api/me") == {"person": "operator", "channel": "page", "passphrase": False}
+        me = {"person": "operator", "channel": "page", "passphrase": False}
+        everything = {"may": ["view", "answer", "operate"], "namespaces": None}
+        assert person.get("/api/me") == me | everything
         again = Browser(gateway.announced["admin"]).follow(f"/login#{printed}")
         assert again.status == 401
         assert "agent-gate login" in again.json["error"]["message"]
@@ -47,9 +49,21 @@ def test_the_cookie_is_strict_and_is_no_use_without_the_key(gateway):
     assert person.send("GET", "/api/approvals").status == 200
 
 
-def test_the_cookie_has_the_port_in_its_name_because_ports_share_cookies(gateway):
+def test_the_cookie_of_one_gateway_is_not_overwritten_by_that_of_another_because_ports_share_cookies(
+    gateway, tmp_path
+):
+    def name(person):
+        return person.cookie.partition("=")[0]
+
+    with gate(tmp_path) as other:
+        assert name(browser(gateway)) == name(browser(gateway)) != name(browser(other))
+
+
+def test_a_cookie_for_tls_counts_before_one_that_anybody_on_the_way_could_have_set(gateway):
     person = browser(gateway)
-    assert person.cookie.startswith(f"agent_gate_{person.host.rpartition(':')[2]}=")
+    name, _, value = person.cookie.partition("=")
+    assert person.send("GET", "/api/approvals", Cookie=f"{name}=x; __Host-{name}={value}").status == 200
+    assert person.send("GET", "/api/approvals", Cookie=f"{name}={value}; __Host-{name}=x").status == 401
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,17 @@ def test_a_tool_shows_its_size_and_what_each_agent_meets(person):
     assert "input_schema" not in row
 
 
+def test_the_list_of_tools_says_what_an_agent_of_ones_choice_meets(person):
+    def effects(agent):
+        return {one["name"]: one["effect"] for one in person.get(f"/api/tools?agent={agent}")["tools"]}
+
+    assert effects("pi") == {"light_set": "ask", "light_get": "allow", "siren": "deny"}
+    assert set(effects("blind").values()) == {"unseen"}
+    sees = {one["name"]: one["effect"] for one in person.get("/api/agents/pi")["sees"]}
+    assert sees == {"light_set": "ask", "light_get": "allow"}
+    assert person.send("GET", "/api/tools?agent=nobody").status == 400
+
+
 def test_the_rules_that_can_never_decide_are_marked_with_their_line(gateway, person):
     policy = person.get("/api/policy")
     assert policy["text"] == (gateway.folder / "permissions.yaml").read_text()
@@ -296,12 +307,17 @@ def test_every_route_that_the_operators_page_of_the_docs_names_is_in_the_openapi
         assert set(methods.lower().split("`/`")) <= paths[path].keys(), path
 
 
-def test_numbers_of_the_last_hour_come_from_the_metrics(gateway, person):
+def test_numbers_of_the_last_hour_are_there_at_once_and_of_the_last_month_too(gateway, person):
     for _ in range(3):
         gateway.call("light_get", {"room": "hall"})
     trends = person.get("/api/trends")
     assert trends["totals"]["calls"] >= 3
     assert trends["totals"]["p50"] > 0
+    assert trends["points"][-1]["calls"] + trends["points"][-2]["calls"] >= 3
+    month = person.get("/api/trends?range=month&gateway=home")
+    assert month["totals"]["calls"] == trends["totals"]["calls"]
+    assert person.get("/api/trends?gateway=nobody")["totals"]["calls"] == 0
+    assert person.send("GET", "/api/trends?range=year").status == 400
     assert [one["source"] for one in trends["sources"]] == ["house"]
 
 

@@ -423,7 +423,7 @@ def test_the_result_of_a_call_whose_client_hung_up_is_kept(tmp_path: Path, run: 
             go.set()
             while gate.calls.running():
                 await asyncio.sleep(0.005)
-            kept = (await gate.calls.kept(caller("anna"))).results
+            kept = (await gate.calls.read_kept(caller("anna"))).results
             assert [(one.tool, one.outcome.state) for one in kept] == [("lab__quiet", "completed")]
 
     run(main())
@@ -445,7 +445,7 @@ def test_what_a_call_says_after_its_request_was_answered_is_kept_by_nobody(tmp_p
             work.go.set()
             asked = (await client.call("lab__asks")).result["_meta"]["agent-gate/pending"]
             await gate.approve()
-            outcome = await gate.calls.outcome(asked["call"], caller("anna"), wait=10)
+            outcome = await gate.calls.await_outcome(asked["call"], caller("anna"), wait=10)
             assert isinstance(outcome, Outcome)
             assert outcome.error is not None
             assert "cannot be asked" in outcome.error.message

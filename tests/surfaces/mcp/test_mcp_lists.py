@@ -483,7 +483,7 @@ class Meta:
         if call.tool != "run":
             return None
         if resumes is not None:
-            return self.gate.calls.outcome(resumes, call.caller, wait=0.02)  # type: ignore[no-any-return]
+            return self.gate.calls.await_outcome(resumes, call.caller, wait=0.02)  # type: ignore[no-any-return]
         return self.gate.calls.run(replace(call, tool=call.arguments["tool"], arguments={}), wait=0.02)  # type: ignore[no-any-return]
 
 

@@ -27,7 +27,7 @@ def test_files_and_nothing_are_served_to_their_end(
     tmp_path: Path, argv: list[str], given: str, taken: str
 ) -> None:
     with (tmp_path / given).open("rb") as source, (tmp_path / taken).open("wb") as sink:
-        ended = subprocess.run(
+        ended = nursery.run(
             argv, cwd=tmp_path, stdin=source, stdout=sink, stderr=subprocess.PIPE, timeout=60, check=False
         )
     assert (ended.returncode, b"Traceback" in ended.stderr) == (0, False), ended.stderr

@@ -196,9 +196,9 @@ def test_the_outcome_of_a_running_call_is_told_to_its_own_caller_only(tmp_path: 
             await eventually(held.arrived.is_set)
             calls, tokens = home.gateway.calls, home.gateway.ways_in.tokens
             [running] = calls.running()
-            other = await calls.outcome(running.case.call.id, tokens.caller("other"), wait=0)
+            other = await calls.await_outcome(running.case.call.id, tokens.caller("other"), wait=0)
             assert other.error.message == "There is no such call"
-            own = await calls.outcome(running.case.call.id, tokens.caller("first"), wait=0)
+            own = await calls.await_outcome(running.case.call.id, tokens.caller("first"), wait=0)
             assert isinstance(own, Pending)
             held.go_on.set()
             assert (await agent.reply())["result"]["status"] == "executed"

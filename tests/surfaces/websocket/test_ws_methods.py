@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.gateway import OTHER_TOKEN, TOKEN, Api, HeldReply
 from tests.wsgate import ALLOWED, LIMITED_TOKEN, NARROW_TOKEN, eventually, run, started
+from websockets.exceptions import InvalidStatus
 
 from agent_gate import Client
 from agent_gate.results import kept
@@ -347,13 +348,40 @@ def test_a_running_call_is_answered_before_the_gateway_stops(tmp_path: Path, api
             await eventually(held.arrived.is_set)
             stopping = asyncio.create_task(home.gateway.ways_in.websocket.drain(10))
             await asyncio.sleep(0)
-            assert (await agent.call("get_state", ALLOWED, ident="late"))["error"]["data"][
-                "retryable"
-            ] is True
+            late = (await agent.call("get_state", ALLOWED, ident="late"))["error"]["data"]
+            assert (late["retryable"], late["details"]) == (True, {"stopping": True})
             held.go_on.set()
             assert (await agent.reply())["id"] == "running"
+            assert await agent.closed() == 1001
             await stopping
             assert len(home.open) == 1
+
+    run(main())
+
+
+def test_agents_for_whom_nothing_runs_are_sent_on_at_once_when_the_gateway_stops(
+    tmp_path: Path, api: Api
+) -> None:
+    held = api.replies["/states/sensor.temp"] = HeldReply()
+
+    async def main() -> None:
+        async with (
+            started(tmp_path, api) as home,
+            home.agent() as waiting,
+            home.agent(OTHER_TOKEN) as idle,
+            home.agent() as busy,
+        ):
+            await waiting.request("turn_on", {"entity_id": "light.a"}, ident="asked")
+            await home.asked()
+            await busy.request("get_state", ALLOWED, ident="running")
+            await eventually(held.arrived.is_set)
+            stopping = asyncio.create_task(home.gateway.ways_in.websocket.drain(10))
+            assert (await waiting.closed(), await idle.closed()) == (1001, 1001)
+            with pytest.raises(InvalidStatus, match="503"):
+                await home.stranger().__aenter__()
+            held.go_on.set()
+            assert (await busy.reply())["id"] == "running"
+            await stopping
 
     run(main())
 

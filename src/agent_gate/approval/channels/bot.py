@@ -99,24 +99,24 @@ class Bot:
         """The raw result of one method."""
         return await self._send(method, b"application/json", msgspec.json.encode(params), seconds)
 
-    async def message(self, method: str, params: Mapping[str, Any]) -> int:
+    async def send_message(self, method: str, params: Mapping[str, Any]) -> int:
         """A method whose result is a message; that message's id."""
         return read(method, await self.call(method, params), BotMessage).message_id
 
-    async def updates(self, offset: int, seconds: int) -> list[msgspec.Raw]:
+    async def fetch_updates(self, offset: int, seconds: int) -> list[msgspec.Raw]:
         """What happened from `offset` on; asking confirms everything before it."""
         wanted = {"offset": offset, "timeout": seconds, "allowed_updates": ["message", "callback_query"]}
         reply = await self.call("getUpdates", wanted, seconds=seconds + SECONDS)
         return read("getUpdates", reply, list[msgspec.Raw])
 
-    async def document(self, fields: Mapping[str, str], name: str, content: bytes) -> None:
-        await self._file("sendDocument", "document", fields, name, b"application/json", content)
+    async def send_document(self, fields: Mapping[str, str], name: str, content: bytes) -> None:
+        await self._send_file("sendDocument", "document", fields, name, b"application/json", content)
 
-    async def photo(self, fields: Mapping[str, str], media_type: str, content: bytes) -> None:
+    async def send_photo(self, fields: Mapping[str, str], media_type: str, content: bytes) -> None:
         name = f"picture.{media_type.rpartition('/')[2]}"
-        await self._file("sendPhoto", "photo", fields, name, media_type.encode("ascii"), content)
+        await self._send_file("sendPhoto", "photo", fields, name, media_type.encode("ascii"), content)
 
-    async def _file(
+    async def _send_file(
         self, method: str, field: str, fields: Mapping[str, str], name: str, kind: bytes, content: bytes
     ) -> None:
         """Send a file, which needs a form."""

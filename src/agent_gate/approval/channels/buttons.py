@@ -1,6 +1,6 @@
 """What a button or a link carries: the approval's id, what pressing it means, and a seal that nobody can forge.
 
-44 characters, well within the 64 bytes a chat platform allows. A press counts once because the approval does.
+A button can name a number, where a yes needs one. 44 characters, well within the 64 bytes a chat platform allows. A press counts once because the approval does.
 """
 
 import hmac
@@ -20,6 +20,8 @@ CODES: dict[bytes, Action] = {
     b"c": "choose",
 }
 LETTERS = {action: code for code, action in CODES.items()}
+NUMBERS = 128
+"""Codes from here on are a yes with a number."""
 ID_BYTES, SEAL_BYTES = 16, 16
 LENGTH = 44
 LABELS: dict[str, str] = {
@@ -41,11 +43,19 @@ ANSWERS: dict[str, tuple[Verdict, Lifetime]] = {
 class Pressed(NamedTuple):
     approval_id: str
     action: Action
+    number: str = ""
 
 
-def answer_of(action: str, person: str, channel: str, reason: str = "") -> Answer:
+def answer_of(action: str, person: str, channel: str, reason: str = "", number: str = "") -> Answer:
     verdict, lifetime = ANSWERS[action]
-    return Answer(verdict=verdict, person=person, channel=channel, lifetime=lifetime, reason=reason[:500])
+    return Answer(
+        verdict=verdict,
+        person=person,
+        channel=channel,
+        lifetime=lifetime,
+        reason=reason[:500],
+        number=number.strip(),
+    )
 
 
 class Buttons:
@@ -54,8 +64,9 @@ class Buttons:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def make(self, channel: str, approval_id: str, action: Action) -> str:
-        content = bytes.fromhex(approval_id) + LETTERS[action]
+    def make(self, channel: str, approval_id: str, action: Action, number: str = "") -> str:
+        code = bytes([NUMBERS + int(number)]) if number else LETTERS[action]
+        content = bytes.fromhex(approval_id) + code
         return urlsafe_b64encode(content + self._seal(channel, content)).decode()
 
     def read(self, channel: str, text: str) -> Pressed | None:
@@ -71,7 +82,10 @@ class Buttons:
             seal, self._seal(channel, content)
         ):
             return None
-        return Pressed(content[:ID_BYTES].hex(), CODES[content[ID_BYTES:]])
+        approval_id, code = content[:ID_BYTES].hex(), content[ID_BYTES:]
+        if code[0] >= NUMBERS:
+            return Pressed(approval_id, "once", str(code[0] - NUMBERS))
+        return Pressed(approval_id, CODES[code])
 
     def _seal(self, channel: str, content: bytes) -> bytes:
         return hmac.digest(self._key, channel.encode() + b"\0" + content, "sha256")[:SEAL_BYTES]

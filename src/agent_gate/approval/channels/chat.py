@@ -6,7 +6,7 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from agent_gate.approval.render import Argument, Card, argument_lines, clock, span, visible
+from agent_gate.approval.render import NUMBER_WANTED, Argument, Card, argument_lines, clock, span, visible
 
 LIMIT = 3900
 ROOMS = (400, 120, 40)
@@ -69,14 +69,13 @@ def parts(shown: Card, now: float, became: str = "") -> tuple[list[ChatPart], bo
     tail = [ChatPart("plain", f"Rule: {fold(shown.because(), 300)}")]
     if shown.approvers:
         tail.append(ChatPart("plain", f"Only {', '.join(shown.approvers)} may answer"))
+    if shown.open and shown.agreed():
+        tail.append(ChatPart("bold", shown.agreed()))
     if shown.open:
         tail.append(ChatPart("plain", f"Time left: {shown.left(now)}"))
-        tail.append(
-            ChatPart(
-                "plain",
-                f"“One hour” and “Always for this” let {shown.agent} repeat exactly this call unasked.",
-            )
-        )
+        repeats = f"“One hour” and “Always for this” let {shown.agent} repeat exactly this call unasked."
+        if shown.count <= 1:
+            tail.append(ChatPart("plain", NUMBER_WANTED if shown.wants_number else repeats))
     else:
         tail.append(ChatPart("bold", fold(shown.outcome(), 600)))
         if became:

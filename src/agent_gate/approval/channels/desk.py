@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent_gate.approval.channels.buttons import Buttons
+from agent_gate.approval.channels.devices import PushDevices
 from agent_gate.approval.inbox import Inbox
 from agent_gate.approval.pictures import read_picture
 from agent_gate.approval.render import Card, card, fate
@@ -25,6 +26,7 @@ class Desk:
     metrics: Metrics
     redactor: Redactor
     buttons: Buttons
+    devices: PushDevices
     answer: Callable[[str, Answer], Awaitable[Approval]]
     became: Callable[[Approval], Awaitable[Outcome | None]]
     page: Callable[[], str | None]
@@ -34,14 +36,14 @@ class Desk:
         """What leaves this machine: the card without any secret this gateway knows."""
         return card(approval, self.redactor.known)
 
-    async def told(self, approval: Approval) -> str:
+    async def learn_outcome(self, approval: Approval) -> str:
         """What became of the call of an approved question, as far as that is known soon."""
         return self.redactor.known(fate(approval, await self.became(approval)))
 
     async def picture(self, approval: Approval) -> Picture | None:
         return await read_picture(self.store, approval)
 
-    async def about(self, channel: str, message: str) -> Approval | None:
+    async def find_question(self, channel: str, message: str) -> Approval | None:
         """The question that a message of this channel asked."""
         rows = await self.store.read(
             "SELECT approval FROM deliveries WHERE channel = ? AND message = ?", (channel, message)

@@ -161,9 +161,9 @@ class Dispatcher:
                 self._ends[approval.id] = ends
             else:
                 ends.set_result(approval)
-        self._tasks.start(self._story(told, approval, message, ends))
+        self._tasks.start(self._tell_story(told, approval, message, ends))
 
-    async def _story(
+    async def _tell_story(
         self, told: ToldChannel, approval: Approval, message: str | None, ends: asyncio.Future[Approval]
     ) -> None:
         channel = told.channel

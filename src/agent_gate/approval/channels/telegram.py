@@ -16,9 +16,10 @@ import msgspec
 
 from agent_gate.approval.channels import chat
 from agent_gate.approval.channels.bot import Bot, BotMessage, BotRefused, CallbackQuery, Update, User
-from agent_gate.approval.channels.buttons import LABELS, Action, answer_of
+from agent_gate.approval.channels.buttons import LABELS, Action, Pressed, answer_of
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.kind import ChannelKind, ChannelSettings, Names, PersonKey
+from agent_gate.approval.numbers import offered_numbers
 from agent_gate.approval.render import visible_lines
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import State
@@ -91,7 +92,7 @@ class Telegram:
         try:
             picture = await self._desk.picture(approval)
             if picture is not None:
-                await self._bot.photo(fields, picture.media_type, picture.body)
+                await self._bot.send_photo(fields, picture.media_type, picture.body)
         except GatewayError as error:
             log.warning("A picture was not sent", extra={"approval": approval.id, "why": error.message})
 
@@ -99,7 +100,7 @@ class Telegram:
         """Show the end on the message and take its buttons away, then what became of the call."""
         await self._edit(approval, message)
         if approval.state is State.APPROVED:
-            await self._edit(approval, message, await self._desk.told(approval))
+            await self._edit(approval, message, await self._desk.learn_outcome(approval))
 
     async def _edit(self, approval: Approval, message: str, became: str = "") -> None:
         text, _ = chat.parts(self._desk.card(approval), self._desk.clock.now(), became)
@@ -114,25 +115,37 @@ class Telegram:
         """Send or edit with markup; where the platform does not like the markup, as plain text."""
         base = {"chat_id": self._chat, "link_preview_options": {"is_disabled": True}, **more}
         try:
-            return await self._bot.message(
+            return await self._bot.send_message(
                 method, base | {"text": chat.as_html(message), "parse_mode": "HTML"}
             )
         except BotRefused as refused:
             if not refused.says("can't parse entities"):
                 raise
-        return await self._bot.message(method, base | {"text": chat.as_text(message)})
+        return await self._bot.send_message(method, base | {"text": chat.as_text(message)})
 
     def _keyboard(self, approval: Approval, *, cut: bool) -> list[list[dict[str, str]]]:
-        rows = [[self._button(approval, action, LABELS[action]) for action in row] for row in ROWS]
+        numbers = offered_numbers(approval)
+        rows = (
+            self._numbered(approval, numbers)
+            if numbers
+            else [[self._button(approval, action, LABELS[action]) for action in row] for row in ROWS]
+        )
         return [*rows, [self._button(approval, "full", "Show all arguments")]] if cut else rows
 
-    def _button(self, approval: Approval, action: Action, label: str) -> dict[str, str]:
-        return {"text": label, "callback_data": self._desk.buttons.make(self.name, approval.id, action)}
+    def _numbered(self, approval: Approval, numbers: Sequence[str]) -> list[list[dict[str, str]]]:
+        """A yes is a press on the right number; the wrong one is a no."""
+        yes = [self._button(approval, "once", number, number) for number in numbers]
+        half = (len(yes) + 1) // 2
+        return [yes[:half], yes[half:], [self._button(approval, "deny", LABELS["deny"])]]
+
+    def _button(self, approval: Approval, action: Action, label: str, number: str = "") -> dict[str, str]:
+        sealed = self._desk.buttons.make(self.name, approval.id, action, number)
+        return {"text": label, "callback_data": sealed}
 
     async def run(self) -> None:
         """Read what happens in the chat for ever. An update is confirmed by asking for the next one."""
         while True:
-            updates = await self._bot.updates(self._offset, POLL_SECONDS)
+            updates = await self._bot.fetch_updates(self._offset, POLL_SECONDS)
             for raw in updates:
                 await self._handle(raw)
                 self._confirm(raw)
@@ -182,17 +195,29 @@ class Telegram:
         elif pressed.action == "full":
             said = await self._send_all(pressed.approval_id)
         else:
-            said = await self._take(pressed.approval_id, pressed.action, person, query.sender)
+            said = await self._take(pressed, person, query.sender, query.message)
         await self._bot.call("answerCallbackQuery", {"callback_query_id": query.id, "text": said[:200]})
 
-    async def _take(self, approval_id: str, action: str, person: str, user: User) -> str:
-        reason = self._reasons.pop((approval_id, user.id), "")
+    async def _take(self, pressed: Pressed, person: str, user: User, message: BotMessage | None) -> str:
+        reason = self._reasons.pop((pressed.approval_id, user.id), "")
+        answer = answer_of(pressed.action, person, self.name, reason, pressed.number)
         try:
-            approval = await self._desk.answer(approval_id, answer_of(action, person, self.name, reason))
+            approval = await self._desk.answer(pressed.approval_id, answer)
         except GatewayError as error:
             self._note_refusal("late" if error.code == "INVALID_ARGS" else "not_allowed", user)
             return error.message
+        if approval.state is State.PENDING and message is not None:
+            await self._show_agreed(approval, message.message_id)
         return self._desk.card(approval).outcome()
+
+    async def _show_agreed(self, approval: Approval, message: int) -> None:
+        """Who said yes already, on the question itself; its buttons stay."""
+        text, cut = chat.parts(self._desk.card(approval), self._desk.clock.now())
+        markup = {"inline_keyboard": self._keyboard(approval, cut=cut)}
+        try:
+            await self._show("editMessageText", text, {"message_id": message, "reply_markup": markup})
+        except GatewayError as error:
+            log.warning("A message does not show who agreed", extra={"why": error.message})
 
     async def _send_all(self, approval_id: str) -> str:
         """The arguments as they will run, secrets masked, as a file."""
@@ -205,7 +230,7 @@ class Telegram:
             "chat_id": str(self._chat),
             "caption": f"#{approval.id[-8:]}: the hash that was asked about is {approval.hashes.arguments}",
         }
-        await self._bot.document(fields, f"arguments-{approval.id[-8:]}.json", content)
+        await self._bot.send_document(fields, f"arguments-{approval.id[-8:]}.json", content)
         return "Here they are."
 
     async def _take_message(self, message: BotMessage) -> None:
@@ -218,7 +243,7 @@ class Telegram:
             await self._note(message, message.reply_to_message)
 
     async def _note(self, message: BotMessage, about: BotMessage) -> None:
-        approval = await self._desk.about(self.name, str(about.message_id))
+        approval = await self._desk.find_question(self.name, str(about.message_id))
         if approval is None or message.sender is None:
             return
         if approval.state is not State.PENDING:

@@ -18,6 +18,7 @@ from agent_gate.approval.channels.buttons import LABELS, Action
 from agent_gate.approval.channels.chat import ROOMS
 from agent_gate.approval.channels.desk import Desk
 from agent_gate.approval.channels.kind import ChannelKind, ChannelSettings
+from agent_gate.approval.numbers import offered_numbers
 from agent_gate.approval.render import Card, lines
 from agent_gate.core.approval import Approval
 from agent_gate.core.notes import ADDRESS, GIVEN, SECRET
@@ -30,6 +31,7 @@ SECONDS = 15.0
 MAX_REPLY = 1 << 20
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 OFFERED: tuple[Action, ...] = ("once", "hour", "always", "deny")
+ONCE_OR_NOT: tuple[Action, ...] = ("once", "deny")
 SLACK_TEXT = 2700
 NTFY_TEXT = 3800
 TITLE = 200
@@ -154,10 +156,13 @@ def slack(values: Values) -> Json:
     text = {"type": "plain_text", "text": f"{values['title']}\n{values['text']}", "emoji": False}
     pressed = values["pressed"]
     buttons = [
-        {"type": "button", "text": {"type": "plain_text", "text": LABELS[action]}, "action_id": action}
+        {
+            "type": "button",
+            "text": {"type": "plain_text", "text": LABELS.get(action, action)},
+            "action_id": action,
+        }
         | ({"value": pressed[action]} if pressed else {"url": values["answer"][action]})
-        for action in OFFERED
-        if action in (pressed or values["answer"])
+        for action in (pressed or [action for action in OFFERED if action in values["answer"]])
     ]
     blocks: list[Json] = [{"type": "section", "text": text}]
     return {
@@ -196,6 +201,8 @@ class Webhook:
         return message
 
     async def show_end(self, approval: Approval, message: str) -> None:
+        if self._settings.signing_secret and approval.channel == self.name:
+            return  # the press itself put the end into its message
         await self._post(f"{message.partition('.')[0]}.resolved", approval)
 
     async def run(self) -> None:
@@ -205,7 +212,7 @@ class Webhook:
         base = (self._settings.answer_url or self._desk.page() or "").rstrip("/")
         if not base or approval.state != "pending" or self._only_here(base):
             return {}
-        actions: tuple[Action, ...] = (*OFFERED, "choose")
+        actions: tuple[Action, ...] = (*(ONCE_OR_NOT if approval.number else OFFERED), "choose")
         return {
             action: f"{base}/answer/{sealed}" for action, sealed in self._sealed(approval, actions).items()
         }
@@ -218,10 +225,16 @@ class Webhook:
         return self._settings.format != "json" and bool(ON_THIS_MACHINE.match(base))
 
     def _pressed(self, approval: Approval) -> dict[str, str]:
-        """What each button of Slack carries, where Slack answers for it."""
+        """What each button of Slack carries, where Slack answers for it: a number, where a yes must name one."""
         settings = self._settings
-        wanted = settings.format == "slack" and settings.signing_secret and approval.state == "pending"
-        return self._sealed(approval, OFFERED) if wanted else {}
+        if settings.format != "slack" or not settings.signing_secret or approval.state != "pending":
+            return {}
+        numbers = offered_numbers(approval)
+        if not numbers:
+            return self._sealed(approval, OFFERED)
+        seal = self._desk.buttons.make
+        yes = {number: seal(self.name, approval.id, "once", number) for number in numbers}
+        return yes | self._sealed(approval, ("deny",))
 
     def _values(self, approval: Approval) -> dict[str, Json]:
         shown: Card = self._desk.card(approval)
@@ -298,13 +311,15 @@ class Webhook:
 
 
 def doubt_links(settings: WebhookSettings, reachable: bool) -> Iterable[str]:
-    """Links that lead to this machine only, while their messages are read on a phone."""
-    linked = settings.format == "json" or settings.answer_url or settings.signing_secret
-    if not linked and not reachable:
-        yield (
-            f"{settings.name} sends no links, since only this machine reaches the page; "
-            "set admin.public_url to its address for other devices (docs/operator.md)"
-        )
+    """Links and buttons that lead to this machine only, while their messages are read on a phone."""
+    if reachable or settings.format == "json" or settings.answer_url:
+        return
+    pressed = f"Slack cannot bring what is pressed in {settings.name} to /slack/{settings.name}"
+    lost = pressed if settings.signing_secret else f"{settings.name} sends no links"
+    yield (
+        f"{lost}, since only this machine reaches the page; "
+        "set admin.public_url to its address for other devices (docs/operator.md)"
+    )
 
 
 def slack_channels(channels: Iterable[ChannelSettings]) -> dict[str, WebhookSettings]:

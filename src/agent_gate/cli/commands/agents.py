@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agent_gate.cli.operator import admin_group, reporting, segment, tell
-from agent_gate.cli.output import table
+from agent_gate.cli.output import ago, table
 
 
 def listing(agents: list[dict[str, Any]]) -> str:
@@ -15,14 +15,22 @@ def listing(agents: list[dict[str, Any]]) -> str:
             one["mode"],
             "all" if one["namespaces"] is None else ", ".join(one["namespaces"]),
             one["tools"],
-            "made here" if one["made_here"] else "configuration",
+            token_of(one),
         )
         for one in agents
     ]
     return table(("name", "mode", "sees", "tools", "token"), rows, "There are no agents.")
 
 
-command = admin_group("See agents, make new ones, revoke those made here.")
+def token_of(agent: dict[str, Any]) -> str:
+    """Where its token comes from; of one that signed in, through which client."""
+    signed_in = agent["signed_in"]
+    if signed_in is not None:
+        return f"signed in by {signed_in['client']}, seen {ago(signed_in['last_seen'])}"
+    return "made here" if agent["made_here"] else "configuration"
+
+
+command = admin_group("See agents, make new ones, revoke those made here or signed in.")
 
 
 @command.command("list")
@@ -51,7 +59,16 @@ def make_command(ctx: click.Context, name: str, mode: str, namespaces: tuple[str
 @click.argument("name")
 @click.pass_context
 def revoke_command(ctx: click.Context, name: str) -> None:
-    """Revoke the token of an agent made here; it is refused from now on."""
+    """Revoke an agent made here, or one that signed in; it is refused from now on."""
     with reporting():
         revoked = ctx.obj["client"].request("DELETE", f"/api/agents/{segment(name)}")
         tell(ctx, revoked, f"Revoked {revoked['revoked']}.")
+
+
+@command.command("invite")
+@click.pass_context
+def invite_command(ctx: click.Context) -> None:
+    """Print a link for somebody who wants to sign in: no limit on sign-ins holds it up. It works once, for a day."""
+    with reporting():
+        made = ctx.obj["client"].request("POST", "/api/invites")
+        tell(ctx, made, made["url"])

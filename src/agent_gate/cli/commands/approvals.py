@@ -19,7 +19,7 @@ from agent_gate.cli.operator import (
 )
 from agent_gate.cli.output import paint, print_json, say, span, table
 from agent_gate.cli.suggest import complete_approval
-from agent_gate.cli.watching import QuestionDesk
+from agent_gate.cli.watching import NUMBER_PROMPT, QuestionDesk
 from agent_gate.errors import InvalidArgs
 
 LIFETIMES = ("once", "session", "hour", "always")
@@ -81,6 +81,11 @@ def choose_question(client: AdminClient, approval_id: str | None, last: bool, ve
     return str(found["id"])
 
 
+def wants_number(client: AdminClient, chosen: str) -> bool:
+    """Whether somebody is here who can say the number that this question wants."""
+    return sys.stdin.isatty() and bool(client.get(f"/api/approvals/{segment(chosen)}")["wants_number"])
+
+
 def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[str, Any]) -> None:
     """Send one answer; the passphrase is asked for on the terminal where the gateway wants one."""
     client: AdminClient = ctx.obj["client"]
@@ -89,6 +94,8 @@ def answer(ctx: click.Context, approval_id: str | None, last: bool, body: dict[s
         if chosen is None:
             say("Nothing was answered.", err=True)
             sys.exit(1)
+        if body["verdict"] == "approve" and not body["number"] and wants_number(client, chosen):
+            body["number"] = click.prompt(NUMBER_PROMPT, err=True)
         if ctx.obj["passphrase"]:
             body["passphrase"] = click.prompt("Passphrase", hide_input=True, err=True)
         resolved = client.request("POST", f"/api/approvals/{segment(chosen)}", body)
@@ -155,12 +162,30 @@ def show_command(ctx: click.Context, approval_id: str) -> None:
     help="What the yes covers from now on.",
 )
 @click.option("--reason", default="", help="Why, for the record.")
+@click.option("--number", default="", help="Of a sign-in: the number that the browser shows.")
+@click.option("--agent", default="", help="Of a sign-in: the agent's name, such as claude/ada.")
+@click.option("--namespace", "namespaces", multiple=True, help="Of a sign-in: a source it sees; repeatable.")
+@click.option(
+    "--mode", type=click.Choice(["full", "proxy", "gateway"]), help="Of a sign-in: what /mcp shows."
+)
+@click.option("--days", type=int, help="Of a sign-in: for how many days.")
 @click.pass_context
 def approve_command(
-    ctx: click.Context, approval_id: str | None, last: bool, lifetime: str, reason: str
+    ctx: click.Context,
+    /,
+    approval_id: str | None,
+    last: bool,
+    lifetime: str,
+    reason: str,
+    number: str,
+    **terms: Any,
 ) -> None:
     """Let a call run."""
-    answer(ctx, approval_id, last, {"verdict": "approve", "lifetime": lifetime, "reason": reason})
+    narrowed = {
+        name: list(value) if name == "namespaces" else value for name, value in terms.items() if value
+    }
+    body = {"verdict": "approve", "lifetime": lifetime, "reason": reason, "number": number}
+    answer(ctx, approval_id, last, body | ({"terms": narrowed} if narrowed else {}))
 
 
 @command.command("deny")
@@ -177,9 +202,10 @@ def watch_approvals(client: AdminClient, as_json: bool) -> None:
     """Every open question, then each change, until interrupted."""
     with reporting():
         try:
+            told = client.events("/api/events")
             for found in client.get("/api/approvals"):
                 show_event(found, as_json)
-            for kind, found in client.events("/api/events"):
+            for kind, found in told:
                 if kind == "approval":
                     show_event(found, as_json)
         except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from itertools import chain
 from typing import Any
 
 import click
@@ -87,10 +88,25 @@ def tail_command(
     with reporting():
         began = f"&since={time.time() - seconds_of(since)}" if since else ""
         most = count or (MOST_AT_ONCE if since else 20)
-        rows = client.get(f"/api/calls?limit={most}{query}{began}")["rows"][::-1]
+        rows = look_back(client, f"{query}{began}", most)[::-1]
         tell(ctx, rows, table(HEADERS, [line(row) for row in rows], "" if follow else "There are no rows."))
         if follow:
             follow_rows(ctx, client, query, rows)
+
+
+def look_back(client: AdminClient, query: str, most: int) -> list[dict[str, Any]]:
+    """The newest rows that fit. A long record is looked through in steps, and each says how far back it came."""
+    rows: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        page = client.get(f"/api/calls?limit={most - len(rows)}{query}{cursor}")
+        rows += page["rows"]
+        if page.get("back_to") is None or len(rows) >= most:
+            return rows
+        say(
+            f"Looked back to {clock(page['back_to'])}; going on. Ctrl-C ends it, --since bounds it.", err=True
+        )
+        cursor = f"&cursor={page['next']}"
 
 
 def follow_rows(ctx: click.Context, client: AdminClient, query: str, shown: list[dict[str, Any]]) -> None:
@@ -99,7 +115,8 @@ def follow_rows(ctx: click.Context, client: AdminClient, query: str, shown: list
     at = shown[-1]["at"] if shown else time.time()
     seen = {(row["chain"], row["seq"]) for row in shown}
     try:
-        for kind, _ in client.events("/api/events"):
+        told = client.events("/api/events")
+        for kind in chain(["calls"], (kind for kind, _ in told)):
             if kind != "calls":
                 continue
             found = client.get(f"/api/calls?limit={MOST_AT_ONCE}{query}&since={at}")["rows"][::-1]
@@ -136,11 +153,41 @@ def verify_command(ctx: click.Context) -> None:
         say(
             f"The record is whole: {report['rows']} rows, {report['seals']} seals, {report['unsealed']} rows since the last seal."
         )
+        for cut in report.get("cuts", []):
+            say(
+                f"It begins after row {cut['seq']} of {cut['chain']}: what was before was cut away by {cut['made_by']} on {clock(cut['at'])}."
+            )
+        if report["elsewhere"]:
+            say(
+                f"The seals of {', '.join(report['elsewhere'])} were made with keys that are not here: "
+                "run this on those gateways too."
+            )
     else:
         for problem in report["problems"]:
             say(f"{problem['chain']} {problem['seq']}: {problem['text']}", err=True)
     if not report["ok"]:
         sys.exit(1)
+
+
+@command.command("cut")
+@click.option(
+    "--older-than",
+    required=True,
+    metavar="SPAN",
+    help="How old what goes is at least: 90d, 12w. Calls that have not ended stay.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before.")
+@click.pass_context
+def cut_command(ctx: click.Context, older_than: str, yes: bool) -> None:
+    """Take the oldest calls away for good; the cut is sealed, so that the rest can still be verified."""
+    with reporting():
+        days = seconds_of(older_than) / 86_400
+        if not yes and not click.confirm(
+            f"Everything that ended more than {older_than} ago goes for good. Go on?", err=True
+        ):
+            sys.exit(1)
+        gone = ctx.obj["client"].request("POST", "/api/audit/cut", {"days": days}, timeout=None)
+        tell(ctx, gone, f"{gone['rows']} rows were cut away." if gone["rows"] else "Nothing is that old.")
 
 
 @command.command("export")

@@ -1,13 +1,12 @@
 """`agent-gate auth`: the accounts of servers and services: sign in, paste a code, store a key, end."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
 from agent_gate.approval.render import visible
-from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment, tell
+from agent_gate.cli.operator import admin_group, reporting, segment, tell
 from agent_gate.cli.output import ago, span, table
 from agent_gate.cli.secret_input import read_secret
 
@@ -53,21 +52,7 @@ def begun(source: str, said: dict[str, Any]) -> str:
     )
 
 
-@click.group(cls=OperatorGroup, invoke_without_command=True)
-@admin_options
-@click.pass_context
-def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
-    """Accounts of servers and services."""
-    with reporting():
-        client = client_of(admin_socket, config)
-        ctx.obj = {"client": client, "json": as_json}
-        if ctx.invoked_subcommand is None:
-            show(ctx)
-
-
-def show(ctx: click.Context) -> None:
-    found = ctx.obj["client"].get("/api/connections")
-    tell(ctx, found, listing(found))
+command = admin_group("Accounts of servers and services.")
 
 
 def act(ctx: click.Context, source: str, verb: str, body: dict[str, str] | None = None) -> Any:
@@ -79,7 +64,8 @@ def act(ctx: click.Context, source: str, verb: str, body: dict[str, str] | None 
 def list_command(ctx: click.Context) -> None:
     """Which are connected, and which need you."""
     with reporting():
-        show(ctx)
+        found = ctx.obj["client"].get("/api/connections")
+        tell(ctx, found, listing(found))
 
 
 @command.command("start")

@@ -24,6 +24,7 @@ from agent_gate.policy import Policy
 from agent_gate.policy.lint import Finding, bare, idle, lint
 from agent_gate.sources.plugin.loading import load_handler
 from agent_gate.sources.plugin.source import concurrency
+from agent_gate.store import NO_DRIVER
 from agent_gate.surfaces.admin.policy_faults import Expectations, unlisted
 
 INVALID = ConfigError.exit
@@ -105,14 +106,15 @@ def missing_programs(settings: Settings) -> list[str]:
     return said
 
 
-def driver_findings(settings: Settings, config: Path) -> list[Finding]:
+def driver_findings(loaded: Loaded) -> list[Finding]:
     """The store's driver, which is an extra: without it the gateway does not start."""
-    if settings.storage.type != "postgres":
+    if loaded.settings.storage.type != "postgres":
         return []
     try:
         import_module("psycopg")
     except ModuleNotFoundError:
-        return [Finding(str(config), "storage type postgres needs: pip install 'agent-gate[postgres]'")]
+        where = str(loaded.places["storage.type"])
+        return [Finding(where, f"storage.type: {NO_DRIVER}")]
     return []
 
 
@@ -125,7 +127,7 @@ def check(config: Path, permissions: Path | None) -> tuple[list[Finding], list[s
     left_out = [Finding(item.source, f"{item.name}: {item.reason}") for item in catalog.excluded]
     faults = [
         *left_out,
-        *driver_findings(loaded.settings, config),
+        *driver_findings(loaded),
         *plugin_findings(loaded.settings),
         *rule_findings(loaded, catalog, policy),
         *approver_findings(loaded, policy),

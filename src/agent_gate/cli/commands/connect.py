@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from agent_gate.cli.client_tokens import MADE_TOKEN, shown_gateway, state_folder, told_gateway
+from agent_gate.cli.client_tokens import MADE_TOKEN, shown_gateway, state_folder, tell_gateway
 from agent_gate.cli.importing import (
     carry_out,
     our_servers,
@@ -67,9 +67,15 @@ def card(program_: ClientProgram, gateway: GatewayEntry, place: Surroundings, li
     return "\n".join([*lines, *([f"   {program_.note}"] if program_.note else [])])
 
 
-def cards(gateway: GatewayEntry, place: Surroundings, config: Path, where: Sequence[str]) -> str:
+def cards(
+    gateway: GatewayEntry,
+    place: Surroundings,
+    config: Path,
+    admin: AdminClient | None,
+    where: Sequence[str],
+) -> str:
     shown = (
-        card(one, shown_gateway(one, gateway, place, config), place, connecting(one.name, where))
+        card(one, shown_gateway(one, gateway, place, config, admin), place, connecting(one.name, where))
         for one in CLIENTS.values()
     )
     return "\n\n".join(shown)
@@ -116,6 +122,14 @@ def replaced_note(names: Sequence[str], config: Path) -> str:
 def admin_of(config: Path) -> AdminClient:
     """The running gateway of this configuration, or of its folder where there is none."""
     return client_of(None, config) if config.is_file() else client_of(config.parent / DEFAULT_SOCKET, None)
+
+
+def runs(admin: AdminClient) -> bool:
+    try:
+        admin.get("/api/status")
+    except Unreachable:
+        return False
+    return True
 
 
 def address(config: Path) -> str:
@@ -216,8 +230,11 @@ def command(
             stdio,
         )
         place = this_place()
+        admin = admin_of(config) if ours and not project else None
+        if admin is not None and (client_name is None or dry_run) and not runs(admin):
+            admin = None
         if client_name is None:
-            show_all(gateway, place, config, where, as_json)
+            show_all(gateway, place, config, admin, where, as_json)
             return
         write_one(
             client_name,
@@ -225,7 +242,7 @@ def command(
             place,
             project=project,
             config=config,
-            admin=admin_of(config) if ours and not project else None,
+            admin=admin,
             replace=replace,
             dry_run=dry_run,
             as_json=as_json,
@@ -238,10 +255,15 @@ def command(
 
 
 def show_all(
-    gateway: GatewayEntry, place: Surroundings, config: Path, where: Sequence[str], as_json: bool
+    gateway: GatewayEntry,
+    place: Surroundings,
+    config: Path,
+    admin: AdminClient | None,
+    where: Sequence[str],
+    as_json: bool,
 ) -> None:
     if not as_json:
-        put(cards(gateway, place, config, where))
+        put(cards(gateway, place, config, admin, where))
         return
     print_json(
         {
@@ -249,7 +271,7 @@ def show_all(
                 "title": one.title,
                 "file": str(one.files(place)[0].path),
                 "command": connecting(one.name, where),
-                "entry": one.write(shown_gateway(one, gateway, place, config)),
+                "entry": one.write(shown_gateway(one, gateway, place, config, admin)),
             }
             for one in CLIENTS.values()
         }
@@ -271,9 +293,9 @@ def write_one(
     program_ = client(name)
     file = target(name, place, project=project)
     told = (
-        shown_gateway(program_, gateway, place, config)
+        shown_gateway(program_, gateway, place, config, admin)
         if dry_run
-        else told_gateway(program_, gateway, place, config, admin)
+        else tell_gateway(program_, gateway, place, config, admin)
     )
     entry = program_.write(told)
     names = take_over(file, place, config, dry_run) if replace else []

@@ -57,8 +57,9 @@ def visit_the_shop() -> str:
         return ""
     shop = f"http://{os.environ.get('SHOP_HOST', '')}/"
     return f"""Let an agent visit the shop at {shop} ; what submits the order is asked, with a picture:
+  AGENT_GATE_SESSION=shopping                           # a session has a browser of its own
   agent-gate request browser_navigate url={shop}product/1     # allowed
-  agent-gate request browser_snapshot                                      # the page, with references
+  agent-gate request browser_snapshot                   # the page, with references to click on
 
 """
 

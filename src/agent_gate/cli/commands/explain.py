@@ -1,5 +1,6 @@
 """`agent-gate explain`: what would happen to a call, which rule decides, and where that rule stands."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ def offline(
     arguments = {**tool.defaults, **parse_arguments(pairs, tool.input_schema)}
     tool.validate(arguments)
     signature = tool.sign(arguments)
-    decision = policy.explain(Subject(tool, arguments, signature, caller.name))
+    decision = policy.explain(
+        Subject(tool, arguments, signature, caller.name, None, caller.person, caller.groups)
+    )
     return {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)}
 
 
@@ -42,7 +45,8 @@ def agent_of(loaded: Loaded, name: str | None) -> Caller:
     agents = loaded.settings.agents or {MADE_AGENT: AgentSettings()}
     if name is not None and name not in agents:
         return Caller(name=name)
-    return meant([agent.caller() for agent in agents.values()], name)
+    found = meant([agent.caller() for agent in agents.values()], name)
+    return replace(found, groups=frozenset(loaded.settings.groups_of(found.person)))
 
 
 def online(

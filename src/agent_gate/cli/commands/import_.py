@@ -12,7 +12,7 @@ import click
 from agent_gate.cli.importing import (
     Import,
     carry_out,
-    found_servers,
+    find_servers,
     our_servers,
     plan_import,
     still_unset,
@@ -131,7 +131,7 @@ def command(
     configuration. Literal secrets become references to variables, kept in a file of their own.
     """
     with reporting():
-        found, problems = found_servers(this_place(), clients)
+        found, problems = find_servers(this_place(), clients)
         ours = our_servers(config)
         secrets = env_file or config.parent / ".env"
         env = {**known_variables(secrets), **os.environ}

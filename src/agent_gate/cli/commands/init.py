@@ -12,7 +12,7 @@ from typing import Any, cast
 import click
 
 from agent_gate.access.tokens import new_token
-from agent_gate.cli.demo.starter import DEMO_HOME, REAL_HOME, write_new, write_starter
+from agent_gate.cli.demo.starter import write_assistant, write_new, write_starter
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import say
 from agent_gate.client.sync import SyncClient
@@ -81,13 +81,13 @@ def write(folder: Path, wanted: Wanted) -> None:
     if wanted.behind == NOTHING:
         write_new(folder / "permissions.yaml", RULES)
         write_new(folder / "config.yaml", EMPTY)
+    elif wanted.behind == ASSISTANT:
+        write_assistant(folder)
     else:
         write_starter(folder)
     config = folder / "config.yaml"
     text = config.read_text(encoding="utf-8")
     text = text.replace("  my-agent: {token:", f"  {flow(wanted.agent)}: {{token:")
-    if wanted.behind == ASSISTANT:
-        text = text.replace(DEMO_HOME, REAL_HOME)
     config.write_text(text, encoding="utf-8")
 
 
@@ -158,6 +158,11 @@ def next_steps(folder: Path, wanted: Wanted) -> str:
     )
 
 
+def what_to_mend(folder: Path, wanted: Wanted) -> str:
+    env = "" if wanted.behind == HOME else f"Correct HOME_URL or HOME_TOKEN in {folder / '.env'}. "
+    return f"{env}Then go on with:\n{next_steps(folder, wanted)}"
+
+
 @click.command()
 @click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Where to write the files.")
 @click.option(
@@ -171,13 +176,16 @@ def command(folder: Path, behind: str | None) -> None:
         refuse_existing(folder)
         wanted = Wanted(behind, "my-agent") if behind is not None and behind != ASSISTANT else ask()
         write(folder, wanted)
-        say(f"Wrote {folder / 'config.yaml'} and {folder / 'permissions.yaml'}.")
+        say(
+            f"Wrote {folder / 'config.yaml'} and {folder / 'permissions.yaml'}; tokens are in {folder / '.env'}."
+        )
         if wanted.behind != NOTHING:
             try:
                 states = first_call(folder, wanted)["states"]
             except GatewayError as error:
                 raise ConfigError(
-                    f"The files are written, but the first call failed: {error.message}"
+                    f"The files are written, but the first call failed: {error.message}\n"
+                    f"{what_to_mend(folder, wanted)}"
                 ) from None
             say(told(states))
         say(f"\nNext:\n{next_steps(folder, wanted)}")

@@ -61,6 +61,6 @@ async def join_gateway(setup: "HostSetup", host: str, port: int) -> None:
         )
     )
     try:
-        await server.paired()
+        await server.wait_until_paired()
     finally:
         await server.stop(1.0)

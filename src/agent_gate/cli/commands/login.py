@@ -1,11 +1,13 @@
 """`agent-gate login`: a fresh one-time link to the operator's page."""
 
+import sys
 from pathlib import Path
 
 import click
 
 from agent_gate.cli.operator import admin_options, client_of, reporting
-from agent_gate.cli.output import print_json, put
+from agent_gate.cli.output import print_json, put, say
+from agent_gate.cli.qrcode import code_for_a_phone
 
 
 @click.command()
@@ -15,4 +17,9 @@ def command(login: str | None, admin_socket: Path | None, config: Path | None, a
     """Print a link to the operator's page; it works once, for 15 minutes."""
     with reporting():
         made = client_of(admin_socket, config).request("POST", "/api/logins", {"login": login})
-        print_json(made) if as_json else put(made["url"])
+    if as_json:
+        print_json(made)
+        return
+    put(made["url"])
+    if sys.stdout.isatty() and (code := code_for_a_phone(made["url"])):
+        say(code)

@@ -143,7 +143,7 @@ def command(
             )
         file = output or config.parent / "tools" / f"{name}.yaml"
         made = make(read, name, os.path.relpath(file, config.parent), only)
-        edit = planned(made, config, name, url, force=force)
+        edit = plan_edit(made, config, name, url, force=force)
         if not dry_run:
             write_new(file, made.text, force=force)
             if edit is not None:
@@ -165,7 +165,7 @@ def command(
             report(made, file, config, edit, dry_run=dry_run)
 
 
-def planned(made: ToolFile, config: Path, name: str, url: str | None, *, force: bool) -> Edit | None:
+def plan_edit(made: ToolFile, config: Path, name: str, url: str | None, *, force: bool) -> Edit | None:
     """The service in our configuration; None where it is there already and only its tools are made anew."""
     if not made.tools:
         raise ConfigError(

@@ -154,11 +154,11 @@ component("operator", "Pair the CLI at URL under NAME.")
 def test_command(admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
     """Pair with a host that is made for it on this machine, and leave no peer behind."""
     with reporting():
-        found = asyncio.run(tried(socket_of(admin_socket, config), quiet=as_json))
+        found = asyncio.run(try_pairing(socket_of(admin_socket, config), quiet=as_json))
         print_json(found) if as_json else say("Pairing works. Nothing was left behind.")
 
 
-async def tried(path: Path, *, quiet: bool) -> dict[str, Any]:
+async def try_pairing(path: Path, *, quiet: bool) -> dict[str, Any]:
     from agent_gate.hosts import Host
     from agent_gate.hosts.component import HostSetup
     from agent_gate.peers.encoding import from_base64

@@ -58,11 +58,11 @@ async def fit_arguments(
 async def describe_tool(client: Client, tool: str) -> str:
     found = await client.tools([tool])
     if not found:
-        raise await unknown(client, ToolNotFound(f"Unknown tool: {tool}"), tool)
+        raise await advise(client, ToolNotFound(f"Unknown tool: {tool}"), tool)
     return tool_help(found[0])
 
 
-async def unknown(client: Client, error: ToolNotFound, tool: str) -> ToolNotFound:
+async def advise(client: Client, error: ToolNotFound, tool: str) -> ToolNotFound:
     """The same error with the nearest name as advice."""
     names = [found["name"] for found in await client.tools()]
     near = difflib.get_close_matches(tool, names, n=1)
@@ -95,7 +95,7 @@ async def perform(client: Client, errand: Errand) -> None:
         else:
             await deliver(client, await client.reply(started))
     except ToolNotFound as error:
-        raise await unknown(client, error, errand.tool) from None
+        raise await advise(client, error, errand.tool) from None
     except asyncio.CancelledError:
         await give_up(client, started)
 

@@ -1,17 +1,24 @@
 """`agent-gate secrets`: secrets in the vault, by the names under which a configuration refers to them."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, segment, tell
+from agent_gate.cli.operator import admin_group, reporting, segment, tell
 from agent_gate.cli.output import ago, table
 from agent_gate.cli.secret_input import read_secret
 
 
+def when(one: dict[str, Any]) -> str:
+    return (
+        ago(one["updated_at"])
+        if one["updated_at"] is not None
+        else f"not set; {', '.join(one['used_by'])} needs it"
+    )
+
+
 def listing(found: list[dict[str, Any]]) -> str:
-    rows = [(one["name"], f"vault:{one['name']}", ago(one["updated_at"])) for one in found]
+    rows = [(one["name"], f"vault:{one['name']}", when(one)) for one in found]
     return table(("name", "write it as", "set"), rows, "The vault has no secrets.")
 
 
@@ -19,21 +26,7 @@ def used(said: dict[str, Any]) -> str:
     return f" {', '.join(said['used_by'])} will use it now." if said["used_by"] else ""
 
 
-@click.group(cls=OperatorGroup, invoke_without_command=True)
-@admin_options
-@click.pass_context
-def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
-    """Secrets that a configuration refers to as vault:NAME."""
-    with reporting():
-        client = client_of(admin_socket, config)
-        ctx.obj = {"client": client, "json": as_json}
-        if ctx.invoked_subcommand is None:
-            show(ctx)
-
-
-def show(ctx: click.Context) -> None:
-    found = ctx.obj["client"].get("/api/secrets")
-    tell(ctx, found, listing(found))
+command = admin_group("Secrets that a configuration refers to as vault:NAME.")
 
 
 @command.command("list")
@@ -41,7 +34,8 @@ def show(ctx: click.Context) -> None:
 def list_command(ctx: click.Context) -> None:
     """The names of the secrets; their values are shown nowhere."""
     with reporting():
-        show(ctx)
+        found = ctx.obj["client"].get("/api/secrets")
+        tell(ctx, found, listing(found))
 
 
 @command.command("set")

@@ -9,10 +9,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal, TextIO
-from urllib.parse import urlsplit
 
 import click
 import uvloop
@@ -20,12 +19,14 @@ import uvloop
 from agent_gate.access.hiding import hide_from_others
 from agent_gate.app import Gateway
 from agent_gate.cli.output import say
+from agent_gate.cli.qrcode import code_for_a_phone
+from agent_gate.cli.workers import end_with_parent, serve_workers
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Caller
 from agent_gate.errors import ConfigError, GatewayError
 from agent_gate.observe.log import configure
-from agent_gate.surfaces.mcp import StdioServer, standard_streams
+from agent_gate.surfaces.mcp import StdioServer, open_standard_streams
 
 log = logging.getLogger("agent_gate.cli")
 
@@ -35,23 +36,12 @@ USUAL = Path("config.yaml")
 LEARN_SECONDS = 5.0
 
 
-async def watch_files(gateway: Gateway, seen: dict[Path, tuple[int, int]], changed: asyncio.Event) -> None:
-    """Reload when a configuration file is not as `seen`; polling needs no dependency and no descriptor."""
+async def watch_files(gateway: Gateway, changed: asyncio.Event) -> None:
+    """Reload when a file is not as it was read; polling needs no dependency and no descriptor."""
     while True:
         await asyncio.sleep(1.0)
-        now = stamps(gateway)
-        if now != seen:
-            seen = now
+        if gateway.configuration.is_outdated():
             changed.set()
-
-
-def stamps(gateway: Gateway) -> dict[Path, tuple[int, int]]:
-    found = {}
-    for path in gateway.configuration.watched:
-        with contextlib.suppress(OSError):
-            info = path.stat()
-            found[path] = (info.st_mtime_ns, info.st_size)
-    return found
 
 
 async def reload_when(gateway: Gateway, changed: asyncio.Event) -> None:
@@ -84,7 +74,7 @@ async def serve_stdio(gateway: Gateway, caller: Caller, out: TextIO, stop: async
     Many hosts list once and never again, so at a first start the sources are waited for, as long as such hosts wait.
     """
     await gateway.supervisor.learn(LEARN_SECONDS)
-    await StdioServer(gateway.ways_in.mcp, caller).run(await standard_streams(out))
+    await StdioServer(gateway.ways_in.mcp, caller).run(await open_standard_streams(out))
     stop.set()
 
 
@@ -142,17 +132,18 @@ def invite(url: str) -> None:
     """The way to the operator's page: the last thing said, on a line of its own, and as a code for a phone that can
     reach it."""
     remark(f"The operator's page, for the next 15 minutes and once:\n{url}")
-    if sys.stderr.isatty() and reachable_from_elsewhere(url):
-        import segno  # it takes longer to import than to draw, for the few who see it
-
-        code = StringIO()
-        segno.make(url, error="l").terminal(code, compact=True, border=2)
-        remark(code.getvalue())
+    if sys.stderr.isatty() and (code := code_for_a_phone(url)):
+        remark(code)
 
 
-def reachable_from_elsewhere(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host != "localhost" and not host.startswith("127.") and host != "::1"
+async def offer_link(gateway: Gateway) -> None:
+    """Calls are served without a link, too; it may be that the store takes none just now."""
+    try:
+        invite(await gateway.login_url())
+    except GatewayError as error:
+        remark(
+            f"There is no link to the operator's page yet, make one with agent-gate login: {error.message}"
+        )
 
 
 async def run(
@@ -165,7 +156,6 @@ async def run(
     hide_from_others()
     out = take_stdout()
     gateway = Gateway(options)
-    seen = stamps(gateway)
     logs = gateway.settings.log
     configure(
         os.environ.get("LOG_LEVEL", logs.level),
@@ -173,7 +163,7 @@ async def run(
         log_format or logs.format,
         requests=logs.requests or os.environ.get("LOG_REQUESTS") == "1",
     )
-    for warning in gateway.configuration.loaded.warnings:
+    for warning in gateway.configuration.warnings():
         remark(f"Warning: {warning}")
     # Before the listeners: whoever finds the gateway serving may tell it to stop.
     stop, changed = asyncio.Event(), asyncio.Event()
@@ -191,11 +181,11 @@ async def run(
     announce(gateway, out if caller is None else sys.stderr)
     if ready is not None:
         ready(gateway)
-    invite(gateway.login_url())
     try:
+        await offer_link(gateway)
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(watch_files(gateway, seen, changed)),
+                group.create_task(watch_files(gateway, changed)),
                 group.create_task(reload_when(gateway, changed)),
             ]
             if caller is not None:
@@ -207,7 +197,7 @@ async def run(
         await gateway.stop()
 
 
-def chosen(config: Path | None, no_config: bool) -> Path | None:
+def choose_config(config: Path | None, no_config: bool) -> Path | None:
     """The configuration that is meant: the named one, else `config.yaml` of this folder, where there is one."""
     if no_config and config is not None:
         raise click.UsageError("--config and --no-config exclude each other")
@@ -245,6 +235,15 @@ def chosen(config: Path | None, no_config: bool) -> Path | None:
 @click.option(
     "--agent", default="default", show_default=True, help="With --stdio: the agent that the client is."
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes that serve together on one port, to use several cores; needs PostgreSQL.",
+)
+@click.option("--worker", type=int, hidden=True)
+@click.option("--lender", type=click.Path(path_type=Path), hidden=True)
 def command(
     config: Path | None,
     no_config: bool,
@@ -258,12 +257,17 @@ def command(
     admin_tls: Literal["auto", "off"] | None,
     stdio: bool,
     agent: str,
+    workers: int,
+    worker: int | None,
+    lender: Path | None,
 ) -> None:
     """Run the gateway until it is stopped."""
+    if stdio and workers > 1:
+        raise click.UsageError("--stdio serves one client in one process; leave --workers away")
     if stdio:
         port, insecure = port or 0, True
     options = Options(
-        config=chosen(config, no_config),
+        config=choose_config(config, no_config),
         permissions=permissions,
         host=host,
         port=port,
@@ -272,8 +276,14 @@ def command(
         admin_host=admin_host,
         admin_port=admin_port,
         admin_tls=admin_tls,
+        worker=worker,
+        lender=lender,
     )
     try:
+        if workers > 1:
+            sys.exit(uvloop.run(serve_workers(options, workers)))
+        if worker is not None:
+            end_with_parent()
         uvloop.run(run(options, stdio_agent=agent if stdio else None))
     except GatewayError as error:
         say(f"Error: {error.message}", err=True)

@@ -1,7 +1,7 @@
 """`agent-gate status`: the running gateway at a glance, and what to do next."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,35 @@ def next_step(status: dict[str, Any], where: Sequence[str] = (), config: Path | 
     return command("import", "--config", str(config)) if config else command("init")
 
 
+def gateway_lines(gateways: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The gateways that share the store, where there are several."""
+    if len(gateways) < 2:
+        return []
+    rows = [
+        (
+            f"{one['id']}{' (this)' if one['this'] else ''}",
+            one["state"],
+            one["version"],
+            f"{one['host']}, pid {one['pid']}",
+            one["running"],
+            ", ".join(f"{count} {state}" for state, count in sorted(one["sources"].items())),
+            f"{one['lag']:g} s",
+            ", ".join(one["holds"]),
+        )
+        for one in gateways
+    ]
+    return [
+        table(("gateway", "state", "version", "where", "running", "sources", "lag", "alone does"), rows, "")
+    ]
+
+
 def summary(status: dict[str, Any], where: Sequence[str] = (), config: Path | None = None) -> str:
     rows = [(s["key"], s["state"], s["tools"], s["reason"]) for s in status["sources"]]
     parts = [
         f"agent-gate {status['version']} at {status['url']} (pid {status['pid']})",
         f"{status['tools']} tools, {len(status['agents'])} agent{'' if len(status['agents']) == 1 else 's'}, {status['pending_approvals']} waiting for a person, {status['running_calls']} running",
         table(("source", "state", "tools", "reason"), rows, "No sources are configured."),
+        *gateway_lines(status.get("gateways", [])),
         *(f"Questions do not get through to {name}: {why}" for name, why in status["channel_faults"].items()),
         *(f"Warning: {warning}" for warning in status["warnings"]),
         f"Next: {next_step(status, where, config)}",

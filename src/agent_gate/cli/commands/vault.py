@@ -1,11 +1,10 @@
 """`agent-gate vault`: the key under which the gateway keeps secrets and accounts."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_gate.cli.operator import OperatorGroup, admin_options, client_of, reporting, tell
+from agent_gate.cli.operator import admin_group, reporting, tell
 
 
 def described(found: dict[str, Any]) -> str:
@@ -17,21 +16,7 @@ def described(found: dict[str, Any]) -> str:
     )
 
 
-@click.group(cls=OperatorGroup, invoke_without_command=True)
-@admin_options
-@click.pass_context
-def command(ctx: click.Context, admin_socket: Path | None, config: Path | None, as_json: bool) -> None:
-    """The vault and its key."""
-    with reporting():
-        client = client_of(admin_socket, config)
-        ctx.obj = {"client": client, "json": as_json}
-        if ctx.invoked_subcommand is None:
-            show(ctx)
-
-
-def show(ctx: click.Context) -> None:
-    found = ctx.obj["client"].get("/api/vault")
-    tell(ctx, found, described(found))
+command = admin_group("The vault and its key.", first="status")
 
 
 @command.command("status")
@@ -39,7 +24,8 @@ def show(ctx: click.Context) -> None:
 def status_command(ctx: click.Context) -> None:
     """Where the key comes from, and how much it seals."""
     with reporting():
-        show(ctx)
+        found = ctx.obj["client"].get("/api/vault")
+        tell(ctx, found, described(found))
 
 
 @command.command("rotate")

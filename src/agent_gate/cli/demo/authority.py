@@ -108,7 +108,7 @@ class NotesAuthority:
             case "GET", "/authorize":
                 return self._ask(request.params())
             case "POST", "/authorize":
-                return self._consented(form_of(request))
+                return self._consent(form_of(request))
             case "POST", "/token":
                 return self._token(form_of(request))
             case "POST", "/revoke":
@@ -150,7 +150,7 @@ class NotesAuthority:
             '<button name="answer" value="allow">Allow</button> <button name="answer" value="deny">Deny</button></form>',
         )
 
-    def _consented(self, form: dict[str, str]) -> Response:
+    def _consent(self, form: dict[str, str]) -> Response:
         asked = self._asked.pop(form.get("ticket", ""), None)
         if asked is None or asked.until < time.time():
             return page(400, "Too late", "<p>Begin the sign-in anew.</p>")

@@ -48,7 +48,7 @@ class Notes:
                 return answer
             if request.path == RESOURCE:
                 return json_response(200, self._description())
-            return self._served(request)
+            return self._serve(request)
         except (GatewayError, MalformedJson) as error:
             return error_response(error) if isinstance(error, GatewayError) else json_response(400, {})
 
@@ -59,7 +59,7 @@ class Notes:
             "scopes_supported": [SCOPE],
         }
 
-    def _served(self, request: Request) -> Response:
+    def _serve(self, request: Request) -> Response:
         scheme, _, token = (request.header(b"authorization") or b"").decode("latin-1").partition(" ")
         person = self.authority.person(token) if scheme == "Bearer" else None
         if person is None:
@@ -83,11 +83,11 @@ class Notes:
         if method == "tools/list":
             return {"result": {"tools": TOOLS}}
         if method == "tools/call":
-            text, failed = self._called(params.get("name"), params.get("arguments") or {}, person)
+            text, failed = self._call(params.get("name"), params.get("arguments") or {}, person)
             return {"result": {"content": [{"type": "text", "text": text}], "isError": failed}}
         return {"error": {"code": -32601, "message": "Method not found"}}
 
-    def _called(self, name: object, arguments: dict[str, Any], person: str) -> tuple[str, bool]:
+    def _call(self, name: object, arguments: dict[str, Any], person: str) -> tuple[str, bool]:
         notes = self._notes.setdefault(person, {"Welcome": f"Hello {person}, these notes are yours alone."})
         title = str(arguments.get("title", ""))
         if name == "list_notes":

@@ -19,8 +19,7 @@ REAL_HOME = """\
   homeassistant:
     url: "${HOME_URL}"
 """
-CONFIG = (
-    """\
+CONFIG = """\
 # The configuration of your gateway. Every key is explained in docs/configuration.md.
 gateway: {id: home, host: 127.0.0.1, port: 8443}
 admin:   {socket: ./data/admin.sock}
@@ -31,8 +30,7 @@ agents:
 
 services:
 """
-    + DEMO_HOME
-    + """\
+SERVICE = """\
     auth: {type: bearer, token: "${HOME_TOKEN}"}
     health: {method: GET, path: /api/, expect_status: 200}
     tools: tools/homeassistant.yaml
@@ -40,18 +38,24 @@ services:
       - {status: 401, message: "Service authentication failed (is the token still valid?)"}
       - {status: 404, message: "Entity not found"}
 
+"""
+NOTES = """\
 # MCP servers. This one runs beside the gateway too, and wants you to sign in: agent-gate auth start notes
 servers:
   notes: {url: "${NOTES_URL:-http://127.0.0.1:8125/mcp}", ready: tried}
 
 # Others, as they stand in your client's file:
+"""
+NO_SERVERS = """\
+# MCP servers, as they stand in your client's file, or taken over with `agent-gate import`:
+"""
+REST = """\
 # mcpServers:
 #   time: {command: uvx, args: [mcp-server-time]}
 
 storage: {type: sqlite, path: ./data/agent-gate.db}
 permissions: permissions.yaml
 """
-)
 
 PERMISSIONS = """\
 # What each call needs: allow, ask (a person) or deny. Every deny is looked at before every allow,
@@ -60,10 +64,12 @@ defaults:
   - {pattern: "*", action: ask}
 rules:
   - {pattern: "ha_get_*", action: allow, description: "reading is harmless"}
-  - {pattern: "notes__list_notes", action: allow, description: "reading is harmless"}
   - {pattern: "ha_call_service(lock.*)", action: deny, description: "never the locks"}
   - {pattern: "ha_call_service(*, lock.*)", action: deny, description: "never the locks, by no service"}
   - {pattern: "ha_fire_event*", action: deny, description: "events can trigger anything"}
+"""
+NOTES_RULES = """\
+  - {pattern: "notes__list_notes", action: allow, description: "reading is harmless"}
 """
 
 
@@ -73,13 +79,13 @@ browser: {allow_private: ["${SHOP_HOST:-127.0.0.1:8126}"]}
 """
 BROWSER_RULES = """\
   - {pattern: "browser_*", read_only: true, action: allow, description: "looking is harmless"}
-  - {pattern: "browser_navigate(http://127.0.0.1:8126/*)", action: allow}
-  - {pattern: "browser_type(http://127.0.0.1:8126, *)", action: allow}
-  - {pattern: "browser_fill_form(http://127.0.0.1:8126, *)", action: allow}
-  - {pattern: "browser_click(http://127.0.0.1:8126, *)", action: allow, description: "but what submits a form is asked"}
-  - {pattern: "browser_click(http://127.0.0.1:8126, Add to basket)", action: allow, extra: [facts.submits]}
-  - {pattern: "browser_click(http://127.0.0.1:8126, Find)", action: allow, extra: [facts.submits]}
-  - {pattern: "browser_click(http://127.0.0.1:8126, Continue)", action: allow, extra: [facts.submits]}
+  - {pattern: "browser_navigate(http://${SHOP_HOST:-127.0.0.1:8126}/*)", action: allow}
+  - {pattern: "browser_type(http://${SHOP_HOST:-127.0.0.1:8126}, *)", action: allow}
+  - {pattern: "browser_fill_form(http://${SHOP_HOST:-127.0.0.1:8126}, *)", action: allow}
+  - {pattern: "browser_click(http://${SHOP_HOST:-127.0.0.1:8126}, *)", action: allow, description: "but what submits a form is asked"}
+  - {pattern: "browser_click(http://${SHOP_HOST:-127.0.0.1:8126}, Add to basket)", action: allow, extra: [facts.submits]}
+  - {pattern: "browser_click(http://${SHOP_HOST:-127.0.0.1:8126}, Find)", action: allow, extra: [facts.submits]}
+  - {pattern: "browser_click(http://${SHOP_HOST:-127.0.0.1:8126}, Continue)", action: allow, extra: [facts.submits]}
 """
 
 
@@ -89,14 +95,25 @@ def has_browser() -> bool:
 
 
 def write_starter(folder: Path) -> bool:
-    """Write the starter files unless there is a configuration already; whether they were written."""
+    """Write the files of the demo unless there is a configuration already; whether they were written."""
+    more, rules = (BROWSER, BROWSER_RULES) if has_browser() else ("", "")
+    return write_files(
+        folder, CONFIG + DEMO_HOME + SERVICE + NOTES + REST + more, PERMISSIONS + NOTES_RULES + rules
+    )
+
+
+def write_assistant(folder: Path) -> bool:
+    """The same for a Home Assistant of one's own, with nothing that only the demo has beside it."""
+    return write_files(folder, CONFIG + REAL_HOME + SERVICE + NO_SERVERS + REST, PERMISSIONS)
+
+
+def write_files(folder: Path, config: str, permissions: str) -> bool:
     if (folder / "config.yaml").exists():
         return False
     tools = files("agent_gate.cli.demo").joinpath("homeassistant.yaml").read_text(encoding="utf-8")
     write_new(folder / "tools" / "homeassistant.yaml", tools)
-    more, rules = (BROWSER, BROWSER_RULES) if has_browser() else ("", "")
-    write_new(folder / "permissions.yaml", PERMISSIONS + rules)
-    write_new(folder / "config.yaml", CONFIG + more)
+    write_new(folder / "permissions.yaml", permissions)
+    write_new(folder / "config.yaml", config)
     return True
 
 

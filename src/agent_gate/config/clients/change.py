@@ -19,7 +19,7 @@ def connect(file: ClientFile, text: str, entry: Entry, replace: Iterable[str] = 
     for name in gone:
         new = syntax.drop(new, file.block, name)
     new = syntax.put(new, file.block, NAME, entry)
-    return checked(file, text, new, lambda servers: {**without(servers, gone), NAME: entry})
+    return check_change(file, text, new, lambda servers: {**without(servers, gone), NAME: entry})
 
 
 def disconnect(file: ClientFile, text: str, before: str) -> str:
@@ -31,14 +31,14 @@ def disconnect(file: ClientFile, text: str, before: str) -> str:
     new = syntax.drop(text, file.block, NAME)
     for name in back:
         new = syntax.restore(new, file.block, name, syntax.raw(before, file.block, name))
-    return checked(file, text, new, lambda servers: {**without(servers, [NAME]), **back})
+    return check_change(file, text, new, lambda servers: {**without(servers, [NAME]), **back})
 
 
 def without(servers: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in servers.items() if name not in set(names)}
 
 
-def checked(
+def check_change(
     file: ClientFile, old: str, new: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> str:
     """`new`, if reading it shows exactly the old settings with `change` made to the servers."""

@@ -44,7 +44,7 @@ def time_of(raw: Mapping[str, Any]) -> Entry:
 
 def write(gateway: GatewayEntry) -> Entry:
     if gateway.needs_bridge:
-        return {**stdio(gateway), "env_vars": ["AGENT_TOKEN"]}
+        return stdio(gateway) | ({} if gateway.token_file else {"env_vars": ["AGENT_TOKEN"]})
     return {"url": gateway.endpoint, "bearer_token_env_var": "AGENT_TOKEN"}
 
 

@@ -34,7 +34,7 @@ def append_rule(path: Path, rule: Mapping[str, Any]) -> Edit:
     if not isinstance(rules, list):
         raise ConfigError("rules: expected a list", where=str(path))
     text = insert(old, "rules", flow(rule), "- ")
-    return checked(path, old, text, {**plain, "rules": [*rules, dict(rule)]})
+    return check_edit(path, old, text, {**plain, "rules": [*rules, dict(rule)]})
 
 
 def add_server(path: Path, key: str, server: Mapping[str, Any]) -> Edit:
@@ -53,7 +53,7 @@ def add_entry(path: Path, block: str, key: str, entry: Mapping[str, Any]) -> Edi
     if key in entries:
         raise ConfigError(f"{block}.{key}: is already there", where=str(path))
     text = insert(old, block, f"{flow(key)}: {flow(entry)}", "")
-    return checked(path, old, text, {**plain, block: {**entries, key: dict(entry)}})
+    return check_edit(path, old, text, {**plain, block: {**entries, key: dict(entry)}})
 
 
 def save(path: Path, text: str) -> None:
@@ -69,7 +69,7 @@ def current(path: Path) -> tuple[str, dict[str, Any]]:
     return old, plain
 
 
-def checked(path: Path, old: str, text: str, expected: Mapping[str, Any]) -> Edit:
+def check_edit(path: Path, old: str, text: str, expected: Mapping[str, Any]) -> Edit:
     """The edit, once reading it has shown that it says what was meant."""
     try:
         meant = parse_yaml(text, str(path)).plain() == expected

@@ -26,6 +26,11 @@ LINK = re.compile(r"\[([^\[\]]{1,200})\]\([^()]{1,500}\)")
 Schema = Mapping[str, Any]
 
 
+def is_upload(kind: str) -> bool:
+    """Whether there is nothing to do without the body, even where the document does not say that it is required."""
+    return kind.startswith("multipart/") or kind == "application/octet-stream"
+
+
 class Unusable(Exception):
     """Something that no tool can be made of, with the reason."""
 
@@ -227,7 +232,7 @@ class OpenApiDocument:
         required = body.get("required") is True
         for kind, body_type in found_in(content, BODIES):
             return Body(self.follow(mapping(content[kind]).get("schema")), required, body_type)
-        if required:
+        if required or any(map(is_upload, content)):
             raise Unusable(f"its body is {next(iter(content), 'of no type')}, which no tool can send")
         return NO_BODY
 

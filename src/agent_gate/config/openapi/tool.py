@@ -70,7 +70,7 @@ class RequestDraft:
         self._forget_echoes()
 
     def _place_parameters(self) -> None:
-        places = {"path": self._in_path, "query": self._in_query, "header": self._in_header}
+        places = {"path": self._put_in_path, "query": self._put_in_query, "header": self._put_in_header}
         for parameter in self._operation.parameters:
             place = places.get(parameter.place)
             try:
@@ -104,7 +104,7 @@ class RequestDraft:
             if snake(said.get("description", "")) == snake(name):
                 del said["description"]
 
-    def _in_path(self, parameter: Parameter) -> None:
+    def _put_in_path(self, parameter: Parameter) -> None:
         argument = self._read(parameter, text=False)
         if argument.type not in SCALARS:
             raise Unusable(f"{parameter.name} in its path is an {argument.type}")
@@ -112,7 +112,7 @@ class RequestDraft:
         name = self._add(parameter, argument)
         self.path = self.path.replace(f"{{{parameter.name}}}", f"{{{name}}}")
 
-    def _in_query(self, parameter: Parameter) -> None:
+    def _put_in_query(self, parameter: Parameter) -> None:
         argument = self._read(parameter, text=True)
         if argument.type == "array" and parameter.joined:
             joined = described(f"{parameter.description} ({JOINED})".strip(), {})
@@ -127,7 +127,7 @@ class RequestDraft:
         if not bodiless or name != parameter.name:
             self.query[parameter.name] = f"{{{name}}}"
 
-    def _in_header(self, parameter: Parameter) -> None:
+    def _put_in_header(self, parameter: Parameter) -> None:
         if parameter.name.lower() in OURS:
             return
         argument = self._read(parameter, text=False)

@@ -1,8 +1,10 @@
 """`ServerSettings`: one MCP server to connect to, whichever file format named it."""
 
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from agent_gate.config.services.settings import TEMPLATES
@@ -70,7 +72,9 @@ class ServerSettings:
         "How it is reached.",
         InFile({"enum": ["stdio", "http", "sse", "auto", "streamable-http", "streamableHttp"]}),
     ] = "auto"
-    command: Annotated[str, "Program to start; one word, no shell."] = ""
+    command: Annotated[
+        str, "Program to start; one word, no shell. One with a path is looked for from `cwd`."
+    ] = ""
     args: Annotated[tuple[str, ...], "Its arguments."] = ()
     env: Annotated[
         Mapping[str, str], "Its environment; nothing else is inherited but PATH and the like.", SECRET
@@ -105,6 +109,10 @@ class ServerSettings:
     isolation: Annotated[Literal["shared", "caller"], "One child for all callers, or one for each."] = (
         "shared"
     )
+    single: Annotated[
+        bool,
+        "Where gateways share a store: whether it runs on one of them at a time, as what may run once only.",
+    ] = False
     credentials: Annotated[Accounts, "One account for all callers, or one of each caller's own."] = "shared"
     pin: Annotated[
         Literal["serve", "hold"], "Serve a changed definition at once, or hold it until a person agrees."
@@ -147,10 +155,25 @@ class ServerSettings:
 
 
 def find_command(server: ServerSettings) -> str:
-    """The absolute path of the server's program, or a `ConfigError` that says it is not on PATH."""
-    found = shutil.which(server.command)
+    """The absolute path of the server's program, or a `ConfigError` that says why there is none.
+
+    One with a path of its own is looked for where the server starts, as whoever starts it by hand would.
+    """
+    command = server.command
+    if "/" in command:
+        command = str(Path(server.cwd or ".", command).absolute())
+    found = shutil.which(command)
     if found is None:
         raise ConfigError(
-            f"servers.{server.key}.command: {server.command} is not found on PATH", where=server.where
+            f"servers.{server.key}.command: {server.command} {why_missing(server.command, Path(command))}",
+            where=server.where,
         )
-    return found
+    return str(Path(found).absolute())
+
+
+def why_missing(said: str, path: Path) -> str:
+    if "/" not in said:
+        return "is not found on PATH"
+    if not path.exists():
+        return "does not exist" if Path(said).is_absolute() else f"does not exist ({path})"
+    return "is a folder" if path.is_dir() else f"may not be run: chmod +x {shlex.quote(str(path))}"

@@ -52,6 +52,10 @@ class Condition:
         """Why it holds for no call of this tool by this caller; None where it may."""
         return self.lacks(tool, allows=allows)
 
+    def is_for_others(self, person: str, groups: frozenset[str]) -> str | None:
+        """Why it holds for no caller that works for this person, who is in these groups; None where it may."""
+        return None
+
     def mismatch(self, arguments: Mapping[str, Json], *, allows: bool) -> str | None:
         """Why it does not hold for this call; None where it does."""
         return None

@@ -2,12 +2,13 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from shlex import quote
 
 from agent_gate.core.credentials import (
     KEY_KINDS,
+    PERSON,
     CallerSignInNeeded,
     Credentials,
     Identity,
@@ -30,20 +31,29 @@ from agent_gate.vault.oauth.tokens import OAuthRefusal
 KEPT_SECONDS = 5.0
 """How long what a reference led to is used before it is looked up again."""
 GATEWAY = "gateway"
-OF_SOURCE, OF_CALLER = "source:", "\nagent:"  # no key and no agent has a newline in its name
+OF_SOURCE, OF_HOLDER = "source:", "\n"  # no key, no agent and no person has a newline in its name
+OF_AGENT = "agent:"
 Begin = Callable[[str, str], Awaitable[str]]
 """Begins a sign-in of a caller at a source; the link."""
 
 
 def owner_of(source: str, caller: str = "") -> str:
-    """Whose name an account of a source is kept under: the source's own, or that of one of its callers."""
-    return f"{OF_SOURCE}{source}{OF_CALLER}{caller}" if caller else f"{OF_SOURCE}{source}"
+    """Whose name an account of a source is kept under: the source's own, or that of one of its callers, which is an
+    agent or the person that agents work for (`account_holder`)."""
+    if not caller:
+        return f"{OF_SOURCE}{source}"
+    return f"{OF_SOURCE}{source}{OF_HOLDER}{'' if caller.startswith(PERSON) else OF_AGENT}{caller}"
 
 
 def parts_of(owner: str) -> tuple[str, str]:
     """The source and the caller that an account belongs to."""
-    source, _, caller = owner.removeprefix(OF_SOURCE).partition(OF_CALLER)
-    return source, caller
+    source, _, caller = owner.removeprefix(OF_SOURCE).partition(OF_HOLDER)
+    return source, caller.removeprefix(OF_AGENT)
+
+
+def named(caller: str) -> str:
+    """Whose account it is, for people."""
+    return caller.removeprefix(PERSON)
 
 
 def what_to_do(who: Identity) -> str:
@@ -70,20 +80,21 @@ class SourceCredentials:
         self._made_of: tuple[Identity, str] | None = None
         self._seen: tuple[Connected, int] | None = None
         self._proof: Proof | None = None
-        self._until = 0.0
+        self._until, self._changes = 0.0, 0
         self._machine = asyncio.Lock()
         self._caller, self._spent = caller, None  # type: str, Connected | None
 
     def at_hand(self, _caller: str, /) -> Proof | None:
-        if self._accounts.known.get(self._owner) is self._seen and self._clock.monotonic() < self._until:
-            return self._proof
-        return None
+        if self._accounts.known.get(self._owner) is not self._seen or self._clock.monotonic() >= self._until:
+            return None
+        return self._proof if self._changes == self._custody.secrets.changes else None
 
     async def fetch(self, _caller: str, /) -> Proof:
-        filled = await self._custody.secrets.filled(self._who)
+        self._changes = self._custody.secrets.changes
+        filled = await self._custody.secrets.fill(self._who)
         key = self._written_key(filled)
-        account = None if key or filled.sign_in is None else await self._account(filled, filled.sign_in)
-        return self._taken(filled, key, account)
+        account = None if key or filled.sign_in is None else await self._find_account(filled, filled.sign_in)
+        return self._take(filled, key, account)
 
     def _written_key(self, filled: Identity) -> str:
         """A key that the operator gave for everybody; where each caller has its own, there is none."""
@@ -92,7 +103,7 @@ class SourceCredentials:
         env = filled.sign_in.env if filled.sign_in else ""
         return filled.token or self._custody.secrets.variable(env)
 
-    async def _account(self, filled: Identity, signing: SignIn) -> Connected | None:
+    async def _find_account(self, filled: Identity, signing: SignIn) -> Connected | None:
         """The account with a token that is good for now; None where it has to be refused first."""
         if signing.kind == "token-exchange":
             return await self._exchange(filled, signing)
@@ -104,7 +115,7 @@ class SourceCredentials:
                 return await self._connect_machine(filled)
             raise SignInNeeded(what_to_do(self._who))
         try:
-            return await self._accounts.current(self._owner)
+            return await self._accounts.renew_if_due(self._owner)
         except SignInNeeded as error:
             raise SignInNeeded(f"{error.message}. {what_to_do(self._who)}") from None
         except AuthorizationFault:
@@ -118,12 +129,12 @@ class SourceCredentials:
             known = self._accounts.at_hand(self._owner)
             if known is None:
                 settings = sign_in_settings(filled)
-                known = await self._signed_in(
+                known = await self._sign_in(
                     self._custody.flows.connect_machine(settings, self._owner, GATEWAY)
                 )
             return known
 
-    async def _signed_in(self, work: Awaitable[Finished]) -> Connected:
+    async def _sign_in(self, work: Awaitable[Finished]) -> Connected:
         """The account of a sign-in that needs no person. One that the server refuses is not tried again by itself."""
         try:
             finished = await work
@@ -138,18 +149,17 @@ class SourceCredentials:
             known = self._accounts.at_hand(self._owner)
             if known is not None and not known.is_due(self._clock.now()) and known is not self._spent:
                 return known
-            identity = self._custody.identity_of(self._caller) if self._caller else signing.identity_token
+            mine = self._caller
+            identity = await self._custody.identity_of(mine) if mine else signing.identity_token
             if not identity:
-                whose = f"{self._caller} is" if self._caller else "the gateway is"
+                whose = f"{named(self._caller)} is" if self._caller else "the gateway is"
                 raise SignInNeeded(
                     f"{self._who.title or self._who.source} takes an identity, and {whose} without one"
                 )
             settings = sign_in_settings(filled)
-            return await self._signed_in(
-                self._custody.flows.exchange(settings, self._owner, identity, GATEWAY)
-            )
+            return await self._sign_in(self._custody.flows.exchange(settings, self._owner, identity, GATEWAY))
 
-    def _taken(self, filled: Identity, key: str, account: Connected | None) -> Proof:
+    def _take(self, filled: Identity, key: str, account: Connected | None) -> Proof:
         token = key or (account.tokens.access_token if account is not None else "")
         if self._proof is None or self._made_of != (filled, token):
             self._made_of, self._proof = (filled, token), bound(prove(presented(filled, token)), account)
@@ -191,7 +201,8 @@ class SourceCredentials:
 
 
 class CallerCredentials:
-    """The credentials of a source at which each caller has an account of its own.
+    """The credentials of a source at which each caller has an account of its own; of a caller that works for a person, it
+    is that person's, for all of their agents.
 
     Nobody's account serves another's call. Only what no call is for, the list of tools, is asked for with the source's
     own account, or where it has none with the one that was connected first.
@@ -217,7 +228,7 @@ class CallerCredentials:
         mine = owner_of(self._who.source)
         if accounts.at_hand(mine) is not None:
             return ""
-        found = [owner for owner in accounts.owners() if owner.startswith(f"{mine}{OF_CALLER}")]
+        found = [owner for owner in accounts.owners() if owner.startswith(f"{mine}{OF_HOLDER}")]
         first = min(
             found, key=lambda owner: known.since if (known := accounts.at_hand(owner)) else 0.0, default=""
         )
@@ -227,15 +238,15 @@ class CallerCredentials:
         try:
             return await self._of(caller).fetch(caller)
         except SignInNeeded as error:
-            raise await self._answered(caller, error) from None
+            raise await self._invite(caller, error) from None
 
     async def refused(self, caller: str, proof: Proof, challenge: str, /) -> Proof | None:
         try:
             return await self._of(caller).refused(caller, proof, challenge)
         except SignInNeeded as error:
-            raise await self._answered(caller, error) from None
+            raise await self._invite(caller, error) from None
 
-    async def _answered(self, caller: str, error: SignInNeeded) -> SignInNeeded:
+    async def _invite(self, caller: str, error: SignInNeeded) -> SignInNeeded:
         """What a call without an account is told: the link for its own person, where there can be one."""
         if not caller or self._who.sign_in is None:
             return error
@@ -244,15 +255,15 @@ class CallerCredentials:
         title = self._who.title or self._who.source
         if self._who.sign_in.kind in KEY_KINDS:
             return CallerSignInNeeded(
-                f"{caller} has no key of its own for {title}. Store one with connections_key, or "
-                f"`agent-gate auth key {self._who.source} --agent {caller}`"
+                f"{named(caller)} has no key of its own for {title}. Store one with connections_key, or "
+                f"`agent-gate auth key {quote(self._who.source)} --agent {quote(caller)}`"
             )
         try:
             link = await self._begin(self._who.source, caller)
         except AuthorizationFault as fault:
             return CallerSignInNeeded(f"{error.message}. {fault.message}")
         return CallerSignInNeeded(
-            f"{caller} has no account of its own at {title}. Its person signs in at {link} and makes the call again",
+            f"{named(caller)} has no account of its own at {title}. Its person signs in at {link} and makes the call again",
             details={"auth_url": link, "source": self._who.source},
         )
 
@@ -319,10 +330,11 @@ class Roster:
             return CallerCredentials(who, self._custody, self._clock, self._begin)
         return SourceCredentials(who, self._custody, self._clock)
 
+    def references(self) -> Iterator[tuple[str, str]]:
+        """Every secret of the vault that a source refers to, with the source."""
+        for key, who in self.known.items():
+            yield from sorted({(one.name, key) for one in references_of(who) if one.where == "vault"})
+
     def referring_to(self, name: str) -> list[str]:
         """The sources that use a secret of the vault."""
-        return [
-            key
-            for key, who in self.known.items()
-            if any(one.where == "vault" and one.name == name for one in references_of(who))
-        ]
+        return [key for used, key in self.references() if used == name]

@@ -24,9 +24,7 @@ def has_shown(meta: Mapping[str, Json]) -> bool:
     return meta.get("requestState") == SHOWN
 
 
-async def shown_link(
-    conversation: Conversation | None, source: str, told: Mapping[str, Any]
-) -> Result | None:
+async def show_link(conversation: Conversation | None, source: str, told: Mapping[str, Any]) -> Result | None:
     """Put the link before the client's user; None where this client opens none, so that the agent passes it on."""
     revision = BY_NAME.get(conversation.protocol) if conversation is not None else None
     if conversation is None or revision is None or not opens_links(conversation.capabilities):

@@ -3,20 +3,21 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
-from agent_gate.core.call import Outcome
-from agent_gate.core.credentials import KEY_KINDS, Identity, SignIn, SignInNeeded
+from agent_gate.core.call import Caller, Outcome
+from agent_gate.core.credentials import KEY_KINDS, PERSON, Identity, SignIn, SignInNeeded, account_holder
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, ViewFailed
 from agent_gate.sources.accounts.credentials import (
     GATEWAY,
-    OF_CALLER,
+    OF_HOLDER,
     Roster,
+    named,
     owner_of,
     parts_of,
     sign_in_settings,
@@ -55,7 +56,8 @@ class AccountCaller(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountState:
-    """How one source stands with its account, or with that of one of its callers, `agent`.
+    """How one source stands with its account, or with that of one of its callers, `agent`: `person:NAME` where it is a
+    person's.
 
     `how` says what a person does: paste a key, click a link, type a code.
     """
@@ -90,14 +92,22 @@ HOW = {
 class SignIns:
     """Begins, finishes and ends; whatever it connects, its source uses at once.
 
-    `caller` is the agent whose account it is, at sources where each has its own; else empty.
+    `caller` is whose account it is, at sources where each has its own: an agent, or the person that agents work for; else
+    empty.
     """
 
     calls: AccountCaller
 
     def __init__(
-        self, custody: Custody, roster: Callable[[], Roster], sources: Handled, clock: Clock
+        self,
+        custody: Custody,
+        roster: Callable[[], Roster],
+        sources: Handled,
+        clock: Clock,
+        person_of: Callable[[str], str] = lambda _agent: "",
     ) -> None:
+        """`person_of` says for whom the agent of a name works, as far as that is one person."""
+        self._person_of = person_of
         self._custody, self._roster, self._sources, self._clock = custody, roster, sources, clock
         self._begun: dict[tuple[str, str], str] = {}
         self._open: dict[str, Started] = {}
@@ -107,12 +117,25 @@ class SignIns:
 
     async def load(self) -> None:
         if self._custody.vault.is_open:
-            self._held = set(await self._custody.vault.all(HELD))
+            self._held = set(await self._custody.vault.read_all(HELD))
+
+    async def hear(self, owner: str) -> None:
+        """Another gateway changed an account. One that it connected or ended changes its source; one that it renewed
+        does not."""
+        accounts = self._custody.accounts
+        before, now = accounts.at_hand(owner), await accounts.look_again(owner)
+        await self.load()
+        if (before.since if before else None) != (now.since if now else None):
+            await self._notice(owner)
 
     async def close(self) -> None:
         for task in self._polling.values():
             task.cancel()
         await asyncio.gather(*self._polling.values(), return_exceptions=True)
+
+    def holder(self, agent: str) -> str:
+        """Whose accounts an operator means who names an agent."""
+        return account_holder(agent, self._person_of(agent))
 
     def known(self) -> list[Identity]:
         """The sources whose credential does not stand in a file."""
@@ -132,7 +155,7 @@ class SignIns:
 
     def _callers(self, who: Identity) -> list[str]:
         """The callers that have an account of their own there, or one that waits to be confirmed."""
-        start = f"{owner_of(who.source)}{OF_CALLER}"
+        start = f"{owner_of(who.source)}{OF_HOLDER}"
         owners = {*self._custody.accounts.owners(), *self._held}
         return sorted(parts_of(owner)[1] for owner in owners if owner.startswith(start))
 
@@ -208,7 +231,7 @@ class SignIns:
         owner = self._owner(source, caller)
         if signing.kind in KEY_KINDS:
             raise InvalidArgs(what_to_do(who))
-        settings = sign_in_settings(await self._custody.secrets.filled(who))
+        settings = sign_in_settings(await self._custody.secrets.fill(who))
         if signing.kind == "token-exchange":
             self._sources.connect_anew(source)
             return None
@@ -240,7 +263,7 @@ class SignIns:
         known = self._open.get(owner)
         if known is not None and known.expires_at - self._clock.now() > 60:
             return known.url
-        requester = f"agent {caller}"
+        requester = named(caller) if caller.startswith(PERSON) else f"agent {caller}"
         started = await self.start(source, requester, caller=caller, confirm=True)
         if started is None:
             raise SignInNeeded(f"{source} has no accounts of people")
@@ -267,7 +290,7 @@ class SignIns:
             before.cancel()
         self._polling[owner] = asyncio.ensure_future(until_entered())
 
-    async def code(self, source: str, pasted: str, initiator: str, caller: str = "") -> AccountState:
+    async def take_code(self, source: str, pasted: str, initiator: str, caller: str = "") -> AccountState:
         """What a person copied: the code, or the whole address at which the browser ended."""
         owner = self._owner(source, caller)
         state = self._begun.get((owner, initiator))
@@ -275,14 +298,14 @@ class SignIns:
             raise InvalidArgs(NO_FLOW)
         before = self._clock.now()
         finished = await self._custody.flows.finish_pasted(state or "", pasted, initiator)
-        tried = await self._finished(finished)
+        tried = await self._take_finished(finished)
         self._begun.pop((owner, initiator), None)
-        return await self.outcome(source, caller, before if tried else None)
+        return await self.await_state(source, caller, before if tried else None)
 
-    async def begun_by(self, pasted: str, initiator: str) -> str:
+    async def find_begun(self, pasted: str, initiator: str) -> str:
         """The source of the sign-in that a person finishes without naming it: by the address, or the only one begun."""
         if "://" in pasted:
-            return (await self.whose(answer_in(pasted).get("state", "")))[0]
+            return (await self.find_owner(answer_in(pasted).get("state", "")))[0]
         found = {parts_of(owner)[0] for owner, began in self._begun if began == initiator}
         if len(found) != 1:
             raise InvalidArgs(
@@ -290,32 +313,32 @@ class SignIns:
             )
         return found.pop()
 
-    async def whose(self, state: str) -> tuple[str, str]:
+    async def find_owner(self, state: str) -> tuple[str, str]:
         """The source of a sign-in under way, and the person whose it is."""
         flow = await self._custody.flows.look(state)
         return flow.source, flow.approver or flow.initiator
 
-    async def came_back(self, state: str, code: str, issuer: str | None) -> AccountState:
+    async def take_return(self, state: str, code: str, issuer: str | None) -> AccountState:
         """A browser brought a code."""
         finished = await self._custody.flows.finish(state, code, issuer)
-        await self._finished(finished)
+        await self._take_finished(finished)
         await self.calls.over(flow_owner(state))
         return self.status(*parts_of(finished.owner))
 
-    async def arrived(self, ticket: str) -> AccountState:
+    async def take_arrived(self, ticket: str) -> AccountState:
         """Somebody typed a code in on a device."""
         finished = self._arrived.pop(ticket, None)
         if finished is None:
             raise InvalidArgs(NO_FLOW)
-        await self._finished(finished)
+        await self._take_finished(finished)
         return self.status(*parts_of(finished.owner))
 
-    async def turned_away(self, state: str) -> None:
+    async def take_refusal(self, state: str) -> None:
         """The person said no there: the flow is over."""
-        await self.unwanted(flow_owner(state))
+        await self.end_unwanted(flow_owner(state))
         raise Forbidden("The other side said no. Nothing was connected")
 
-    async def unwanted(self, flow: str) -> None:
+    async def end_unwanted(self, flow: str) -> None:
         """End a flow that a person does not want."""
         polling = next((task for owner, task in self._polling.items() if device_flow(owner) == flow), None)
         if polling is not None:
@@ -325,7 +348,7 @@ class SignIns:
         self._open = {owner: one for owner, one in self._open.items() if flow_of(one, owner) != flow}
         await self.calls.over(flow)
 
-    async def key(self, source: str, value: str, by: str, caller: str = "") -> AccountState:
+    async def take_key(self, source: str, value: str, by: str, caller: str = "") -> AccountState:
         """Keep a key, and see at once whether the source takes it."""
         owner = self._owner(source, caller)
         if not is_token(value):
@@ -335,14 +358,14 @@ class SignIns:
         )
         before = self._clock.now()
         tried = await self._keep(owner, connected)
-        state = await self.outcome(source, caller, before if tried else None)
-        why = state.reason if state.status == Status.NEEDS_AUTH else await self._refusal(source, caller)
+        state = await self.await_state(source, caller, before if tried else None)
+        why = state.reason if state.status == Status.NEEDS_AUTH else await self._find_refusal(source, caller)
         if why:
             await self._custody.accounts.end(owner)
             raise InvalidArgs(f"{state.title} does not take this key; it was not kept. {why}")
         return state
 
-    async def _refusal(self, source: str, caller: str) -> str:
+    async def _find_refusal(self, source: str, caller: str) -> str:
         """Why a caller's own account does not let it in; empty where it does."""
         try:
             if caller:
@@ -360,7 +383,7 @@ class SignIns:
         before = self._clock.now()
         await self._custody.accounts.end(owner)
         tried = await self._notice(owner)
-        return await self.outcome(source, caller, before if tried else None)
+        return await self.await_state(source, caller, before if tried else None)
 
     async def confirm(self, owner: str) -> AccountState:
         """The person says that the account which came back is theirs: it counts from now on."""
@@ -372,9 +395,20 @@ class SignIns:
         await self._custody.vault.remove(owner, HELD)
         self._held.discard(owner)
         tried = await self._keep(owner, msgspec.json.decode(kept.value, type=Connected))
-        return await self.outcome(source, caller, before if tried else None)
+        return await self.await_state(source, caller, before if tried else None)
 
-    async def _finished(self, finished: Finished) -> bool:
+    async def move_to_people(self, callers: Iterable[Caller]) -> None:
+        """Give accounts that agents connected for themselves to the people they work for now. Where a person has one
+        already, or gets a newer one, an agent's own stays where it is and serves nobody."""
+        people = {caller.name: account_holder(caller.name, caller.person) for caller in callers}
+        accounts = self._custody.accounts
+        for owner in sorted(accounts.owners(), key=accounts.connected_at, reverse=True):
+            source, agent = parts_of(owner)
+            holder = people.get(agent, agent)
+            if holder != agent:
+                await accounts.move(owner, owner_of(source, holder))
+
+    async def _take_finished(self, finished: Finished) -> bool:
         """Use the account, or hold it until it is confirmed; whether the source is tried with it now."""
         self._open.pop(finished.owner, None)
         if not finished.confirm:
@@ -410,7 +444,7 @@ class SignIns:
         who = self._identity(source)[0]
         return self._account(who) is None and set(self._callers(who)) <= {caller}
 
-    async def outcome(self, source: str, caller: str, since: float | None) -> AccountState:
+    async def await_state(self, source: str, caller: str, since: float | None) -> AccountState:
         """How it stands; where the source began anew after `since`, once it has been tried, or that takes too long."""
         deadline = self._clock.monotonic() + OUTCOME_SECONDS
         while since is not None and self._clock.monotonic() < deadline:
@@ -444,7 +478,7 @@ def told(started: Started | None) -> dict[str, Any]:
 
 def sentence_of(state: AccountState) -> str:
     """How it stands, for people."""
-    title = f"{state.title} for {state.agent}" if state.agent else state.title
+    title = f"{state.title} for {named(state.agent)}" if state.agent else state.title
     if state.unconfirmed:
         return f"{title}: the account has to be confirmed by the person who let this begin"
     if state.agent and not state.connected:

@@ -4,25 +4,25 @@ A flow that an agent began is finished by whoever has its link; so what comes ba
 it begin says that the account is theirs (`confirm`, which no agent can call).
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
 
 from agent_gate.core.call import Call, Caller, Result
+from agent_gate.core.credentials import account_holder
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
 from agent_gate.errors import ToolNotFound
 from agent_gate.sources.accounts.credentials import owner_of, parts_of
-from agent_gate.sources.accounts.links import has_shown, shown_link
+from agent_gate.sources.accounts.links import has_shown, show_link
 from agent_gate.sources.accounts.questions import KEY, QUESTIONS, AccountCalls
 from agent_gate.sources.accounts.signins import AccountState, SignIns, flow_of, sentence_of, told
+from agent_gate.sources.builtin import BuiltinSource
 from agent_gate.vault.flows import Started
 
 SOURCE = {"type": "string", "description": "Key of the server or service, as connections_status lists them."}
@@ -104,46 +104,32 @@ class Actor:
 def actor_of(caller: Caller, agent: str) -> Actor:
     if caller.kind == "operator":
         return Actor(caller.name, False, agent, lambda _namespace: True)
-    return Actor(f"agent {caller.name}", True, caller.name, caller.sees)
+    return Actor(f"agent {caller.name}", True, account_holder(caller.name, caller.person), caller.sees)
 
 
-class ConnectionsSource:
+class ConnectionsSource(BuiltinSource):
     """Answers the tools through `SignIns`. `approver` says who approved a call."""
 
-    kind = "builtin"
     key = namespace = KEY
     title = "Connections"
-    unwell: str | None = None
-    about, watched, context = "", False, None
 
     def __init__(self, sign_ins: SignIns, calls: AccountCalls, approver: Approver) -> None:
         self._sign_ins, self._calls, self._approver = sign_ins, calls, approver
         sign_ins.calls = calls
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
     async def connect(self) -> tuple[Definition, ...]:
         return TOOLS
 
-    async def watch(self) -> None:
-        await asyncio.Event().wait()
-
     async def answer(self, job: Job) -> Result:
         call, name = job.case.call, job.case.tool.upstream
-        actor = actor_of(call.caller, str(call.arguments.get("agent", "")))
+        actor = actor_of(call.caller, self._sign_ins.holder(str(call.arguments.get("agent", ""))))
         source = str(call.arguments.get("source", ""))
         if source and not actor.sees(fold_namespace(source)):
             raise ToolNotFound(f"There is no source named {source[:64]}")
         if name == "start":
             return await self._start(source, actor, call)
         if job.case.tool.definition.method:
-            return result(await self._own(name, source, call))
+            return result(await self._run_own(name, source, call))
         return result(await self._do(name, source, call.arguments, actor))
 
     async def _start(self, source: str, actor: Actor, call: Call) -> Result:
@@ -161,10 +147,10 @@ class ConnectionsSource:
         if started.user_code:
             await self._invite(started, owner_of(source, caller), actor.name, approver)
             return result(said)
-        return await shown_link(call.conversation, source, said) or result(said)
+        return await show_link(call.conversation, source, said) or result(said)
 
     def _of_whom(self, source: str, actor: Actor) -> str:
-        """The agent whose account is meant: its own, where each has one."""
+        """Whose account is meant: the agent's own or its person's, where each has one."""
         if actor.is_agent:
             return actor.agent if self._sign_ins.has_own_accounts(source) else ""
         return actor.agent
@@ -172,9 +158,9 @@ class ConnectionsSource:
     async def _do(self, name: str, source: str, arguments: Mapping[str, Any], actor: Actor) -> object:
         caller = self._of_whom(source, actor)
         if name == "code":
-            return shown(await self._sign_ins.code(source, str(arguments["code"]), actor.name, caller))
+            return shown(await self._sign_ins.take_code(source, str(arguments["code"]), actor.name, caller))
         if name == "key":
-            return shown(await self._sign_ins.key(source, str(arguments["key"]), actor.name, caller))
+            return shown(await self._sign_ins.take_key(source, str(arguments["key"]), actor.name, caller))
         if name == "end":
             return shown(await self._sign_ins.end(source, caller))
         if source:
@@ -186,25 +172,27 @@ class ConnectionsSource:
         theirs = not actor.is_agent or state.agent in ("", actor.agent)
         return theirs and actor.sees(fold_namespace(state.source))
 
-    async def _own(self, name: str, source: str, call: Call) -> object:
+    async def _run_own(self, name: str, source: str, call: Call) -> object:
         """What the gateway asked people, answered with yes; and what a sign-in brought back."""
         if name == "finish":
             return shown(await self._finish(str(call.arguments["answer"])))
         if name == "confirm":
             return shown(await self._sign_ins.confirm(str(call.arguments["owner"])))
         if name == "again":
-            return await self._again(source, str(call.arguments["owner"]), await self._approver(call.id))
+            return await self._sign_in_again(
+                source, str(call.arguments["owner"]), await self._approver(call.id)
+            )
         return shown(self._sign_ins.status(source))
 
     async def _finish(self, answer: str) -> AccountState:
         came = {name: values[0] for name, values in parse_qs(answer, keep_blank_values=True).items()}
         if "ticket" in came:
-            return await self._sign_ins.arrived(came["ticket"])
+            return await self._sign_ins.take_arrived(came["ticket"])
         if "error" in came:
-            await self._sign_ins.turned_away(came["state"])
-        return await self._sign_ins.came_back(came["state"], came["code"], came.get("iss"))
+            await self._sign_ins.take_refusal(came["state"])
+        return await self._sign_ins.take_return(came["state"], came["code"], came.get("iss"))
 
-    async def _again(self, source: str, owner: str, person: str) -> object:
+    async def _sign_in_again(self, source: str, owner: str, person: str) -> object:
         """A person wants a new sign-in in the place of the one that ended; the link comes to them."""
         caller = parts_of(owner)[1]
         started = await self._sign_ins.start(source, person, caller=caller, confirm=True, approver=person)

@@ -10,12 +10,11 @@ from agent_gate.sources.browser.browsing import Browsing
 from agent_gate.sources.browser.changes import changes
 from agent_gate.sources.browser.facts import find
 from agent_gate.sources.browser.logins import KeptLogins, no_login
-from agent_gate.sources.browser.looking import Sight
+from agent_gate.sources.browser.looking import UNSPOKEN, Sight
 from agent_gate.sources.browser.settings import BrowserSettings
 from agent_gate.sources.browser.tab import Tab
 from agent_gate.sources.browser.tree import PageNode
-from agent_gate.sources.browser.trim import Item, budget_for, open_items, simplify
-from agent_gate.sources.browser.whole import measure
+from agent_gate.sources.browser.trim import Item, budget_for, open_items
 
 if TYPE_CHECKING:
     from agent_gate.sources.browser.tool import BrowserTool
@@ -54,10 +53,16 @@ class Act:
 
     async def aim(self) -> Sight:
         """A fresh snapshot in which the call still means what was decided on; raises where it does not."""
-        sight = await self.tab.look()
+        sight = await self.tab.look(listeners_too=not self.has_roles())
         check_same(self.facts, self.tool.facts(self.browsing, self.arguments))
-        self.before, self.before_url = simplify(sight.root), sight.url
+        self.before, self.before_url = sight.items, sight.url
         return sight
+
+    def has_roles(self) -> bool:
+        """Whether the call names elements, and only such as Playwright knows."""
+        fields = self.arguments.get("fields") or ()
+        refs = [str(one["ref"]) for one in (self.arguments, *fields) if "ref" in one]
+        return bool(refs) and not any(ref.startswith(UNSPOKEN) for ref in refs)
 
     def node(self, name: str = "ref") -> PageNode:
         return find(self.tab, self.arguments[name])
@@ -67,7 +72,7 @@ class Act:
         tab = self.tab
         sight = await tab.look()
         tab.groups.forget()
-        view = open_items(simplify(sight.root), tab.groups, budget_for(measure(sight.root)))
+        view = open_items(sight.items, tab.groups, budget_for(sight.characters))
         return f"{heading(sight)}\n{view.text}"
 
     async def report(self, did: str) -> list[Block]:
@@ -83,11 +88,11 @@ class Act:
             return text(f"{did}\n{dialog_words(tab)}")
         before_url = self.before_url
         sight = await tab.look()
-        items = simplify(sight.root)
+        items = sight.items
         changed = changes(self.before, items) if before_url == sight.url and self.before else None
         if changed is None:
             tab.groups.forget()
-            view = open_items(items, tab.groups, budget_for(measure(sight.root)))
+            view = open_items(items, tab.groups, budget_for(sight.characters))
             return text(f"{did}\n{heading(sight)}\n{view.text}")
         return text(f"{did}\n{changed or 'Nothing visible changed.'}")
 

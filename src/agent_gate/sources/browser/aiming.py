@@ -12,9 +12,9 @@ from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError
 from agent_gate.sources.browser.engine import first_line
 from agent_gate.sources.browser.facts import stale
 from agent_gate.sources.browser.looking import look, number_of, resolve
-from agent_gate.sources.browser.tab import Tab, origin_of
+from agent_gate.sources.browser.tab import KEY, Tab, origin_of
 from agent_gate.sources.browser.tree import PageNode, described
-from agent_gate.sources.browser.worlds import World, script
+from agent_gate.sources.browser.worlds import World
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator
@@ -76,17 +76,23 @@ def gone(node: PageNode) -> str:
 
 async def number_by_ref(world: World, ref: str) -> int:
     try:
-        element = await world.object(f"({script('find.js')})({ref!r})")
+        element = await world.object(f"agentGateSight.find({ref!r})")
         return await number_of(world, element) if element else 0
     except Exception:  # noqa: BLE001 -- a frame that is going away
         return 0
 
 
 @asynccontextmanager
-async def guarded(tab: Tab, place: Place | None, submits: str) -> AsyncIterator[None]:
-    """While this lasts, events of ours reach that element as it was decided on, and nothing else."""
-    await (tab.posts.release() if submits else tab.posts.hold())
-    tab.acted_on = place.node.ref if place else "key"
+async def guarded(
+    tab: Tab, place: Place | None, submits: str, *, scripts: bool = False
+) -> AsyncIterator[None]:
+    """While this lasts, events of ours reach that element as it was decided on, and nothing else.
+
+    What the page sends meanwhile, and until the act is over, is held back where no submission was decided on: forms,
+    and with `scripts` what scripts send by themselves.
+    """
+    await (tab.posts.release() if submits else tab.posts.hold(scripts=scripts))
+    tab.acted_on = place.node.ref if place else KEY
     if place is None:
         for world in tab.worlds.guards():
             with contextlib.suppress(Exception):
@@ -141,7 +147,7 @@ def blame(tab: Tab, place: Place | None, report: Mapping[str, Any]) -> None:
     if not why:
         return
     if why in ("submits", "elsewhere"):
-        tab.learned[place.node.ref if place else "key"] = str(report.get("submission") or "")
+        tab.learned[place.node.ref if place else KEY] = str(report.get("submission") or "")
         raise Forbidden(
             f"This would submit a form ({report.get('submission')}), which was not decided on, so it was kept from it. "
             "Call again: now it counts as a submission"
@@ -151,13 +157,14 @@ def blame(tab: Tab, place: Place | None, report: Mapping[str, Any]) -> None:
 
 
 def check_posts(tab: Tab) -> None:
-    """Say that a script of the page wanted to send a form, which was held back."""
+    """Say that a script of the page wanted to send something, which was held back."""
     if tab.posts.held:
-        where = f"POST {origin_of(tab.posts.held)}"
+        method, url = tab.posts.held
+        where = f"{method} {origin_of(url)}"
         tab.learned[tab.acted_on] = where
-        tab.posts.held = ""
+        tab.posts.held = None
         raise Forbidden(
-            f"This would submit a form ({where}), which was not decided on, so it was kept from it. "
+            f"This would submit something ({where}), which was not decided on, so it was kept from it. "
             "Call again: now it counts as a submission"
         )
 

@@ -7,11 +7,12 @@ from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from agent_gate.core.ports import Clock
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.addresses import PrivateHosts
 from agent_gate.sources.browser.engine import BrowserEngine, close_context
-from agent_gate.sources.browser.proxy import CheckingProxy
+from agent_gate.sources.browser.proxy import CheckingProxy, upstream_of
 from agent_gate.sources.browser.settings import BrowserSettings
 from agent_gate.sources.browser.tab import Tab
 
@@ -27,16 +28,20 @@ WEB = ("http:", "https:", "about:blank", "about:srcdoc", "chrome-error:", "blob:
 class Browsing:
     """Opened on first use. One call at a time acts in it; `last_picture` is what a person watches."""
 
-    def __init__(self, key: str, caller: str, engine: BrowserEngine, settings: BrowserSettings) -> None:
+    def __init__(
+        self, key: str, caller: str, engine: BrowserEngine, settings: BrowserSettings, clock: Clock
+    ) -> None:
         self.id, self.caller = key, caller
-        self._engine, self.settings = engine, settings
+        self._engine, self.settings, self._clock = engine, settings, clock
         self.lock = asyncio.Lock()
-        self.used = asyncio.get_running_loop().time()
+        self.used = clock.monotonic()
         self.tabs: list[Tab] = []
         self.current = 0
         self.notes: deque[str] = deque(maxlen=MOST_NOTES)
         self.last_picture: bytes = b""
-        self.proxy = CheckingProxy(PrivateHosts(settings.allow_private), settings.proxy)
+        self.proxy = CheckingProxy(
+            PrivateHosts(settings.allow_private), upstream_of(settings.proxy, settings.where)
+        )
         self._context: BrowserContext | None = None
         self._tasks = KeptTasks(log, "A page could not be taken over")
         self._told_refusals = 0
@@ -57,8 +62,12 @@ class Browsing:
             raise
         self._context.set_default_timeout(self.settings.timeout * 1000)
         self._context.on("page", self._on_page)
-        self.used = asyncio.get_running_loop().time()
+        self.use()
         return self
+
+    def use(self) -> None:
+        """Have it count as used now; what is idle for long is closed."""
+        self.used = self._clock.monotonic()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.sources.browser.looking import Sight
-from agent_gate.sources.browser.tab import Tab, origin_of
+from agent_gate.sources.browser.tab import KEY, Tab, origin_of
 from agent_gate.sources.browser.tree import PageNode, described
 
 LOCAL = ("localhost", "127.", "[::1]", "0.0.0.0")  # noqa: S104 -- told from others, not bound to
@@ -78,11 +78,18 @@ def about_element(tab: Tab, ref: str) -> dict[str, str]:
     return facts
 
 
+def about_choice(tab: Tab, ref: str) -> dict[str, str]:
+    """An element that sends something when it changes is known to only once it tried."""
+    facts = about_element(tab, ref)
+    if ref in tab.learned:
+        facts["submits"] = tab.learned[ref]
+    return facts
+
+
 def about_click(tab: Tab, ref: str) -> dict[str, str]:
-    facts, details = about_element(tab, ref), find(tab, ref).details
-    submits = details.submits or tab.learned.get(ref, "")
-    if submits:
-        facts["submits"] = submits
+    facts, details = about_choice(tab, ref), find(tab, ref).details
+    if details.submits:
+        facts["submits"] = details.submits
     if details.download:
         facts["downloads"] = facts.get("leads_to", "a file")
     return facts
@@ -95,7 +102,7 @@ def about_key(tab: Tab, key: str) -> dict[str, str]:
     if focus is not None:
         facts["element"] = focus.name or focus.role
         facts["origin"] = focus.details.origin or tab.origin
-    submits = tab.learned.get("key", "")
+    submits = tab.learned.get(KEY, "")
     if focus is not None and (key in SUBMITTING_KEYS or (key in ("Space", " ") and focus.details.submits)):
         submits = submits or focus.details.submits or focus.details.form
     if submits:

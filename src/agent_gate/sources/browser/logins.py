@@ -1,10 +1,10 @@
-"""KeptLogins that the operator keeps for origins: what is filled in, and that agents never see it."""
+"""Logins that the operator keeps for origins: what is filled in, and that agents never see it."""
 
 from collections.abc import Mapping
 
-from agent_gate.core.credentials import Identity
+from agent_gate.core.credentials import Identity, SignInNeeded
 from agent_gate.core.references import read_reference
-from agent_gate.errors import ConfigError, InvalidArgs
+from agent_gate.errors import ConfigError, DependencyUnavailable, InvalidArgs
 from agent_gate.observe.redact import Mask
 from agent_gate.sources.access import Access
 from agent_gate.sources.browser.facts import complete
@@ -44,7 +44,10 @@ class KeptLogins:
         access = self._access.get(origin)
         if access is None:
             raise InvalidArgs(no_login(origin))
-        proof = access.at_hand(caller) or await access.fetch(caller)
+        try:
+            proof = access.at_hand(caller) or await access.fetch(caller)
+        except SignInNeeded as error:  # one login is missing; the browser and its other logins are not
+            raise DependencyUnavailable(error.message) from None
         user, colon, password = proof.env[PASSWORD].partition(":")
         user, password = (user, password) if colon else ("", user)
         self._learn([password])

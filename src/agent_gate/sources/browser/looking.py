@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from agent_gate.sources.browser.tree import (
     CLICKABLE,
@@ -16,6 +19,8 @@ from agent_gate.sources.browser.tree import (
     build,
     frame_of,
 )
+from agent_gate.sources.browser.trim import Item, simplify
+from agent_gate.sources.browser.whole import measure
 from agent_gate.sources.browser.worlds import GROUP, World, Worlds, script
 
 if TYPE_CHECKING:
@@ -24,66 +29,105 @@ if TYPE_CHECKING:
 log = logging.getLogger("agent_gate.sources.browser")
 SNAPSHOT_MS = 10_000
 MOST_LISTENERS = 1_500
+UNSPOKEN = "x"
+"""How references begin of what reacts to clicks without having a role."""
 HEARD = frozenset({"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "contextmenu"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
+class Found:
+    """What the frames of a page know of their elements, and what they are called themselves."""
+
+    details: dict[str, Details] = field(default_factory=dict)
+    origins: dict[str, Details] = field(default_factory=dict)
+    loose: list[Loose] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sight:
-    """What a page showed at one moment. `known` finds its nodes by reference."""
+    """What a page showed at one moment. `known` finds its nodes by reference. `raw` and `found` are what it is made of:
+    where they are the same again, the page shows the same."""
 
     url: str
     title: str
     root: PageNode
     known: Mapping[str, PageNode] = field(repr=False)
+    raw: Sequence[Any] = field(repr=False)
+    found: Found = field(repr=False)
 
     @property
     def actionable(self) -> list[PageNode]:
         return actionable(self.root)
 
+    @cached_property
+    def items(self) -> list[Item]:
+        return simplify(self.root)
 
-async def look(page: "Page", worlds: Worlds) -> Sight:
-    """A fresh snapshot of the whole page, its frames included."""
+    @cached_property
+    def characters(self) -> int:
+        """Of the page's whole tree."""
+        return measure(self.root)
+
+
+async def look(
+    page: "Page", worlds: Worlds, last: Sight | None = None, *, listeners_too: bool = True
+) -> Sight:
+    """A fresh snapshot of the whole page, its frames included.
+
+    What reacts to clicks without a role is taken from the last one where it is not wanted anew.
+    """
     await worlds.follow_frames()
     channel = page.main_frame._impl_obj._channel
     answer = await channel.ariaSnapshotJSON(
         mode="ai", selector=None, depth=None, boxes=None, timeout=SNAPSHOT_MS
     )
-    details: dict[str, Details] = {}
-    origins: dict[str, Details] = {}
-    loose: list[Loose] = []
+    found, anew = Found(), listeners_too or last is None
     for world in worlds.references():
         try:
-            await describe(world, worlds.main_of(world.frame), details, origins, loose)
+            await describe(world, worlds.main_of(world.frame), found, anew=anew)
         except Exception as error:
             log.debug("A frame could not be described", exc_info=error)
-    root = build(answer["snapshot"], details, origins, page.url)
-    add_loose(root, loose)
+    if last is not None and not anew:
+        found.loose = last.found.loose
+    url, title = page.url, found.titles.get(worlds.top) or await page.title()
+    made_of = (url, title, answer["snapshot"], found)
+    if last is not None and made_of == (last.url, last.title, last.raw, last.found):
+        return last
+    root = build(answer["snapshot"], found.details, found.origins)
+    add_loose(root, found.loose)
     known = {node.ref: node for node in root.walk() if node.ref}
-    return Sight(url=page.url, title=await page.title(), root=root, known=known)
+    return Sight(url=url, title=title, root=root, known=known, raw=answer["snapshot"], found=found)
 
 
-async def describe(
-    world: World,
-    main: World | None,
-    details: dict[str, Details],
-    origins: dict[str, Details],
-    loose: list[Loose],
-) -> None:
-    """What one frame knows of its elements."""
-    said = await world.run(f"({script('describe.js')})()")
+async def describe(world: World, main: World | None, found: Found, *, anew: bool) -> None:
+    """What one frame knows of its elements; of those that have no role only where that is wanted anew."""
+    if not world.met:
+        await world.run(script("sight.js"))
+        world.met.add(0)
+    said = await ask(world, "agentGateSight.describe()")
     origin = str(said["origin"])
-    for ref, found in said["refs"].items():
-        details[ref] = Details(origin=origin, **found)
-    for ref in said["some"]:
-        origins[frame_of(ref)] = Details(origin=origin)
-    hidden = await closed_roots(world) if said["hosts"] else []
-    heard = await listeners(main)
-    if heard or hidden or said["quiet"]:
-        loose.extend(await unspoken(world, origin, heard, hidden))
-    await world.session.send("Runtime.releaseObjectGroup", {"objectGroup": GROUP})
+    found.titles[world.frame] = str(said["title"])
+    for ref, about in said["refs"].items():
+        found.details[ref] = Details(origin=origin, **about)
+    if said["first"]:
+        found.origins[frame_of(said["first"])] = Details(origin=origin)
+    if not anew:
+        return
+    if said["hosts"]:
+        await meet(world, await find_closed_roots(world))
+    heard = await find_listeners(main)
+    await meet(world, [number for number in heard if number not in world.met])
+    if heard or said["hosts"] or said["closed"] or said["quiet"]:
+        found.loose.extend(await find_unspoken(world, origin, heard))
 
 
-async def listeners(main: World | None) -> list[int]:
+async def ask(world: World, expression: str) -> Any:
+    """What an expression of ours gives, which travels as text: Chromium takes longer to write out objects than a script."""
+    return msgspec.json.decode(await world.run(f"JSON.stringify({expression})"))
+
+
+async def find_listeners(main: World | None) -> list[int]:
     """The elements with a listener for clicks, by Chromium's numbers.
 
     Asked of the page's own world, whose `document` no script can replace: asked of another one, the renderer of
@@ -93,20 +137,37 @@ async def listeners(main: World | None) -> list[int]:
         return []
     sent = {"objectId": await main.object("document"), "depth": -1, "pierce": True}
     answer = await main.session.send("DOMDebugger.getEventListeners", sent)
+    await main.session.send("Runtime.releaseObjectGroup", {"objectGroup": GROUP})
     heard = (one.get("backendNodeId") for one in answer["listeners"] if one["type"] in HEARD)
     return list(dict.fromkeys(int(number) for number in heard if number))[:MOST_LISTENERS]
 
 
-async def members(world: World, array: str) -> list[str]:
+async def meet(world: World, numbers: Sequence[int]) -> None:
+    """Hand elements to a frame's world by their numbers, once: to look one up costs more than all that is said of it."""
+    if not numbers:
+        return
+    objects = await asyncio.gather(*(resolve(world, number) for number in numbers))
+    there = [(number, one) for number, one in zip(numbers, objects, strict=True) if one]
+    await introduce(world, [number for number, _ in there], [one for _, one in there])
+    world.met.update(numbers)
+
+
+async def introduce(world: World, numbers: Sequence[int], objects: Sequence[str]) -> None:
+    given = [{"objectId": one} for one in objects]
+    await world.call("(...all) => agentGateSight.meet(...all)", list(numbers), *given)
+    await world.session.send("Runtime.releaseObjectGroup", {"objectGroup": GROUP})
+
+
+async def list_members(world: World, array: str) -> list[str]:
     """The objects in an array of objects."""
     answer = await world.session.send("Runtime.getProperties", {"objectId": array, "ownProperties": True})
     return [one["value"]["objectId"] for one in answer["result"] if one["name"].isdigit()]
 
 
-async def closed_roots(world: World) -> list[int]:
-    """The closed shadow roots below elements that look as if they had one."""
+async def find_closed_roots(world: World) -> list[int]:
+    """The closed shadow roots below elements that look as if they had one, and were not looked into yet."""
     found: list[int] = []
-    for host in await members(world, await world.object("agentGateHosts")):
+    for host in await list_members(world, await world.object("agentGateSight.hosts()")):
         sent = {"objectId": host, "depth": 1, "pierce": True}
         node = (await world.session.send("DOM.describeNode", sent))["node"]
         roots = node.get("shadowRoots") or ()
@@ -114,37 +175,33 @@ async def closed_roots(world: World) -> list[int]:
     return found
 
 
-async def unspoken(world: World, origin: str, heard: list[int], hidden: list[int]) -> list[Loose]:
+async def find_unspoken(world: World, origin: str, heard: list[int]) -> list[Loose]:
     """Elements that react to clicks, or stand in closed shadow roots, with what can be said of them."""
-    numbers = [*heard, *hidden]
-    objects = await asyncio.gather(*(resolve(world, number) for number in numbers))
-    given = [{"objectId": one} for one in objects if one]
-    kept = [number for number, one in zip(numbers, objects, strict=True) if one]
-    answer = await world.call(script("unspoken.js"), *given, by_value=False)
-    records: list[dict[str, Any]] = await world.call("(all) => all.records", {"objectId": answer})
-    elements = await members(
-        world, await world.call("(all) => all.elements", {"objectId": answer}, by_value=False)
+    records: list[dict[str, Any]] = await ask(world, f"agentGateSight.unspoken({heard})")
+    nameless = [record for record in records if not record["backend"]]
+    if nameless:
+        elements = await list_members(world, await world.object("agentGateSight.unnumbered()"))
+        numbers = await asyncio.gather(*(number_of(world, element) for element in elements))
+        for record, number in zip(nameless, numbers, strict=True):
+            record["backend"] = number
+        await introduce(world, numbers, elements)
+    return [loose(origin, record) for record in records]
+
+
+def loose(origin: str, record: dict[str, Any]) -> Loose:
+    own, near, role, name, text, states = (
+        record.pop(key) for key in ("own", "near", "role", "name", "text", "states")
     )
-    found: list[Loose] = []
-    for index, record in enumerate(records):
-        source = record.pop("source")
-        number = kept[source] if source >= 0 else await number_of(world, elements[index])
-        own, near, role, name, text, states = (
-            record.pop(key) for key in ("own", "near", "role", "name", "text", "states")
-        )
-        found.append(
-            Loose(
-                ref=f"x{number}",
-                near=near,
-                own=own,
-                role=role or CLICKABLE,
-                name=name,
-                text=text,
-                states=states,
-                details=Details(origin=origin, backend=number, **record),
-            )
-        )
-    return found
+    return Loose(
+        ref=f"{UNSPOKEN}{record['backend']}",
+        near=near,
+        own=own,
+        role=role or CLICKABLE,
+        name=name,
+        text=text,
+        states=states,
+        details=Details(origin=origin, **record),
+    )
 
 
 async def resolve(world: World, number: int) -> str:

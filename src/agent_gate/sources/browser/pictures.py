@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from agent_gate.sources.browser.aiming import Place
 from agent_gate.sources.browser.tab import Tab
+from agent_gate.sources.browser.tree import PageNode
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator
@@ -21,24 +24,43 @@ OUTLINE = {
 SETTLED = 0.05
 
 
+def secrets_in(tab: Tab) -> list[PageNode]:
+    return [node for node in (tab.sight.known.values() if tab.sight else ()) if node.details.secret]
+
+
 def covered(tab: Tab) -> "list[Locator]":
     """What must not be seen: password fields, and those that were some."""
     found = [tab.page.locator("input[type=password]")]
-    seen = tab.sight.known.values() if tab.sight else ()
-    secret = [node.ref for node in seen if node.details.secret and not node.details.backend]
-    return [*found, *(tab.page.locator(f"aria-ref={ref}") for ref in secret)]
+    known = [node.ref for node in secrets_in(tab) if not node.details.backend]
+    return [*found, *(tab.page.locator(f"aria-ref={ref}") for ref in known)]
+
+
+@asynccontextmanager
+async def covering(tab: Tab) -> AsyncIterator[None]:
+    """Covers what Playwright cannot reach, as in closed shadow roots."""
+    numbers = [node.details.backend for node in secrets_in(tab) if node.details.backend]
+    worlds = list(tab.worlds.references()) if numbers else []
+    try:
+        for world in worlds:
+            await world.run(f"agentGateSight.cover({numbers}, {COVER!r})")
+        yield
+    finally:
+        for world in worlds:
+            with contextlib.suppress(Exception):
+                await world.run("agentGateSight.uncover()")
 
 
 async def take(tab: Tab, *, full: bool = False) -> bytes:
     """The page as JPEG."""
-    return await tab.page.screenshot(
-        type="jpeg",
-        quality=QUALITY,
-        full_page=full,
-        mask=covered(tab),
-        mask_color=COVER,
-        timeout=PICTURE_MS,
-    )
+    async with covering(tab):
+        return await tab.page.screenshot(
+            type="jpeg",
+            quality=QUALITY,
+            full_page=full,
+            mask=covered(tab),
+            mask_color=COVER,
+            timeout=PICTURE_MS,
+        )
 
 
 async def take_outlined(tab: Tab, place: Place | None) -> bytes:

@@ -6,15 +6,17 @@ kept for the agent to be told.
 """
 
 import asyncio
+import base64
 import contextlib
 import logging
 from collections import deque
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from agent_gate.core.tasks import KeptTasks
-from agent_gate.errors import Forbidden
+from agent_gate.errors import ConfigError, Forbidden
 from agent_gate.net.addresses import PrivateHosts
 
 log = logging.getLogger("agent_gate.sources.browser")
@@ -40,10 +42,42 @@ class HostRefused(Exception):
         self.status, self.why = status, why
 
 
+@dataclass(frozen=True, slots=True)
+class UpstreamProxy:
+    """The proxy that checked traffic leaves through. `proof` is the value of its `Proxy-Authorization`,
+    `secrets` is what of it must stand in no log."""
+
+    host: str
+    port: int
+    proof: str = field(default="", repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def upstream_of(address: str, where: str) -> UpstreamProxy | None:
+    """What `browser.proxy` says; none where it is empty. Raises `ConfigError` where it is no HTTP proxy."""
+    if not address:
+        return None
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port or 3128
+    except ValueError:
+        host, port = "", 0
+    if not host or parts.scheme != "http":
+        raise ConfigError(
+            "browser.proxy must be an HTTP proxy, such as http://10.0.0.1:3128 or http://user:password@10.0.0.1:3128",
+            where=where,
+        )
+    if not parts.username:
+        return UpstreamProxy(host, port)
+    password = unquote(parts.password or "")
+    proof = base64.b64encode(f"{unquote(parts.username)}:{password}".encode()).decode()
+    return UpstreamProxy(host, port, f"Basic {proof}", (password, proof) if password else ())
+
+
 class CheckingProxy:
     """One listener for one session. `refusals` are the latest hosts that were refused, and why."""
 
-    def __init__(self, private: PrivateHosts, upstream: str = "") -> None:
+    def __init__(self, private: PrivateHosts, upstream: UpstreamProxy | None = None) -> None:
         self._private, self._upstream = private, upstream
         self._tasks = KeptTasks(log, "A connection of a page broke the proxy")
         self._server: asyncio.Server | None = None
@@ -105,7 +139,7 @@ class CheckingProxy:
         host, port = host_of(target.decode("latin-1"), 80)
         remote = await self._dial(host, port)
         path = (address.path or "/") + (f"?{address.query}" if address.query else "")
-        kept = [field for field in fields if field.partition(b":")[0].strip().lower() not in DROPPED]
+        kept = [one for one in fields if one.partition(b":")[0].strip().lower() not in DROPPED]
         begun = b"\r\n".join(
             [b"%b %b HTTP/1.1" % (method, path.encode("latin-1")), *kept, b"Connection: close"]
         )
@@ -130,16 +164,17 @@ class CheckingProxy:
         raise HostRefused("502 Bad Gateway", f"{host} cannot be reached: {type(failed).__name__}")
 
     async def _connect(self, address: str, port: int) -> Streams:
-        if not self._upstream:
+        upstream = self._upstream
+        if upstream is None:
             return await asyncio.open_connection(address, port, limit=HEAD_BYTES)
-        parts = urlsplit(self._upstream)
-        reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 3128, limit=HEAD_BYTES)
-        place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-        writer.write(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
-        answer = await reader.readuntil(b"\r\n\r\n")
-        if answer.split(b" ", 2)[1:2] != [b"200"]:
+        reader, writer = await asyncio.open_connection(upstream.host, upstream.port, limit=HEAD_BYTES)
+        try:
+            await ask_upstream(
+                upstream, reader, writer, f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+            )
+        except BaseException:
             writer.close()
-            raise ConnectionRefusedError("the proxy refused")
+            raise
         return reader, writer
 
     def why_refused(self, url: str) -> str:
@@ -153,6 +188,22 @@ class CheckingProxy:
         self.refused += 1
         self.refusals.append(((host, port), why))
         log.info("A page was kept from a host", extra={"host": host, "why": why})
+
+
+async def ask_upstream(
+    upstream: UpstreamProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: str
+) -> None:
+    """Have the proxy connect to a place. Raises `HostRefused` where it does not."""
+    proof = f"Proxy-Authorization: {upstream.proof}\r\n" if upstream.proof else ""
+    writer.write(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{proof}\r\n".encode())
+    try:
+        answer = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        raise HostRefused("502 Bad Gateway", "The proxy of browser.proxy gave no answer") from None
+    status = answer.split(b" ", 2)[1:2]
+    if status != [b"200"]:
+        said = status[0].decode("latin-1")[:20] if status else "nothing"
+        raise HostRefused("502 Bad Gateway", f"The proxy of browser.proxy answered {said} for {place}")
 
 
 def host_of(target: str, usual: int) -> tuple[str, int]:
@@ -169,8 +220,8 @@ def host_of(target: str, usual: int) -> tuple[str, int]:
 def body_length(fields: list[bytes]) -> int | None:
     """How many bytes of body follow a request's head; None where it does not say, because they come in chunks."""
     length = 0
-    for field in fields:
-        name, _, value = field.partition(b":")
+    for one in fields:
+        name, _, value = one.partition(b":")
         if name.strip().lower() == b"transfer-encoding":
             return None
         if name.strip().lower() == b"content-length" and value.strip().isdigit():

@@ -42,8 +42,9 @@ class BrowserSettings:
     ] = ()
     viewport: Annotated[ViewportSettings, "The size of every page."] = ViewportSettings()
     proxy: Annotated[
-        str, "HTTP proxy that the checked traffic leaves through, such as `http://10.0.0.1:3128`."
-    ] = ""
+        str,
+        "HTTP proxy that the checked traffic leaves through, such as `http://10.0.0.1:3128`, with `user:password@` where it wants a login.",
+    ] = field(default="", repr=False)
     logins: Annotated[
         Mapping[str, str],
         "What `browser_login` fills in: an origin, and the secret that holds `user:password`, such as `vault:shop`.",

@@ -16,13 +16,13 @@ from agent_gate.core.call import Call, Result
 from agent_gate.core.ports import Job, Picture, Plan, Screen
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CallTimeout, GatewayError, InvalidArgs, OutcomeUnknown, UpstreamError
-from agent_gate.sources.browser.act import Act, dialog_words
+from agent_gate.sources.browser.act import Act, dialog_words, text
 from agent_gate.sources.browser.aiming import locate
-from agent_gate.sources.browser.browsing import Browsing
-from agent_gate.sources.browser.browsings import Browsings
 from agent_gate.sources.browser.engine import first_line, folder_for
 from agent_gate.sources.browser.logins import KeptLogins, check_logins
 from agent_gate.sources.browser.pictures import take, take_outlined
+from agent_gate.sources.browser.pool import BrowsingPool
+from agent_gate.sources.browser.proxy import upstream_of
 from agent_gate.sources.browser.settings import BROWSER, KEY, BrowserSettings
 from agent_gate.sources.browser.tools import TOOLS
 from agent_gate.sources.toolbox import Toolbox
@@ -31,10 +31,9 @@ log = logging.getLogger("agent_gate.sources.browser")
 DEFINITIONS: tuple[Definition, ...] = tuple(tool.definition for tool in TOOLS.values())
 STOPPED = "A person stopped this browser; its pages are gone"
 SCREEN_SECONDS = 3.0
-WITHOUT_PAGE = frozenset({"browser_navigate", "browser_tabs", "browser_close"})
-BESIDE_DIALOG = frozenset(
-    {"browser_dialog", "browser_close", "browser_console", "browser_network", "browser_navigate"}
-)
+CLOSE = "browser_close"
+WITHOUT_PAGE = frozenset({"browser_navigate", "browser_tabs", CLOSE})
+BESIDE_DIALOG = frozenset({"browser_dialog", CLOSE, "browser_console", "browser_network", "browser_navigate"})
 
 
 class BrowserSource:
@@ -47,8 +46,10 @@ class BrowserSource:
     def __init__(self, settings: BrowserSettings, folder: Path, toolbox: Toolbox) -> None:
         self.key = self.namespace = self.title = KEY
         self._settings, self._clock = settings, toolbox.clock
-        self._browsings = Browsings(settings, folder)
+        self._pool = BrowsingPool(settings, folder, toolbox.clock)
         self._logins = KeptLogins(settings, toolbox)
+        if upstream := upstream_of(settings.proxy, settings.where):
+            toolbox.learn(upstream.secrets)
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,23 +57,23 @@ class BrowserSource:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._browsings.stop()
+        await self._pool.stop()
 
     async def connect(self) -> Sequence[Definition]:
-        self._browsings.engine.check()
-        self._browsings.engine.sweep()
+        self._pool.engine.check()
+        self._pool.engine.sweep()
         return DEFINITIONS
 
     async def watch(self) -> None:
         """Close what is not used any more, for as long as the source is there."""
-        await self._browsings.keep_tidy()
+        await self._pool.keep_tidy()
 
     def facts(self, tool: Tool, call: Call) -> Mapping[str, str]:
-        return TOOLS[tool.upstream].facts(self._browsings.of(call), call.arguments)
+        return TOOLS[tool.upstream].facts(self._pool.of(call), call.arguments)
 
     async def picture(self, _tool: Tool, call: Call) -> Picture | None:
         """The page with what the call acts on outlined."""
-        browsing = self._browsings.of(call)
+        browsing = self._pool.of(call)
         if browsing is None or browsing.tab is None or browsing.tab.dialog is not None:
             return None
         async with browsing.lock:
@@ -83,7 +84,7 @@ class BrowserSource:
         return Picture("image/jpeg", body)
 
     def screens(self) -> list[Screen]:
-        now = asyncio.get_running_loop().time()
+        now = self._clock.monotonic()
         return [
             Screen(
                 id=one.id,
@@ -93,12 +94,12 @@ class BrowserSource:
                 busy=one.lock.locked(),
                 used=round(now - one.used, 1),
             )
-            for one in self._browsings.open_now.values()
+            for one in self._pool.open_now.values()
             if one.alive
         ]
 
     async def screen_picture(self, screen: str) -> Picture | None:
-        browsing = self._browsings.named(screen)
+        browsing = self._pool.find(screen)
         if browsing is None:
             return None
         if browsing.tab is not None and browsing.tab.dialog is None and not browsing.lock.locked():
@@ -108,19 +109,21 @@ class BrowserSource:
         return Picture("image/jpeg", browsing.last_picture) if browsing.last_picture else None
 
     async def stop_screen(self, screen: str) -> bool:
-        browsing = self._browsings.named(screen)
+        browsing = self._pool.find(screen)
         if browsing is None:
             return False
-        self._browsings.tell(browsing, STOPPED)
-        await self._browsings.close(browsing)
+        self._pool.tell(browsing, STOPPED)
+        await self._pool.close(browsing)
         return True
 
     async def answer(self, job: Job) -> Result:
         tool, call = TOOLS[job.case.tool.upstream], job.case.call
-        browsing = self._browsings.of(call)
+        browsing = self._pool.of(call)
+        if browsing is None and tool.name == CLOSE:
+            return result([], text("Nothing was open."))
         if browsing is None and tool.name not in WITHOUT_PAGE:
             raise InvalidArgs("No page is open. Open one with browser_navigate")
-        browsing = browsing or await self._browsings.open(call)
+        browsing = browsing or await self._pool.open(call)
         seconds = min(job.deadline - self._clock.monotonic(), self._settings.timeout)
         act = Act(
             browsing=browsing,
@@ -132,15 +135,17 @@ class BrowserSource:
             seconds=seconds,
             logins=self._logins,
         )
-        browsing.used = asyncio.get_running_loop().time()
+        browsing.use()
         try:
             async with asyncio.timeout(seconds), browsing.lock:
                 blocks = await self._perform(act)
         except TimeoutError:
-            raise await self._hung(act) from None
+            raise await self._end_hung_page(act) from None
         finally:
-            browsing.used = asyncio.get_running_loop().time()
-        answered = result(browsing, blocks)
+            browsing.use()
+        if tool.name == CLOSE:
+            await self._pool.close(browsing)
+        answered = result(browsing.take_notes(), blocks)
         return replace(answered, body=self._logins.masked(answered.body))
 
     async def _perform(self, act: Act) -> Sequence[Mapping[str, Any]]:
@@ -154,19 +159,19 @@ class BrowserSource:
         try:
             return await act.tool.perform(act)
         except Error as error:
-            raise self._broken(act, error) from None
+            raise self._judge_failure(act, error) from None
         finally:
             if tab is not None:
-                await tab.posts.release()
+                await tab.posts.end()
 
-    def _broken(self, act: Act, error: Exception) -> GatewayError:
+    def _judge_failure(self, act: Act, error: Exception) -> GatewayError:
         """What a failure of Playwright means for the call."""
         if not act.browsing.alive:
-            self._browsings.drop(act.browsing)
+            self._pool.drop(act.browsing)
             return OutcomeUnknown("The browser ended while the call ran; its pages are gone. Navigate again")
         return UpstreamError(f"The page could not do that: {first_line(error)}")
 
-    async def _hung(self, act: Act) -> GatewayError:
+    async def _end_hung_page(self, act: Act) -> GatewayError:
         """A page that does not answer: its script is stopped, or it is closed."""
         tab = act.browsing.tab
         said = f"The page did not answer within {act.seconds:.0f} s"
@@ -178,11 +183,10 @@ class BrowserSource:
         return CallTimeout(f"{said} and was closed. Navigate again")
 
 
-def result(browsing: Browsing, blocks: Sequence[Mapping[str, Any]]) -> Result:
+def result(notes: Sequence[str], blocks: Sequence[Mapping[str, Any]]) -> Result:
     """The blocks, with what else happened said first."""
     failed = any(block.get("isError") for block in blocks)
     said = [{key: value for key, value in block.items() if key != "isError"} for block in blocks]
-    notes = browsing.take_notes()
     if notes and said and said[0]["type"] == "text":
         said[0]["text"] = "\n".join([*(f"Note: {note}" for note in notes), said[0]["text"]])
     body: dict[str, Any] = {"content": said}
@@ -202,6 +206,7 @@ class BrowserKind:
         plans = []
         for browser in BROWSER.of(settings).values():
             check_logins(browser)
+            upstream_of(browser.proxy, browser.where)
             source = BrowserSource(browser, folder, toolbox)
             plans.append(
                 Plan(

@@ -27,6 +27,8 @@ LONGEST_WAIT = 3.0
 CURE_SECONDS = 2.0
 WAITED_FOR = frozenset({"document", "xhr", "fetch", "script"})
 DIALOG_SECONDS = 120.0
+KEY = "key"
+"""Stands for a pressed key where elements are told apart by their references."""
 
 
 class Tab:
@@ -41,7 +43,7 @@ class Tab:
         self.sight: Sight | None = None
         self.earlier: dict[str, PageNode] = {}
         self.learned: dict[str, str] = {}
-        """Where elements turned out to submit a form to, by reference; `key` for a pressed key."""
+        """Where elements turned out to submit something to, by reference, or by a pressed key."""
         self.console: deque[str] = deque(maxlen=MOST_LINES)
         self.network: deque[str] = deque(maxlen=MOST_LINES)
         self.dialog: Dialog | None = None
@@ -75,15 +77,18 @@ class Tab:
     def origin(self) -> str:
         return origin_of(self.page.url)
 
-    async def look(self) -> Sight:
+    async def look(self, *, listeners_too: bool = True) -> Sight:
         """A fresh snapshot; what was seen before is remembered as such."""
-        if self.sight is not None:
-            for ref, node in self.sight.known.items():
-                self.earlier[ref] = node
+        last = self.sight
+        self.sight = sight = await look(self.page, self.worlds, last, listeners_too=listeners_too)
+        if last is not None and last is not sight:
+            self.earlier.update(last.known)
             while len(self.earlier) > MOST_EARLIER:
                 del self.earlier[next(iter(self.earlier))]
-        self.sight = sight = await look(self.page, self.worlds)
-        self.learned = {ref: where for ref, where in self.learned.items() if ref in sight.known}
+        here = last is not None and last.url == sight.url
+        self.learned = {
+            ref: where for ref, where in self.learned.items() if ref in sight.known or (ref == KEY and here)
+        }
         return sight
 
     async def settle(self) -> None:
@@ -140,6 +145,8 @@ class Tab:
     def _on_request(self, request: "Request") -> None:
         if request.is_navigation_request() and request.frame == self.page.main_frame:
             self.asked_for = request.url
+        if request.resource_type in ("xhr", "fetch"):
+            self.posts.note(request.method, request.url)
         if request.resource_type in WAITED_FOR:
             self._under_way.add(request)
             self._heard = asyncio.get_running_loop().time()

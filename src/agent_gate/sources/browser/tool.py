@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 READS = Traits(read_only=True, open_world=True, trusted=True)
 ACTS = Traits(open_world=True, trusted=True)
+FILES_BUDGET = 4_000
+"""Tokens of a file that an agent gets with the answer; what is larger it gets as a handle."""
 REF = {"type": "string", "maxLength": 32, "description": "Reference from the snapshot, such as e12"}
 ELEMENT = {"type": "string", "maxLength": 200, "description": "What you take it for; only a note"}
 
@@ -40,7 +42,7 @@ def define(
     traits: Traits = ACTS,
     ask: str = "",
     consequences: Sequence[str] = (),
-    budget: int | None = None,
+    kept: bool = False,
 ) -> Definition:
     schema = {
         "type": "object",
@@ -57,5 +59,6 @@ def define(
         template=template,
         ask=ask,
         consequences=frozenset(consequences),
-        budget=budget,
+        budget=FILES_BUDGET if kept else None,
+        kept=kept,
     )

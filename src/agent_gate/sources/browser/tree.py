@@ -5,9 +5,8 @@ Nothing here asks the page: what a node says was read in a world that the page's
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urljoin
 
 UNSEEN = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
@@ -75,6 +74,7 @@ class PageNode:
     pointer: bool = False
     placeholder: str = ""
     url: str = ""
+    """Where a link leads, as the page wrote it."""
     details: Details = NO_DETAILS
 
     @property
@@ -92,6 +92,8 @@ class PageNode:
 
 def cleaned(text: str) -> str:
     """Text without what cannot be seen, such as marks that turn its direction, on one line."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split()) if "  " in text or text[:1] == " " or text[-1:] == " " else text
     return " ".join(UNSEEN.sub("", text).split())
 
 
@@ -104,9 +106,7 @@ def frame_of(ref: str) -> str:
     return ref.rpartition("e")[0]
 
 
-def build(
-    raw: Sequence[Any], details: Mapping[str, Details], origins: Mapping[str, Details], base: str
-) -> PageNode:
+def build(raw: Sequence[Any], details: Mapping[str, Details], origins: Mapping[str, Details]) -> PageNode:
     """The tree of one snapshot below a root of its own. Values of secret fields are left behind here.
 
     `origins` is what is known of every element of a frame.
@@ -116,33 +116,34 @@ def build(
     while waiting:
         one, parent = waiting.pop()
         if isinstance(one, str):
-            if cleaned(one):
-                parent.children.append(text_node(one))
+            if text := cleaned(one):
+                parent.children.append(PageNode("text", text=text))
             continue
-        node = make_node(one, details, origins, base)
+        node = make_node(one, details, origins)
         parent.children.append(node)
-        children = [] if node.details.secret else one.get("children") or ()
-        waiting.extend((child, node) for child in reversed(children))
+        children = one.get("children")
+        if children and not node.details.secret:
+            waiting.extend((child, node) for child in reversed(children))
     return root
 
 
 def make_node(
-    one: Mapping[str, Any], details: Mapping[str, Details], origins: Mapping[str, Details], base: str
+    one: Mapping[str, Any], details: Mapping[str, Details], origins: Mapping[str, Details]
 ) -> PageNode:
-    ref = str(one.get("ref") or "")
+    ref = one.get("ref") or ""
     found = details.get(ref) or origins.get(frame_of(ref), NO_DETAILS)
-    url = str(one.get("url") or "")
-    text = cleaned(str(one.get("text") or ""))
+    text = one.get("text")
+    shown = cleaned(str(text)) if text else ""
     return PageNode(
-        role=str(one.get("role") or "generic"),
-        name=cleaned(str(one.get("name") or "")),
-        text=(HIDDEN if text else "") if found.secret else text,
+        role=one.get("role") or "generic",
+        name=cleaned(str(one["name"])) if one.get("name") else "",
+        text=(HIDDEN if shown else "") if found.secret else shown,
         ref=ref,
-        states={name: one[name] for name in STATES if one.get(name) not in (None, False)},
-        level=int(one.get("level") or 0),
+        states={name: one[name] for name in STATES if one.get(name)},
+        level=one.get("level") or 0,
         pointer=one.get("cursor") == "pointer",
-        placeholder=cleaned(str(one.get("placeholder") or "")),
-        url=urljoin(base, url) if url else "",
+        placeholder=cleaned(str(one["placeholder"])) if one.get("placeholder") else "",
+        url=one.get("url") or "",
         details=found,
     )
 
@@ -173,7 +174,6 @@ def add_loose(root: PageNode, found: Sequence[Loose]) -> None:
             if not known.acts:
                 known.role = CLICKABLE if known.role in ("generic", "none", "text") else known.role
                 known.pointer = True
-                known.details = replace(loose.details, backend=0)
             continue
         parent = by_ref.get(loose.near, root)
         text = (HIDDEN if loose.text else "") if loose.details.secret else loose.text

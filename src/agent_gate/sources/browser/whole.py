@@ -18,7 +18,8 @@ def whole(root: PageNode, *, found: bool = True) -> str:
             continue
         lines.append(f"{'  ' * depth}- {line(node)}")
         if node.url:
-            lines.append(f"{'  ' * (depth + 1)}- /url: {node.url}")
+            url = node.details.href or node.url if found else node.url
+            lines.append(f"{'  ' * (depth + 1)}- /url: {url}")
         waiting.extend((child, depth + 1) for child in reversed(node.children))
     return "\n".join(lines)
 

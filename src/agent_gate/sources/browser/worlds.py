@@ -6,7 +6,7 @@ frame that runs in a process of its own.
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,13 +29,14 @@ def script(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One frame's world: where scripts are run."""
+    """One frame's world: where scripts are run. `met` are the numbers of elements that were handed to it."""
 
     session: "CDPSession"
     id: str
     number: int
     name: str
     frame: str
+    met: set[int] = field(default_factory=set, compare=False)
 
     async def run(self, expression: str, **more: Any) -> Any:
         """The value of an expression, which must be JSON."""
@@ -73,9 +74,12 @@ class Worlds:
         self._worlds: dict[str, World] = {}
         self._frames: dict[Frame, str] = {}
         self.session: CDPSession
+        self.top = ""
 
     async def open(self) -> None:
         self.session = await self._attach(self._page)
+        tree = await self.session.send("Page.getFrameTree")
+        self.top = str(tree["frameTree"]["frame"]["id"])
 
     async def _attach(self, target: "Page | Frame") -> "CDPSession":
         session = await self._context.new_cdp_session(target)

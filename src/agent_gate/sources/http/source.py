@@ -12,7 +12,7 @@ from agent_gate.config.services.section import SERVICES
 from agent_gate.config.services.settings import ServiceConfig, ToolDefinition
 from agent_gate.config.settings import Settings
 from agent_gate.core.call import Result
-from agent_gate.core.credentials import CallerSignInNeeded, Proof, SignInNeeded
+from agent_gate.core.credentials import CallerSignInNeeded, Proof, SignInNeeded, account_holder
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
@@ -74,7 +74,7 @@ class HttpSource:
         it is then looked at once, and again while it is known to fail."""
         configured = self.config.health.configured
         while True:
-            problem = await self.health()
+            problem = await self.check_health()
             if configured:
                 self.unwell = problem
             if self.unwell is not None:
@@ -83,7 +83,7 @@ class HttpSource:
                 )
             await asyncio.sleep(HEALTH_SECONDS if configured or self.unwell else REST_SECONDS)
 
-    async def health(self) -> str | None:
+    async def check_health(self) -> str | None:
         """What is wrong with the service, or None."""
         check = self.config.health
         try:
@@ -102,7 +102,8 @@ class HttpSource:
         # A reload swaps the source before the catalog: what was decided must not become another request.
         if self._pins.get(case.tool.upstream) != case.tool.pin:
             raise Forbidden(CHANGED)
-        tool, caller = self._tools[case.tool.upstream], case.call.caller.name
+        tool, who = self._tools[case.tool.upstream], case.call.caller
+        caller = account_holder(who.name, who.person) if self._per_caller else who.name
         proof = self._access.at_hand(caller) or await self._access.fetch(caller)
         reply = await self._ask(tool, job, proof)
         if reply.status == UNAUTHENTICATED and wants_nonce(proof, reply):

@@ -7,6 +7,7 @@ from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.config.settings import Settings
 from agent_gate.core.ports import Plan
 from agent_gate.sources.mcp.lists.reads import reads
+from agent_gate.sources.mcp.single import SingleServer
 from agent_gate.sources.mcp.source import McpSource
 from agent_gate.sources.toolbox import Toolbox
 
@@ -22,7 +23,7 @@ class McpKind:
 
 
 def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
-    source, shared = McpSource(server, toolbox), server.credentials == "shared"
+    source, shared = make_source(server, toolbox), server.credentials == "shared"
     return Plan(
         source=source,
         apart=None if shared else source,
@@ -35,6 +36,12 @@ def plan(server: ServerSettings, toolbox: Toolbox) -> Plan:
         hold_changes=server.pin == "hold",
         pinned=True,
     )
+
+
+def make_source(server: ServerSettings, toolbox: Toolbox) -> McpSource:
+    if server.single and toolbox.others is not None:
+        return SingleServer(server, toolbox, toolbox.others)
+    return McpSource(server, toolbox)
 
 
 SOURCE = McpKind()

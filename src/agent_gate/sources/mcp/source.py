@@ -13,7 +13,7 @@ from typing import Self
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.call import Call, Result, sent_arguments
 from agent_gate.core.catalog import Excluded
-from agent_gate.core.credentials import CallerSignInNeeded, SignInNeeded
+from agent_gate.core.credentials import CallerSignInNeeded, SignInNeeded, account_holder
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Conversation, Job
 from agent_gate.core.tool import Definition, Json
@@ -37,7 +37,7 @@ from agent_gate.sources.mcp.sessions.dial import identity
 from agent_gate.sources.mcp.sessions.meeting import about
 from agent_gate.sources.mcp.sessions.session import ServerSession
 from agent_gate.sources.mcp.wire.order import INPUTS, Order
-from agent_gate.sources.mcp.wire.problems import Broken, Throttled
+from agent_gate.sources.mcp.wire.problems import Broken, InputClosed, Throttled
 from agent_gate.sources.state import ConnectionGone
 from agent_gate.sources.toolbox import Toolbox
 
@@ -69,7 +69,13 @@ class McpSource:
         self.clock = toolbox.clock
         self.access = toolbox.access(identity(settings), masks=settings.mask_results)
         self.connections = ServerSessions(
-            settings, toolbox.pool, self.access, toolbox.memory, self.hear, toolbox.max_bytes
+            settings,
+            toolbox.pool,
+            self.access,
+            toolbox.memory,
+            self.hear,
+            toolbox.max_bytes,
+            toolbox.lender,
         )
         self.bridge = Bridge()
         self.bucket = Bucket(settings.rate_limit.max_requests_per_minute, toolbox.clock, self.title)
@@ -95,7 +101,7 @@ class McpSource:
         deadline = self.clock.monotonic() + LIST_SECONDS
         order = Order(method=LIST_TOOLS, params={}, deadline=deadline, caller=caller)
         try:
-            await (await self.connections.serving(order)).send(order)
+            await (await self.connections.find_or_open(order)).send(order)
         except FAILURES as error:
             raise connect_error(error, self.title) from None
 
@@ -154,7 +160,7 @@ class McpSource:
         self.tools = tools
         if self.context is not None:
             self.lists = await list_context(session, deadline, self.pages)
-        self.links.listed(tools.definitions)
+        self.links.note_listed(tools.definitions)
 
     @property
     def watched(self) -> bool:
@@ -211,7 +217,7 @@ class McpSource:
             method=CALL_TOOL,
             params={"name": route.upstream, "arguments": arguments},
             deadline=job.deadline,
-            caller=call.caller.name,
+            caller=self.holder_of(call) if self.connections.per_caller else call.caller.name,
             conversation=call.conversation,
             sender=call.sender,
             meta=call.meta if call.trace is None else traced(call),
@@ -222,21 +228,26 @@ class McpSource:
             try:
                 body = await self.attempt(order)
             except (Throttled, Broken) as failure:
-                body = await self.again(order, failure)
+                body = await self.send_again(order, failure)
         except FAILURES as error:
             raise self.failure(error, order) from None
-        return self.received(self.access.masked(body), order)
+        return self.check_result(self.access.masked(body), order)
+
+    def holder_of(self, call: Call) -> str:
+        """Whose account and whose sessions serve a call, where not everybody has the same."""
+        return account_holder(call.caller.name, call.caller.person)
 
     def failure(self, error: Exception, order: Order) -> GatewayError:
         """What a failed call is told; one that found the connection gone may wait for the next."""
         told = call_error(error, self.title, order.method)
-        if isinstance(error, Broken) and not error.sent and not self.connections.usable:
+        gone = isinstance(error, InputClosed) or not self.connections.usable
+        if isinstance(error, Broken) and not error.sent and gone:
             return ConnectionGone(told.message)
         if self.connections.per_caller and isinstance(told, SignInNeeded):
             return CallerSignInNeeded(told.message)
         return told
 
-    def received(self, body: bytes, order: Order) -> Result:
+    def check_result(self, body: bytes, order: Order) -> Result:
         """What came as a result, checked: whoever reads it later can rely on its shape."""
         try:
             result = read_tool_result(body, order.takes)
@@ -254,37 +265,37 @@ class McpSource:
             method=method,
             params=plain,
             deadline=deadline,
-            caller=call.caller.name,
+            caller=self.holder_of(call) if self.connections.per_caller else call.caller.name,
             conversation=call.conversation,
             meta=meta,
             shared=plain.get("uri") not in self.links,
         )
-        return await self.settled(order)
+        return await self.ask_server(order)
 
     def attempt(self, order: Order) -> Awaitable[bytes]:
         """Send over the session at hand, where there is one and nothing limits how often it is used."""
         session = None if self.bucket.limits else self.connections.at_hand(order)
-        return self.bridge.run(order, session) if session is not None else self.opened(order)
+        return self.bridge.run(order, session) if session is not None else self.send_opening(order)
 
-    async def opened(self, order: Order) -> bytes:
+    async def send_opening(self, order: Order) -> bytes:
         """Send within the server's rate, over a session that is opened if it has to be."""
         if self.bucket.limits:
             await self.bucket.take(order.deadline)
-        return await self.bridge.run(order, await self.connections.serving(order))
+        return await self.bridge.run(order, await self.connections.find_or_open(order))
 
-    async def again(self, order: Order, failure: Throttled | Broken) -> bytes:
+    async def send_again(self, order: Order, failure: Throttled | Broken) -> bytes:
         """Send once more where nothing can have run."""
         if isinstance(failure, Throttled):
             self.bucket.block(failure.after)
         elif failure.sent and not order.idempotent:
             raise failure
-        return await self.opened(order)
+        return await self.send_opening(order)
 
     async def deliver(self, order: Order) -> bytes:
         try:
             return await self.attempt(order)
         except (Throttled, Broken) as failure:
-            return await self.again(order, failure)
+            return await self.send_again(order, failure)
 
     def offers(self, kind: str) -> Sequence[Json]:
         return self.lists.get(kind, ())
@@ -308,12 +319,12 @@ class McpSource:
         order = Order(
             method=method, params=plain, deadline=deadline, conversation=conversation, meta=meta, shared=True
         )
-        body = await self.settled(order)
+        body = await self.ask_server(order)
         if method == SUBSCRIBE:
             self.watcher.wish(str(plain.get("uri")), wanted=True)
         return body
 
-    async def settled(self, order: Order) -> bytes:
+    async def ask_server(self, order: Order) -> bytes:
         try:
             body = self.access.masked(await self.deliver(order))
             return without_reserved(body, read_envelope(body))

@@ -62,7 +62,7 @@ class PluginSource:
         if worker is None:
             return
         if handler is not None:
-            await self._quietly(worker, handler, "close", CLOSE_SECONDS)
+            await self._run_quietly(worker, handler, "close", CLOSE_SECONDS)
         await asyncio.to_thread(worker.stop)
 
     async def connect(self) -> Sequence[Definition]:
@@ -71,7 +71,7 @@ class PluginSource:
             self._worker = Worker(self.key)
         if self._handler is None:
             handler = await self._make_handler(self._worker)
-            await self._during(self._worker, START_SECONDS, "start", part(handler, "start"))
+            await self._run_step(self._worker, START_SECONDS, "start", part(handler, "start"))
             self._handler, self.unwell = handler, None
         return self.definitions()
 
@@ -79,7 +79,7 @@ class PluginSource:
         return [to_definition(self.config, tool) for tool in self.config.tools]
 
     async def _make_handler(self, worker: Worker) -> ServiceHandler:
-        made = await self._during(
+        made = await self._run_step(
             worker, START_SECONDS, "start", self._class, await self._fill_secrets(), list(self.config.tools)
         )
         if not isinstance(made, ServiceHandler):
@@ -92,15 +92,15 @@ class PluginSource:
             await asyncio.sleep(HEALTH_SECONDS)
             if self._worker is None or self._handler is None:
                 return
-            well = await self._quietly(self._worker, self._handler, "health_check", HEALTH_TIMEOUT)
+            well = await self._run_quietly(self._worker, self._handler, "health_check", HEALTH_TIMEOUT)
             self.unwell = None if well else "its own health check fails"
 
     async def answer(self, job: Job) -> Result:
-        self._started()
-        await self._slot(job.deadline)
+        self._get_started()
+        await self._wait_for_slot(job.deadline)
         tool = job.case.tool.upstream
         try:
-            worker, handler = self._started()
+            worker, handler = self._get_started()
             outcome = worker.submit(part(handler, "execute"), tool, copy.deepcopy(dict(job.arguments)))
         except BaseException:
             self._slots.release()
@@ -120,7 +120,7 @@ class PluginSource:
             raise self._failure(tool, error) from None
         return self._result(tool, value)
 
-    def _started(self) -> tuple[Worker, ServiceHandler]:
+    def _get_started(self) -> tuple[Worker, ServiceHandler]:
         if self._worker is None or self._handler is None:
             raise DependencyUnavailable(f"{self.key} is not started. Nothing was sent")
         return self._worker, self._handler
@@ -132,7 +132,7 @@ class PluginSource:
         auth = replace(self.config.auth, token=given.get("token", ""), password=given.get("password", ""))
         return replace(self.config, auth=auth)
 
-    async def _slot(self, deadline: float) -> None:
+    async def _wait_for_slot(self, deadline: float) -> None:
         """Wait a moment for a free place; a plugin whose places are all stuck answers nobody, and says so."""
         left = min(LONGEST_QUEUEING, deadline - self._clock.monotonic() - 0.1)
         try:
@@ -171,7 +171,7 @@ class PluginSource:
             )
         return Result(self._access.masked(body))
 
-    async def _during(
+    async def _run_step(
         self, worker: Worker, seconds: float, phase: str, function: Callable[..., Any], *args: Any
     ) -> Any:
         """A step of the handler's life, under a deadline; the reason shown never has an exception's text."""
@@ -190,10 +190,10 @@ class PluginSource:
                 f"{self.key} did not {phase} ({type(error).__name__}); the gateway's log says more"
             ) from None
 
-    async def _quietly(self, worker: Worker, handler: ServiceHandler, step: str, seconds: float) -> bool:
+    async def _run_quietly(self, worker: Worker, handler: ServiceHandler, step: str, seconds: float) -> bool:
         """Whether a step of the handler's life went well."""
         try:
-            said = await self._during(worker, seconds, "answer", part(handler, step))
+            said = await self._run_step(worker, seconds, "answer", part(handler, step))
         except GatewayError:
             return False
         try:

@@ -15,7 +15,7 @@ from agent_gate.core.strict import MalformedJson, strict_json
 from agent_gate.net.pool import Lost, NotSent, WholeReply
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 from agent_gate.peers.records import Peers
-from agent_gate.sources.remote.ways import for_ever
+from agent_gate.sources.remote.ways import wait_for_ever
 
 log = logging.getLogger("agent_gate.sources.remote")
 
@@ -106,10 +106,10 @@ class DialledInWay:
             raise NotSent("the host is not connected; it dials in by itself")
         return await socket.request(method, path, body, deadline)
 
-    async def lost(self) -> None:
+    async def wait_until_lost(self) -> None:
         socket = self._current(self._name)
         if socket is None:
-            await for_ever()
+            await wait_for_ever()
         else:
             await socket.over.wait()
 

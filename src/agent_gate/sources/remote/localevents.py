@@ -61,10 +61,10 @@ class LocalEvents:
         if reply.status != 200:
             raise Malformed(f"it answered with HTTP status {reply.status}")
         for waiting in read_wire(reply.body, WaitingEvents).events:
-            await self._taken(waiting)
+            await self._pass_on(waiting)
             self._after = max(self._after, waiting.cursor)
 
-    async def _taken(self, waiting: WaitingEvent) -> None:
+    async def _pass_on(self, waiting: WaitingEvent) -> None:
         event = read_event(msgspec.json.encode(waiting.event))
         allowed = any(covers(one, event.event_type) for one in self._publish)
         if not allowed or event.tenant_id != self._tenant:

@@ -88,7 +88,7 @@ class Window:
         if not self._came.done():
             self._came.set_result(line)
 
-    async def came(self) -> SocketLine:
+    async def wait_for_line(self) -> SocketLine:
         try:
             async with asyncio.timeout(WINDOW_SECONDS):
                 return await self._came
@@ -146,7 +146,7 @@ class Peering:
         await self.peers.load()
         await self.peers.revoke_unconfirmed()
         try:
-            self._identity = await ensure_identity(folder, vault, gateway_id, self._clock)
+            self._identity = await ensure_identity(folder, vault, gateway_id, self._clock, self._store)
         except GatewayError as error:
             self._fault = f"No host can be paired or called: {error.message}"
             log.error(self._fault)
@@ -362,7 +362,7 @@ class Peering:
         try:
             await self.listener.take_strangers(True)
             told(0, f"waiting for {window.name} to dial {self.listener.address} for ten minutes")
-            line = await window.came()
+            line = await window.wait_for_line()
             await self.listener.take_strangers(False)
             yield line
             line.close()
@@ -381,11 +381,11 @@ class Peering:
         assert self._passport is not None
 
         def begin(line: SocketLine) -> None:
-            self._tasks.start(self._renewed(peer, line))
+            self._tasks.start(self._renew(peer, line))
 
         return SocketLine(begin, self._passport.fingerprint)
 
-    async def _renewed(self, peer: Peer, line: SocketLine) -> None:
+    async def _renew(self, peer: Peer, line: SocketLine) -> None:
         pin = key_fingerprint(from_base64(peer.identity_key))
         wish = Wish(peer.subject, peer.endpoint, pin, peer.notes)
         place = f"{peer.name} (renewal)"

@@ -83,7 +83,7 @@ class PooledSource:
     async def watch(self) -> None:
         while True:
             await asyncio.wait(
-                [asyncio.ensure_future(member.gone(LOOK_SECONDS)) for member in self._members],
+                [asyncio.ensure_future(member.wait_until_gone(LOOK_SECONDS)) for member in self._members],
                 return_when=asyncio.FIRST_COMPLETED,
             )
             before = self._merged()

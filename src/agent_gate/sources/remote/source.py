@@ -123,7 +123,7 @@ class RemoteSource:
     async def watch(self) -> None:
         """Look again and again: a host that is gone is told by raising, one that changed by its new tools."""
         while True:
-            if await self.gone(LOOK_SECONDS):
+            if await self.wait_until_gone(LOOK_SECONDS):
                 raise DependencyUnavailable(f"{self.key} has hung up")
             try:
                 changed = await self.look_again()
@@ -135,11 +135,11 @@ class RemoteSource:
             if changed is not None:
                 await self._toolbox.announce(self.key, changed)
 
-    async def gone(self, seconds: float) -> bool:
+    async def wait_until_gone(self, seconds: float) -> bool:
         """Whether the host is known to be gone within so many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                await self._way.lost()
+                await self._way.wait_until_lost()
         except TimeoutError:
             return False
         return True
@@ -199,7 +199,7 @@ class RemoteSource:
         traits = case.tool.traits
         safe = traits.trusted and (traits.idempotent or traits.read_only)
         try:
-            reply = await self._asked(job, safe=safe)
+            reply = await self._ask(job, safe=safe)
         except asyncio.CancelledError:
             self._cancel(case.call.id)
             raise
@@ -209,7 +209,7 @@ class RemoteSource:
             raise failure(self.key, reply)
         return Result(msgspec.json.encode(reply.result if reply.result is not UNSET else {}))
 
-    async def _asked(self, job: Job, *, safe: bool) -> HostReply:
+    async def _ask(self, job: Job, *, safe: bool) -> HostReply:
         call = job.case.call
         for left in range(TRIES if safe else 1, 0, -1):
             body = msgspec.json.encode(self._request(job))
@@ -270,10 +270,10 @@ class RemoteSource:
     def _cancel(self, call_id: str) -> None:
         """Tell the host that nobody waits any more; whether it hears is not waited for."""
         self._cancelling.start(
-            self._cancelled(msgspec.json.encode(HostCancel(version=VERSION, call_id=call_id)))
+            self._send_cancel(msgspec.json.encode(HostCancel(version=VERSION, call_id=call_id)))
         )
 
-    async def _cancelled(self, body: bytes) -> None:
+    async def _send_cancel(self, body: bytes) -> None:
         try:
             deadline = self._clock.monotonic() + CANCEL_TIMEOUT
             await self._send("POST", CANCEL, body, deadline, safe=True)

@@ -24,7 +24,7 @@ class Way(Protocol):
         """One exchange. Raises `PairingRequired` where nobody may be asked, else `NotSent` or `Lost`."""
         ...
 
-    async def lost(self) -> None:
+    async def wait_until_lost(self) -> None:
         """Return once it is known that the host is gone; where that is not known by itself, wait for ever."""
         ...
 
@@ -52,7 +52,7 @@ async def ask(
     )
 
 
-async def for_ever() -> None:
+async def wait_for_ever() -> None:
     await asyncio.get_running_loop().create_future()
 
 
@@ -69,8 +69,8 @@ class LocalWay:
             self._pool, self._target, method, path, body, deadline=deadline, most=most, safe=safe
         )
 
-    async def lost(self) -> None:
-        await for_ever()
+    async def wait_until_lost(self) -> None:
+        await wait_for_ever()
 
     def seen(self) -> None:
         return None
@@ -100,18 +100,18 @@ class PairedWay:
         peer = self._peers.usable(self._name)
         wanted = (self._passport.context, peer.fingerprint, peer.endpoint)
         if self._pool is None or self._made_for != wanted:
-            self._pool = self._replaced(peer)
+            self._pool = self._replace_pool(peer)
             self._made_for = wanted
         return self._pool
 
-    def _replaced(self, peer: Peer) -> Pool:
+    def _replace_pool(self, peer: Peer) -> Pool:
         if self._pool is not None:
             self._closing.start(self._pool.aclose())
         self._target = Target.parse(Endpoint.parse(peer.endpoint).tools)
         return Pool(self._passport.context, fingerprint=peer.fingerprint)
 
-    async def lost(self) -> None:
-        await for_ever()
+    async def wait_until_lost(self) -> None:
+        await wait_for_ever()
 
     def seen(self) -> None:
         self._peers.note_seen_lately(self._name)

@@ -95,7 +95,7 @@ class WebSource:
         self._answers: dict[str, Callable[[dict[str, Any], float], Awaitable[str]]] = {
             "browser_fetch": self._fetch,
             "browser_search": self._search,
-            "weather_get": self._weather,
+            "weather_get": self._fetch_weather,
         }
 
     async def __aenter__(self) -> Self:
@@ -134,7 +134,7 @@ class WebSource:
         )
         return render_hits(arguments["query"], found)
 
-    async def _weather(self, arguments: dict[str, Any], deadline: float) -> str:
+    async def _fetch_weather(self, arguments: dict[str, Any], deadline: float) -> str:
         return await get_weather(self._web, self._settings.weather, arguments, deadline)
 
 

@@ -2,28 +2,39 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from agent_gate.access.keys import Keys
 from agent_gate.access.login import Logins
+from agent_gate.access.oidc.flows import SealedFlows
+from agent_gate.access.oidc.people import VouchedPeople
+from agent_gate.access.oidc.sessions import ProviderSessions
 from agent_gate.access.passphrase import Passphrases
 from agent_gate.access.people import OPERATOR, People
+from agent_gate.access.sign_in.desk import SignInDesk
 from agent_gate.access.view import View
+from agent_gate.approval.channels.push import Pushing
 from agent_gate.approval.grants import Grants
 from agent_gate.audit import Heads
+from agent_gate.audit.trends import Trends
 from agent_gate.calls import Calls
 from agent_gate.calls.events import EventFeed
 from agent_gate.config.configuration import Configuration
+from agent_gate.config.files.yamledit import Edit, save
+from agent_gate.config.files.yamlfile import read_text
 from agent_gate.core.call import Caller, Outcome
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, Screens
-from agent_gate.errors import InvalidArgs
+from agent_gate.errors import ConfigError, InvalidArgs
+from agent_gate.observe.lines import SourceLine
 from agent_gate.observe.metrics import Metrics
-from agent_gate.observe.trends import Trends
 from agent_gate.peers.identity import GatewayIdentity
 from agent_gate.peers.pairing import Confirm, Told, Wish
 from agent_gate.peers.records import Peer, Peers
 from agent_gate.policy import Policy
+from agent_gate.store.gateways import Gateways
+from agent_gate.store.leases import Leases
 from agent_gate.store.statement import Store
 from agent_gate.surfaces.admin.policy_faults import PolicyFaults
 from agent_gate.surfaces.listeners import Listeners
@@ -39,6 +50,7 @@ class Operated(Protocol):
     def changes(self) -> Sequence[Any]: ...
     def accept(self, source: str, tool: str, seen: str = "") -> bool: ...
     def watched(self) -> Sequence[Screens]: ...
+    def lines(self, key: str) -> Sequence[SourceLine]: ...
 
 
 class SignInRecord(Protocol):
@@ -47,15 +59,30 @@ class SignInRecord(Protocol):
     async def finish(self, source: str, person: str, answer: str, surface: str) -> Outcome: ...
 
 
-class SignInDesk(Protocol):
+class AccountDesk(Protocol):
     """The accounts of sources, as people connect them."""
 
     def all(self) -> Sequence[Any]: ...
     def status(self, source: str, caller: str = "") -> Any: ...
-    async def whose(self, state: str) -> tuple[str, str]: ...
-    async def begun_by(self, pasted: str, initiator: str) -> str: ...
+    def holder(self, agent: str) -> str: ...
+    async def find_owner(self, state: str) -> tuple[str, str]: ...
+    async def find_begun(self, pasted: str, initiator: str) -> str: ...
     @property
     def calls(self) -> SignInRecord: ...
+
+
+class VouchedLogins(Protocol):
+    """People who log in at a provider."""
+
+    @property
+    def sessions(self) -> ProviderSessions: ...
+    @property
+    def people(self) -> VouchedPeople: ...
+    @property
+    def flows(self) -> SealedFlows: ...
+    @property
+    def seconds(self) -> float: ...
+    async def end_by_provider(self, logout_token: str) -> int: ...
 
 
 class Peered(Protocol):
@@ -82,8 +109,11 @@ class WhoComesIn:
     people: People
     logins: Logins
     passphrases: Passphrases
+    vouching: VouchedLogins
     callers: Callable[[], Sequence[Caller]]
     refresh_agents: Callable[[], None]
+    sign_in: SignInDesk
+    issuer: Callable[[], str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +122,9 @@ class Ledger:
 
     store: Store
     audit_key: bytes
+    cut_key: bytes | None
     heads: Heads
+    cut: Callable[[float, str], Awaitable[int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +148,40 @@ class Setup:
         """What works, but hardly as it was meant."""
         return [*self.configuration.warnings(), *self.policy_faults.warnings()]
 
+    async def write(self, path: Path, edit: Edit, otherwise: str) -> None:
+        """Save and reload; where the whole does not load, the file is as it was and `otherwise` is said."""
+        before = read_text(path)
+        try:
+            save(path, edit.text)
+            await self.reload()
+        except (ConfigError, OSError) as error:
+            save(path, before)
+            raise InvalidArgs(f"{otherwise}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrusted:
+    """Secrets and accounts of others: where they are kept, how they are got, who has to hear of a new one, and what
+    hides them in a text."""
+
+    custody: Custody
+    sign_ins: AccountDesk
+    changed: Callable[[str], list[str]]
+    uses: Callable[[], Mapping[str, list[str]]]
+    mask: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fellows:
+    """Who else is on the store, and what each does alone."""
+
+    gateways: Gateways
+    leases: Leases
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admin:
-    """Calls and what they are made of, four groups beside them, and what is kept for others."""
+    """Calls and what they are made of, and groups of what stands beside them."""
 
     calls: Calls
     grants: Grants
@@ -128,14 +190,14 @@ class Admin:
     view: View
     sources: Operated
     peering: Peered
+    pushing: Pushing
     feed: EventFeed
     who: WhoComesIn
     record: Ledger
     numbers: Numbers
     setup: Setup
-    custody: Custody
-    sign_ins: SignInDesk
-    secret_changed: Callable[[str], list[str]]
+    secrets: Entrusted
+    others: Fellows
 
     def caller(self, name: object) -> Caller:
         """The agent of that name, as it would call."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_gate.access.view import check_sees
 from agent_gate.config.configuration import Configuration
@@ -127,11 +128,19 @@ class Expectations:
         except GatewayError as error:
             return error.message
         signature = tool.sign(arguments)
-        decision = self.policy.decide(Subject(tool, arguments, signature, test.caller or "default"))
+        decision = self.policy.decide(self._subject(test, tool, arguments))
         if decision.effect == test.expect:
             return None
         why = f"{decision.rule or decision.reason} at {decision.where or 'built in'}"
         return f"{signature} is {decision.effect}, expected {test.expect} ({why})"
+
+    def _subject(self, test: PolicyTest, tool: Tool, arguments: Mapping[str, Any]) -> Subject:
+        """The call of an expectation: for the person and the groups it names, or those of its agent."""
+        name = test.caller or "default"
+        agent = self.loaded.settings.agents.get(name)
+        person = test.person or (agent.person if agent is not None else "")
+        groups = test.groups or self.loaded.settings.groups_of(person)
+        return Subject(tool, arguments, tool.sign(arguments), name, None, person, frozenset(groups))
 
     def _check_caller(self, test: PolicyTest, tool: Tool) -> None:
         """What an agent does not see it cannot call, whatever the rules say: only `deny` can be expected of that."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from agent_gate.access.roles import Rights, Role, check_role
 from agent_gate.core.strict import parse
 from agent_gate.errors import ERROR_SCHEMA, InvalidArgs
 from agent_gate.net.http import Request, Response, StreamResponse, refusal
@@ -13,6 +14,8 @@ from agent_gate.net.http import Request, Response, StreamResponse, refusal
 Reply = Response | StreamResponse
 Properties = Mapping[str, Mapping[str, Any]]
 
+TERMINAL = "terminal"
+"""The channel of those who are at the gateway's own machine."""
 TEXT: Mapping[str, Any] = {"type": "string"}
 NUMBER: Mapping[str, Any] = {"type": "number"}
 FLAG: Mapping[str, Any] = {"type": "boolean"}
@@ -27,6 +30,7 @@ class OperatorRequest:
     request: Request
     person: str
     channel: str
+    rights: Rights
     values: dict[str, str]
 
     def body(self) -> dict[str, Any]:
@@ -52,7 +56,8 @@ Handler = Callable[[OperatorRequest], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One operation. `query` and `body` say what it takes; `required` names what the body must have."""
+    """One operation. `query` and `body` say what it takes; `required` names what the body must have. `role` is what it
+    needs where that is not what its method says: looking needs a viewer, changing something an operator."""
 
     method: str
     path: str
@@ -61,6 +66,11 @@ class Route:
     query: Properties = field(default_factory=dict)
     body: Properties = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    role: Role | None = None
+
+    @property
+    def needs(self) -> Role:
+        return self.role or ("viewer" if self.method == "GET" else "operator")
 
     def pattern(self) -> re.Pattern[str]:
         return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.path))
@@ -73,7 +83,12 @@ class Route:
             for n in re.findall(r"\{(\w+)\}", self.path)
         ]
         in_query = [{"name": n, "in": "query", "schema": schema} for n, schema in self.query.items()]
-        out: dict[str, Any] = {"operationId": name, "summary": self.summary, "responses": RESPONSES}
+        out: dict[str, Any] = {
+            "operationId": name,
+            "summary": self.summary,
+            "responses": RESPONSES,
+            "x-role": self.needs,
+        }
         if in_path or in_query:
             out["parameters"] = in_path + in_query
         if self.body:
@@ -89,7 +104,7 @@ class Routes:
         self.routes = list(routes)
         self._compiled = [(route, route.pattern()) for route in self.routes]
 
-    async def dispatch(self, request: Request, person: str, channel: str) -> Reply:
+    async def dispatch(self, request: Request, person: str, channel: str, rights: Rights) -> Reply:
         allowed = set()
         for route, pattern in self._compiled:
             found = pattern.fullmatch(request.path)
@@ -97,7 +112,8 @@ class Routes:
                 continue
             if route.method == request.method:
                 values = {name: unquote(value) for name, value in found.groupdict().items()}
-                return await route.handler(OperatorRequest(request, person, channel, values))
+                check_role(rights, route.needs, person)
+                return await route.handler(OperatorRequest(request, person, channel, rights, values))
             allowed.add(route.method)
         if allowed:
             return refusal(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
@@ -20,6 +20,7 @@ from agent_gate.observe.redact import mask_arguments
 from agent_gate.policy.rule import Rule
 
 SHORT = 200
+IN_A_LINE = 60
 MISREAD = re.compile(r"|\s.*|.*\s|\".*\"|true|false|null|[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 LIFETIMES = ("once", "session", "hour", "always")
 
@@ -28,6 +29,30 @@ def signed(a: Approval, tool: Tool | None) -> Collection[str]:
     """The arguments that the signature shows."""
     template = tool.definition.template if tool is not None else None
     return a.arguments if template is None else placeholders(template)
+
+
+def in_declared_order(arguments: Mapping[str, Json], tool: Tool | None) -> dict[str, Json]:
+    """The arguments as the tool declares them, then those it does not."""
+    order = tool.input_schema.get("properties") or {} if tool is not None else {}
+    first = {name: arguments[name] for name in order if name in arguments}
+    return first | {name: value for name, value in arguments.items() if name not in first}
+
+
+def line(a: Approval, tool: Tool | None) -> str:
+    """A call as a list shows it: its own template, else every value in declared order, each cut by itself."""
+    if tool is not None and tool.definition.template:
+        return a.signature
+    masked = in_declared_order(mask_arguments(a.arguments, a.secret), tool)
+    values = ", ".join(f"{name}={clipped(as_line(value))}" for name, value in masked.items())
+    return f"{a.wire}({values})"
+
+
+def as_line(value: Json) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def clipped(text: str) -> str:
+    return text if len(text) <= IN_A_LINE else f"{text[:IN_A_LINE]}…"
 
 
 def approval_row(a: Approval, tool: Tool | None) -> dict[str, Any]:
@@ -40,6 +65,10 @@ def approval_row(a: Approval, tool: Tool | None) -> dict[str, Any]:
         "agent": a.caller.name,
         "tool": a.wire,
         "signature": a.signature,
+        "line": line(a, tool),
+        "wants_number": bool(a.number),
+        "count": a.decision.count,
+        "yeses": list(a.yeses),
         "sentence": a.sentence,
         "not_in_signature": [name for name in a.arguments if name not in shows],
         "asked_at": a.asked_at,
@@ -54,9 +83,13 @@ def approval_row(a: Approval, tool: Tool | None) -> dict[str, Any]:
 
 def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
     """One question with everything a person needs to judge it."""
-    offered = [life for life in LIFETIMES if life != "session" or a.session is not None]
+    lifetimes = ("once",) if a.number or a.decision.count > 1 else LIFETIMES
+    offered = [life for life in lifetimes if life != "session" or a.session is not None]
     return approval_row(a, tool) | {
         "tool_id": a.tool_id,
+        "description": tool.description if tool is not None else "",
+        "traits": traits(tool) if tool is not None else [],
+        "source": tool.source if tool is not None else "",
         "arguments": mask_arguments(a.arguments, a.secret),
         "arguments_hash": a.hashes.arguments,
         "facts": a.facts or {},
@@ -68,6 +101,7 @@ def approval(a: Approval, tool: Tool | None) -> dict[str, Any]:
         "approvers": list(a.decision.approvers),
         "surface": a.call.surface,
         "session": a.session,
+        "terms": a.terms,
         "choices": {life: describe(a, life) for life in offered},  # type: ignore[arg-type]
     }
 
@@ -93,7 +127,7 @@ def details(a: Approval, tool: Tool | None) -> list[dict[str, Any]]:
 
 def _details(a: Approval, tool: Tool | None) -> Iterator[dict[str, Any]]:
     shows = signed(a, tool)
-    masked = mask_arguments(a.arguments, a.secret)
+    masked = in_declared_order(mask_arguments(a.arguments, a.secret), tool)
     facts = named(a.facts)
     for name, value in {**masked, **facts}.items():
         text = as_text(a.arguments.get(name, value))
@@ -123,9 +157,12 @@ def rule(r: Rule) -> dict[str, Any]:
     }
 
 
+def traits(t: Tool) -> list[str]:
+    return [name for name, held in asdict(t.traits).items() if held]
+
+
 def tool_row(t: Tool) -> dict[str, Any]:
     """A tool in a line; `bytes` is the size of its definition."""
-    traits = [name for name, held in asdict(t.traits).items() if held]
     return {
         "id": t.id,
         "name": t.wire,
@@ -133,7 +170,7 @@ def tool_row(t: Tool) -> dict[str, Any]:
         "source": t.source,
         "description": t.description[:200],
         "available": t.available,
-        "traits": traits,
+        "traits": traits(t),
         "bytes": len(msgspec.json.encode(t.input_schema)) + len(t.description) + len(t.wire),
     }
 

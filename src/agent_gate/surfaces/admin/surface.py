@@ -1,5 +1,6 @@
 """The admin surface: one API, reached by people's browsers, by programs, and by operator commands on the socket."""
 
+from agent_gate.access.answering import AnswersByRole
 from agent_gate.approval.channels.buttons import Buttons
 from agent_gate.approval.channels.make import link_people
 from agent_gate.approval.channels.webhook import slack_channels
@@ -11,6 +12,7 @@ from agent_gate.surfaces.admin.doors.callback import Callback
 from agent_gate.surfaces.admin.doors.listener import AdminListener
 from agent_gate.surfaces.admin.doors.page import PageFiles, folder
 from agent_gate.surfaces.admin.doors.pairings import Pairings
+from agent_gate.surfaces.admin.doors.provider import ProviderDoor
 from agent_gate.surfaces.admin.doors.slack import SOON, SlackButtons
 from agent_gate.surfaces.admin.doors.socket import AdminSocket
 
@@ -20,14 +22,16 @@ class AdminSurface:
 
     def __init__(self, admin: Admin, buttons: Buttons, pool: Pool) -> None:
         self.api = api = AdminApi(admin)
+        inbox, people = admin.calls.inbox, admin.who.people
+        answer = AnswersByRole(people, inbox.get, admin.calls.answer)
         answers = Answers(
             buttons,
-            admin.calls.inbox,
+            inbox,
             admin.clock,
             admin.numbers.metrics,
             channels=lambda: link_people(admin.setup.configuration.settings.channels),
-            answer=admin.calls.answer,
-            became=admin.calls.became,
+            answer=answer,
+            became=admin.calls.learn_outcome,
             check_passphrase=admin.who.passphrases.check,
         )
         slack = SlackButtons(
@@ -35,8 +39,8 @@ class AdminSurface:
             admin.clock,
             pool,
             channels=lambda: slack_channels(admin.setup.configuration.settings.channels),
-            answer=admin.calls.answer,
-            became=lambda approval: admin.calls.became(approval, wait=SOON),
+            answer=answer,
+            became=lambda approval: admin.calls.learn_outcome(approval, wait=SOON),
             check_passphrase=admin.who.passphrases.check,
         )
         self.listener = AdminListener(
@@ -45,6 +49,7 @@ class AdminSurface:
             PageFiles(folder()),
             answers,
             slack,
-            Callback(admin.sign_ins, admin.setup.listeners),
+            Callback(admin.secrets.sign_ins, admin.setup.listeners),
+            ProviderDoor(admin.who.vouching, admin.who.logins, admin.setup.listeners, admin.clock),
         )
-        self.socket = AdminSocket(api, admin.who.people, Pairings(admin.peering))
+        self.socket = AdminSocket(api, people, Pairings(admin.peering))

@@ -66,7 +66,7 @@ def is_watchable(stream: TextIO) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stream.isatty()
 
 
-def piped(source: BinaryIO) -> BinaryIO:
+def pipe_from(source: BinaryIO) -> BinaryIO:
     """A pipe that a thread fills from `source`, no faster than it is read."""
     out, into = os.pipe()
 
@@ -78,12 +78,12 @@ def piped(source: BinaryIO) -> BinaryIO:
     return os.fdopen(out, "rb")
 
 
-async def standard_streams(output: TextIO) -> Lines:
+async def open_standard_streams(output: TextIO) -> Lines:
     """This process's stdin, and what was its stdout."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
     watched = is_watchable(sys.stdin)
-    source = sys.stdin.buffer if watched else piped(sys.stdin.buffer)
+    source = sys.stdin.buffer if watched else pipe_from(sys.stdin.buffer)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
     if not is_watchable(output):
         return Lines(reader, FileWriter(output.buffer), ends=not watched)

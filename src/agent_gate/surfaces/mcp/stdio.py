@@ -85,7 +85,7 @@ class StdioServer:
             if message.id and message.method:
                 self._request(line, message)
             else:
-                self._without_answer(message)
+                self._take_unanswered(message)
         except RpcError as error:
             self.send(error_response(bytes(message.id), error))
         except Exception:  # the boundary: a fault in one message is logged and answered, and stays its own
@@ -172,7 +172,7 @@ class StdioServer:
         if not visit.cancelled:
             self.send(answer)
 
-    def _without_answer(self, message: Message) -> None:
+    def _take_unanswered(self, message: Message) -> None:
         if not message.method:
             if self.session is not None:
                 self.session.answered(message)

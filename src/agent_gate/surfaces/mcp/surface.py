@@ -35,7 +35,7 @@ from agent_gate.surfaces.mcp.changes.notices import Listener, Notices
 from agent_gate.surfaces.mcp.changes.subscriptions import Listen, Watches
 from agent_gate.surfaces.mcp.context.contexts import Contexts, Sources
 from agent_gate.surfaces.mcp.context.reads import Denies, Reads, nothing_denied
-from agent_gate.surfaces.mcp.http.challenge import WELL_KNOWN, metadata, turned_away
+from agent_gate.surfaces.mcp.http.challenge import WELL_KNOWN, metadata, more_needed, turned_away
 from agent_gate.surfaces.mcp.http.posting import (
     EVENTS,
     STREAM_HEADERS,
@@ -53,10 +53,12 @@ from agent_gate.surfaces.mcp.incoming.params import CallParams, Params, read_mes
 from agent_gate.surfaces.mcp.methods import FAULT, McpMethods
 from agent_gate.surfaces.mcp.modes import ToolMode
 from agent_gate.surfaces.mcp.sessions.sessions import McpSession, McpSessions
+from agent_gate.surfaces.mcp.sessions.shared import SharedSessions
 from agent_gate.surfaces.mcp.sessions.streams import Stream
 from agent_gate.surfaces.mcp.tools.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
 from agent_gate.surfaces.mcp.tools.lists import ToolLists, Visible
 from agent_gate.surfaces.mcp.tools.sealing import StateSealer
+from agent_gate.surfaces.mcp.tools.step_up import ScopeNeeded
 from agent_gate.surfaces.mcp.visit import Visit, named
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
@@ -68,6 +70,8 @@ ACCEPTED = Response(202)
 NO_ANSWER = Response(200, b"", (), EVENTS)
 """An event stream without events: the end of a request that was cancelled."""
 MOST_LISTENS = 64
+CHANGING = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""The methods after which a session wants to hear something else."""
 
 LOST = (
     "The events after Last-Event-ID are no longer kept, and its request may have run: check before you make it again, "
@@ -102,7 +106,11 @@ class McpSurface:
         hold: float = HOLD_SECONDS,
         beat: float = BEAT_SECONDS,
         instructions: str = "",
+        issuer: Callable[[], str | None] = lambda: None,
+        shared: SharedSessions | None = None,
     ) -> None:
+        """`shared` are the sessions of all gateways, where there are others."""
+        self._issuer, self._shared = issuer, shared
         self._clock = clock = clock or SystemClock()
         sealer = StateSealer(seal_key, clock)
         self.modes = dict(modes or {})
@@ -131,7 +139,7 @@ class McpSurface:
         try:
             caller = self.door.enter(request)
         except GatewayError as error:
-            return turned_away(request, error)
+            return turned_away(request, error, self._issuer())
         if request.method == "POST":
             return self._post(request, caller, mode or caller.mode)
         return self._get_or_delete(request, caller)
@@ -148,7 +156,8 @@ class McpSurface:
                 return self._in_session(request, caller, mode, message, version)
             return self._alone(request, caller, mode, message, version)
         except UnknownSession as error:
-            return Response(404, error_response(bytes(message.id), error))
+            unknown = Response(404, error_response(bytes(message.id), error))
+            return self._take_up(request, caller, unknown) if self._shared is not None else unknown
         except RpcError as error:
             status = (STATUSES if revision.errors_have_statuses else NO_MESSAGE_STATUSES).get(error.code, 200)
             return Response(status, error_response(bytes(message.id), error))
@@ -161,7 +170,7 @@ class McpSurface:
     ) -> Answer | Awaitable[Answer]:
         """A message of a revision without sessions."""
         if not message.id or not message.method:
-            return self._notified_alone(message, version)
+            return self._accept_notification(message, version)
         params, meta = read_params(request.body, message)
         revision = self._checks.check(request, caller, version, message.method, params, meta)
         visit = visit_alone(request, caller, revision, mode, bytes(message.id), meta)
@@ -172,7 +181,7 @@ class McpSurface:
         request.on_disconnect(lambda: self.left(visit))
         return self._run(visit, message.method, params)
 
-    def _notified_alone(self, message: Message, version: bytes) -> Response:
+    def _accept_notification(self, message: Message, version: bytes) -> Response:
         """Accepted and without effect: a client of this revision cancels by closing its stream."""
         if not message.method:
             raise RpcError(INVALID_REQUEST, "Invalid request: this revision has no requests to answer")
@@ -192,7 +201,7 @@ class McpSurface:
         listen.proof = self.door.proof(request)
         self._listens[listen] = stream
         request.on_disconnect(lambda: self._unlisten(listen))
-        return StreamResponse(200, stream.chunks(), STREAM_HEADERS)
+        return StreamResponse(200, stream.read_chunks(), STREAM_HEADERS)
 
     def listen(self, visit: Visit, wanted: Json, emit: Callable[[bytes], None]) -> Listen:
         """Begin a `subscriptions/listen`; whoever carries its messages calls `leave` in the end."""
@@ -230,7 +239,7 @@ class McpSurface:
             return self._initialize(request, caller, mode, message)
         session = self._session(request, caller)
         if not message.id or not message.method:
-            self._without_answer(session, message)
+            self._take_unanswered(session, message)
             return ACCEPTED
         params, meta = read_params(request.body, message)
         revision = session.revision if session is not None else BY_HEADER[version]
@@ -243,12 +252,51 @@ class McpSurface:
             return Response(200, response(visit.id, result))
         return self._run(visit, message.method, params)
 
-    def _initialize(self, request: Request, caller: Caller, mode: str, message: Message) -> Response:
+    def _initialize(
+        self, request: Request, caller: Caller, mode: str, message: Message
+    ) -> Answer | Awaitable[Answer]:
         session, welcome = self.methods.initialize(caller, mode, message.params)
         session.proof = self.door.proof(request)
         self.sessions.add(session)
         headers = ((SESSION_FIELD, session.id.encode()),)
-        return Response(200, response(bytes(message.id), welcome), headers)
+        answer = Response(200, response(bytes(message.id), welcome), headers)
+        return answer if self._shared is None else self._keep_first(self._shared, session, answer)
+
+    async def _keep_first(self, shared: SharedSessions, session: McpSession, answer: Response) -> Answer:
+        """Where the store is away the session is this gateway's alone."""
+        try:
+            await shared.keep(session)
+        except GatewayError as error:
+            log.warning("A session is known to this gateway alone: %s", error.message)
+        return answer
+
+    async def _take_up(self, request: Request, caller: Caller, unknown: Response) -> Answer:
+        """Go on with a session that began on another gateway; where there is none, the client begins anew."""
+        ident = (request.header(SESSION_FIELD) or b"").decode("latin-1")
+        assert self._shared is not None
+        try:
+            session = await self._shared.find(ident, caller)
+        except GatewayError as error:
+            return refusal(503, error.code, error.message)
+        if session is None:
+            return unknown
+        if self.sessions.find(ident, caller) is None:
+            session.proof = self.door.proof(request)
+            self.sessions.add(session)
+            visit = visit_in_session(request, caller, session.revision, session.mode, session, b"", {})
+            for uri in sorted(session.watching):
+                self._tasks.start(self._watch_again(visit, session, uri))
+        again = self.handle(request)
+        return again if isinstance(again, Response | StreamResponse) else await again
+
+    async def _watch_again(self, visit: Visit, session: McpSession, uri: str) -> None:
+        with suppress(RpcError):
+            await self.watches.watch(visit, session, uri)
+
+    def end_sessions(self, idents: Iterable[str] | None) -> None:
+        """Clients ended these on another gateway."""
+        for session in [one for one in self.sessions if idents is not None and one.id in idents]:
+            self.sessions.end(session)
 
     def _session(self, request: Request, caller: Caller) -> McpSession | None:
         """The session a request names; one that is unknown, ended or another caller's is refused alike."""
@@ -260,7 +308,7 @@ class McpSurface:
             raise UnknownSession
         return session
 
-    def _without_answer(self, session: McpSession | None, message: Message) -> None:
+    def _take_unanswered(self, session: McpSession | None, message: Message) -> None:
         """A notification, or the client's answer to a question of ours."""
         if session is None:
             return
@@ -281,7 +329,7 @@ class McpSurface:
 
     async def _run(self, visit: HttpVisit, method: str, params: Params) -> Answer:
         """Answer as JSON, or on the stream that was opened meanwhile. A call goes on when its client has gone."""
-        session, code, body = visit.session, 0, b""
+        session, code, body, needed = visit.session, 0, b"", None
         self._under_way.add(visit)
         if session is not None:
             session.visits[visit.id] = visit
@@ -290,9 +338,12 @@ class McpSurface:
                 result = await self.calling.answer(visit, params)
             else:
                 result = await self.methods.slow(visit, method, params)
+                if self._shared is not None and session is not None and method in CHANGING:
+                    self._shared.keep_change(session)
             body = response(visit.id, result)
         except RpcError as error:
             code, body = error.code, error_response(visit.id, error)
+            needed = error if isinstance(error, ScopeNeeded) else None
         except Exception:  # the boundary: a fault in one request is logged and answered, and stays its own
             log.exception("%s failed", method[:64])
             code, body = FAULT.code, error_response(visit.id, FAULT)
@@ -304,6 +355,8 @@ class McpSurface:
             self._under_way.discard(visit)
         if visit.cancelled:
             return NO_ANSWER
+        if needed is not None and (issuer := self._issuer()) is not None:
+            return more_needed(issuer, visit, needed)
         return Response(
             STATUSES.get(code, 200) if code and visit.revision.errors_have_statuses else 200, body
         )
@@ -316,7 +369,7 @@ class McpSurface:
         elif visit.session is not None:
             self.sessions.keep(visit.session, stream, visit.id, visit.call_id)
 
-    def _get_or_delete(self, request: Request, caller: Caller) -> Answer:
+    def _get_or_delete(self, request: Request, caller: Caller) -> Answer | Awaitable[Answer]:
         version = request.header(VERSION_FIELD)
         revision = BY_HEADER.get(version, NEWEST)
         if (
@@ -329,10 +382,13 @@ class McpSurface:
         try:
             session = self._session(request, caller)
         except UnknownSession as error:
-            return Response(404, error_response(b"", error))
+            unknown = Response(404, error_response(b"", error))
+            return self._take_up(request, caller, unknown) if self._shared is not None else unknown
         assert session is not None
         if request.method == "DELETE":
             self.sessions.end(session)
+            if self._shared is not None:
+                self._shared.forget(session)
             return Response(204)
         if not accepts(request.header(b"accept") or EVENTS, EVENTS):
             return refusal(406, "INVALID_ARGS", "This answer is an event stream; accept text/event-stream")
@@ -342,12 +398,12 @@ class McpSurface:
         """The session's own stream, or the one that `Last-Event-ID` was lost from."""
         last = request.header(LAST_EVENT_FIELD)
         if last is None:
-            return StreamResponse(200, session.standalone.chunks(), STREAM_HEADERS)
+            return StreamResponse(200, session.standalone.read_chunks(), STREAM_HEADERS)
         resumed = session.resume(last.decode("latin-1"))
         if resumed is None:
             return self._lost(self.sessions.gone(session, last.decode("latin-1")))
         stream, after = resumed
-        return StreamResponse(200, stream.chunks(after), STREAM_HEADERS)
+        return StreamResponse(200, stream.read_chunks(after), STREAM_HEADERS)
 
     def _lost(self, answer: bytes | None) -> Answer:
         """What a client gets instead of events that are no longer kept: the end of its request, if we know it."""
@@ -356,7 +412,7 @@ class McpSurface:
         stream = Stream()
         stream.put(answer)
         stream.end()
-        return StreamResponse(200, stream.chunks(), STREAM_HEADERS)
+        return StreamResponse(200, stream.read_chunks(), STREAM_HEADERS)
 
     def adopt(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
         """Take over requests whose client is gone: a call is never cut off while it is being recorded."""

@@ -121,7 +121,7 @@ class PeersSurface:
         if request.path.startswith(f"{LEASES}/"):
             return self._end_lease(request, visitor)
         if request.path.startswith(API) or request.path == "/openapi.json":
-            return await self._control(request, visitor)
+            return await self._serve_control(request, visitor)
         if request.path.startswith(PAIRINGS):
             self._gatekeeper.note_refused_pairing(visitor.peer.name, request.path)
         return NOTHING_HERE
@@ -220,7 +220,7 @@ class PeersSurface:
 
     # -- the operator's API
 
-    async def _control(self, request: Request, visitor: PairedVisitor) -> Answer:
+    async def _serve_control(self, request: Request, visitor: PairedVisitor) -> Answer:
         """What the page and the terminal work with, for a paired CLI. Pairing is no part of it."""
         area = next((area for start, area in AREAS if request.path.startswith(start)), "control.config:")
         visitor.check(f"{area}{'read' if request.method in ('GET', 'HEAD') else 'write'}")

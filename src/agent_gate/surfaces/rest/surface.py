@@ -150,13 +150,13 @@ class RestSurface:
             sender=request,
         )
         if tool in ARGUMENTS:
-            return await self._meta_tool(request, call)
+            return await self._call_meta_tool(request, call)
         outcome = await self._calls.run(call, wait=wait_of(request))
         if failpoint.armed:
             failpoint.reach("mid_deliver")
         return outcome_response(outcome)
 
-    async def _meta_tool(self, request: Request, call: Call) -> Response:
+    async def _call_meta_tool(self, request: Request, call: Call) -> Response:
         """`tool_browse` and friends under the same path as every other tool."""
         answer = await self._meta.answer(call.tool, call.arguments, call, wait=wait_of(request))
         if isinstance(answer, Pending):
@@ -183,7 +183,7 @@ class RestSurface:
                 else refusal(404, "VIEW_FAILED", "There is no such call waiting for a person")
             )
         seconds = seconds_of(request.params().get("wait", "0"))
-        return outcome_response(await self._calls.outcome(call_id, caller, wait=seconds))
+        return outcome_response(await self._calls.await_outcome(call_id, caller, wait=seconds))
 
     def _openapi(self, caller: Caller) -> bytes:
         tools = self._view.tools(caller)

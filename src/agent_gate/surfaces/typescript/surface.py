@@ -68,9 +68,9 @@ class TypeScriptSurface:
         )
         tools = tuple(self._visible(caller))
         key = (tuple((one.id, one.pin, one.wire) for one in tools), servers, server, tool)
-        return self._kept(key) or self._keep(key, generate(tools, servers, server=server, tool=tool))
+        return self._find_kept(key) or self._keep(key, generate(tools, servers, server=server, tool=tool))
 
-    def _kept(self, key: Hashable) -> Module | None:
+    def _find_kept(self, key: Hashable) -> Module | None:
         if (module := self._modules.get(key)) is not None:
             self._modules.move_to_end(key)
         return module

@@ -1,7 +1,7 @@
 """`Agent`: one connection, from its upgrade to its close. An idle one is this object and nothing else."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Protocol
 
 from agent_gate.core.approval import Answer, Approval
@@ -30,8 +30,8 @@ class Agent:
     """`caller` is None until it has authenticated, by the token whose digest is `proof`; `live` maps the ids of its
     open requests to their calls ("" for what is no call); `working` counts the calls among them, `asking` the rest.
 
-    One that does not acknowledge results has `acknowledges` false: `before` is the session whose rows it knows by
-    their JSON-RPC ids, and `sent` the calls whose results its next request will show to have arrived.
+    One that does not acknowledge results has `acknowledges` false: `before` gives the session whose rows it
+    knows by their JSON-RPC ids, and `sent` the calls whose results its next request will show to have arrived.
     """
 
     __slots__ = (
@@ -59,7 +59,8 @@ class Agent:
         self.owner, self.peer, self.caller, self._session = owner, peer, caller, session
         self.proof = proof
         self.live: dict[Json, str] | None = None
-        self.acknowledges, self.before = True, ""
+        self.acknowledges = True
+        self.before: Awaitable[str] | None = None
         self.sent: list[str] | None = None
         self.second = self.count = self.working = self.asking = 0
 
@@ -140,11 +141,11 @@ class Agent:
     async def deliver(self, text: str) -> bool:
         """Send a reply; large ones wait for those before them. False when the connection is gone or too slow."""
         if len(text) > LARGE:
-            await self._room()
+            await self._wait_for_room()
         self.ws.send(text)
         return self.ws.open
 
-    async def _room(self) -> None:
+    async def _wait_for_room(self) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.owner.room_seconds
         while self.ws.open and self._backlog() and loop.time() < deadline:

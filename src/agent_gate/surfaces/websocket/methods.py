@@ -123,10 +123,11 @@ class Methods:
         """Results that were kept for this caller; they stay until acknowledged, or known to have arrived."""
         if agent.sent:
             await self._calls.acknowledge(caller, agent.take_sent())
-        page = await self._calls.kept(caller)
+        before = await agent.before if agent.before is not None else ""
+        page = await self._calls.read_kept(caller)
         if not agent.acknowledges:
             agent.note_sent(kept.call_id for kept in page.results)
-        rows = [pending_row(kept, agent.before) for kept in page.results]
+        rows = [pending_row(kept, before) for kept in page.results]
         return encode({"results": rows} | ({"more": True} if page.more else {}))
 
     async def ack_results(self, agent: Agent, caller: Caller, message: SocketMessage) -> bytes:

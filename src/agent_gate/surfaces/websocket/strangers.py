@@ -21,14 +21,14 @@ class Strangers:
         loop = asyncio.get_running_loop()
         self._since[agent] = loop.time()
         if len(self._since) > self._most:
-            self._out(next(iter(self._since)))
+            self._turn_out(next(iter(self._since)))
         if self._timer is None:
             self._timer = loop.call_later(self._seconds, self._sweep)
 
     def remove(self, agent: Agent) -> None:
         self._since.pop(agent, None)
 
-    def _out(self, agent: Agent) -> None:
+    def _turn_out(self, agent: Agent) -> None:
         del self._since[agent]
         self._expel(agent)
 
@@ -37,7 +37,7 @@ class Strangers:
         loop = asyncio.get_running_loop()
         due = loop.time() - self._seconds
         for agent in [agent for agent, since in self._since.items() if since <= due]:
-            self._out(agent)
+            self._turn_out(agent)
         oldest = next(iter(self._since.values()), None)
         self._timer = None if oldest is None else loop.call_at(oldest + self._seconds, self._sweep)
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from agent_gate.access.door import Door
+from agent_gate.access.door import Door, check_audience
 from agent_gate.access.tokens import digest
 from agent_gate.calls import Calls
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
+from agent_gate.core.ports import Clock
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import (
     DependencyUnavailable,
@@ -27,6 +28,7 @@ from agent_gate.errors import (
     Unauthorized,
 )
 from agent_gate.net.http import Request, Response, error_response, refusal
+from agent_gate.net.websocket import GOING_AWAY
 from agent_gate.results.kept import NO_RESULT
 from agent_gate.surfaces.requestlog import watch_message
 from agent_gate.surfaces.websocket.agent import POLICY_VIOLATION, Agent
@@ -51,7 +53,8 @@ EXECUTE = "tool_execute"
 PENDING_RESULTS = "get_pending_results"
 GOODBYES = (1000, 1001)
 IN_USE = "belongs to a request that is still open"
-STOPPING = "The gateway is stopping; try again"
+STOPPING = "The gateway is stopping. Nothing was called: connect again, and send it again"
+ELSEWHERE = "the gateway is stopping; connect again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +81,12 @@ class WebSocketSurface:
         visible: Visible,
         keep: Callable[[Call, Outcome], None],
         before: Predecessors,
+        clock: Clock,
         extra: Mapping[str, Extra] | None = None,
         limits: AgentLimits | None = None,
     ) -> None:
         self._calls, self._door, self._keep, self._before = calls, door, keep, before
+        self._clock = clock
         self._methods, self._extra = Methods(calls, visible), extra or {}
         self._limits = limits or AgentLimits()
         self.room_seconds = self._limits.room_seconds
@@ -105,6 +110,8 @@ class WebSocketSurface:
         """A connection for this request, or the answer that refuses it."""
         if request.path not in PATHS:
             return refusal(404, "INVALID_ARGS", "WebSocket is spoken on / and /ws")
+        if self._stopping:
+            return error_response(stopping())
         try:
             caller = self._door.enter(request) if request.header(b"authorization") is not None else None
             proof = self._door.proof(request)
@@ -170,17 +177,18 @@ class WebSocketSurface:
     def _dispatch(self, agent: Agent, caller: Caller, message: SocketMessage) -> None:
         if agent.sent and message.method != PENDING_RESULTS:
             self._arrived(agent, caller)
-        now = asyncio.get_running_loop().time()
-        if caller.calls_per_minute and agent.too_fast(now, self._limits.messages_per_second):
+        if caller.calls_per_minute and agent.too_fast(
+            self._clock.monotonic(), self._limits.messages_per_second
+        ):
             raise SocketRefused(
                 RateLimited("Too many messages in one second", retry_after=1.0), ident=message.id
             )
         if message.method == "tool_request":
-            self._tool_request(agent, caller, message)
+            self._call_tool(agent, caller, message)
         elif message.method == "auth":
             self._authenticate(agent, message)
         elif (extra := self._extra.get(message.method)) is not None:
-            self._meta_tool(agent, caller, message, extra)
+            self._call_meta_tool(agent, caller, message, extra)
         elif (method := self._methods.find(message.method)) is not None:
             self._look(agent, message, lambda: method(agent, caller, message))
         elif message.id is not None:
@@ -214,7 +222,7 @@ class WebSocketSurface:
         if agent.caller is None and message.params.get("acknowledges") is not True:
             agent.acknowledges = False
             if not agent.is_named:
-                agent.before = self._before.opened(caller.name, agent.session)
+                agent.before = self._tasks.start(self._before.note_opened(caller.name, agent.session))
         self._welcome(agent, caller)
         status = {"status": "authenticated", "agent": caller.name}
         agent.send(result_text(message.id, msgspec.json.encode(status)))
@@ -223,6 +231,8 @@ class WebSocketSurface:
         """The caller of this token. Failures are counted per address; a connection keeps its caller."""
         try:
             caller = self._door.tokens.authenticate(token)
+            if caller.audience:
+                check_audience(caller, "/ws")
         except Unauthorized:
             self._door.failed(agent.peer)
             raise
@@ -250,14 +260,14 @@ class WebSocketSurface:
             error = RateLimited(f"{count} requests of this connection are open already", retry_after=1.0)
             raise SocketRefused(error, ident=message.id)
 
-    def _meta_tool(self, agent: Agent, caller: Caller, message: SocketMessage, extra: Extra) -> None:
+    def _call_meta_tool(self, agent: Agent, caller: Caller, message: SocketMessage, extra: Extra) -> None:
         call = meta_call(agent, caller, message)
         if message.method != EXECUTE:
             self._look(agent, message, lambda: extra(call))
             return
         self._check_room(agent.working, message)
         if self._stopping:
-            raise SocketRefused(DependencyUnavailable(STOPPING), ident=message.id)
+            raise SocketRefused(stopping(), ident=message.id)
         agent.begin(message.id, call.id)
         self._tasks.start(self._execute(agent, message, call, extra), call.id)
 
@@ -269,6 +279,8 @@ class WebSocketSurface:
         finally:
             ended()
             agent.end(message.id)
+            if self._stopping:
+                self._send_on(agent)
 
     def _look(self, agent: Agent, message: SocketMessage, find: Callable[[], Awaitable[bytes]]) -> None:
         self._check_room(agent.asking, message)
@@ -284,12 +296,14 @@ class WebSocketSurface:
             ended()
             agent.asking -= 1
             agent.close(message.id)
+            if self._stopping:
+                self._send_on(agent)
 
-    def _tool_request(self, agent: Agent, caller: Caller, message: SocketMessage) -> None:
+    def _call_tool(self, agent: Agent, caller: Caller, message: SocketMessage) -> None:
         if message.id is None:
             raise SocketRefused(InvalidArgs("Missing request id"))
         if self._stopping:
-            raise SocketRefused(DependencyUnavailable(STOPPING), ident=message.id)
+            raise SocketRefused(stopping(), ident=message.id)
         self._check_room(agent.working, message)
         try:
             call = call_of(agent, caller, message)
@@ -306,12 +320,14 @@ class WebSocketSurface:
         """One call to its end, which is when its reply is out of our hands."""
         ended = watch_message("websocket", "tool_request", call.tool)
         try:
-            await self._reply(agent, call, await self._outcome(call))
+            await self._reply(agent, call, await self._await_outcome(call))
         finally:
             ended()
             agent.end(call.client_id)
             self._watching.pop(call.id, None)
             self._asked_about.discard(call.id)
+            if self._stopping:
+                self._send_on(agent)
 
     async def _reply(self, agent: Agent, call: Call, outcome: Outcome) -> None:
         """Sent if somebody is there, kept if not."""
@@ -330,11 +346,11 @@ class WebSocketSurface:
             return result_text(call.client_id, body)
         return error_text(call.client_id, error_of(outcome), request_id=outcome.call_id)
 
-    async def _outcome(self, call: Call) -> Outcome:
+    async def _await_outcome(self, call: Call) -> Outcome:
         try:
             outcome = await self._calls.run(call)
             while isinstance(outcome, Pending):
-                outcome = await self._calls.outcome(outcome.call_id, call.caller, wait=None)
+                outcome = await self._calls.await_outcome(outcome.call_id, call.caller, wait=None)
         except Exception:  # the boundary: whatever fails inside, the agent hears of it
             log.exception("The call %s failed inside the gateway", call.id)
             return self._calls.fault(call)
@@ -369,10 +385,13 @@ class WebSocketSurface:
                 agent.caller = caller
 
     async def drain(self, seconds: float) -> None:
-        """Let calls that run end and be answered; those that wait for a person are left to the store."""
+        """Let calls that run end and be answered, and send each agent on when its own are; those that wait for a person
+        are left to the store."""
         if not self._stopping:
             self._unsubscribe()
         self._stopping = True
+        for agent in list(self._agents):
+            self._send_on(agent)
         deadline = asyncio.get_running_loop().time() + seconds
         while busy := self._busy():
             left = deadline - asyncio.get_running_loop().time()
@@ -383,9 +402,19 @@ class WebSocketSurface:
         self._strangers.close()
         self._drops.close()
 
+    def _send_on(self, agent: Agent) -> None:
+        """Have an agent connect to another gateway, where nothing runs for it here."""
+        if not agent.asking and not any(map(self._calls.runs, (agent.live or {}).values())):
+            agent.ws.close(GOING_AWAY, ELSEWHERE)
+
     def _busy(self) -> set[asyncio.Task[None]]:
-        running = {performance.case.call.id for performance in self._calls.running()}
-        return {task for task, call_id in self._tasks.running.items() if not call_id or call_id in running}
+        runs = self._calls.runs
+        return {task for task, call_id in self._tasks.running.items() if not call_id or runs(call_id)}
+
+
+def stopping() -> DependencyUnavailable:
+    """Says so in a way that programs understand: what was refused may be sent again elsewhere."""
+    return DependencyUnavailable(STOPPING, details={"stopping": True})
 
 
 def session_name(request: Request) -> str | None:

@@ -35,6 +35,9 @@ class AuthorizationServer(msgspec.Struct, frozen=True, kw_only=True):
     register_url: str | None = None
     device_url: str | None = None
     revoke_url: str | None = None
+    jwks_url: str | None = None
+    end_session_url: str | None = None
+    userinfo_url: str | None = None
     token_methods: tuple[str, ...] = (BASIC,)
     grants: tuple[str, ...] = ("authorization_code",)
     challenge_methods: tuple[str, ...] | None = None
@@ -135,6 +138,9 @@ def read_server(document: dict[str, Any], issuer: str) -> AuthorizationServer:
         register_url=address("registration_endpoint"),
         device_url=address("device_authorization_endpoint"),
         revoke_url=address("revocation_endpoint"),
+        jwks_url=address("jwks_uri"),
+        end_session_url=address("end_session_endpoint"),
+        userinfo_url=address("userinfo_endpoint"),
         token_methods=methods or (BASIC,),
         grants=words(document.get("grant_types_supported")) or ("authorization_code", "implicit"),
         challenge_methods=words(challenge) if challenge is not None else None,

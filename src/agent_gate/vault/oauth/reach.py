@@ -109,8 +109,9 @@ class Web:
         await self._named.aclose()
         await self._public.aclose()
 
-    async def get(self, url: str, reach: Reach, what: str) -> WebAnswer:
-        return await self._ask("GET", url, reach, what, [(b"accept", b"application/json")], None)
+    async def get(self, url: str, reach: Reach, what: str, headers: Sequence[Header] = ()) -> WebAnswer:
+        sent = [(b"accept", b"application/json"), *headers]
+        return await self._ask("GET", url, reach, what, sent, None)
 
     async def post_form(
         self, url: str, form: Mapping[str, str], reach: Reach, what: str, headers: Sequence[Header] = ()

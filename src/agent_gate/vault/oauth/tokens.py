@@ -132,10 +132,10 @@ class TokenEndpoint:
             id_token=fresh.id_token or tokens.id_token,
         )
 
-    async def with_credentials(self, scope: str | None) -> OAuthTokens:
+    async def exchange_credentials(self, scope: str | None) -> OAuthTokens:
         return await self.ask({"grant_type": "client_credentials", **({"scope": scope} if scope else {})})
 
-    async def with_assertion(self, assertion: str, scope: str | None = None) -> OAuthTokens:
+    async def exchange_assertion(self, assertion: str, scope: str | None = None) -> OAuthTokens:
         """A signed statement of another issuer for tokens of this one (RFC 7523)."""
         form = {"grant_type": JWT_BEARER, "assertion": assertion, **({"scope": scope} if scope else {})}
         return await self.ask(form)

@@ -8,8 +8,15 @@ from agent_gate.errors import GatewayError, InvalidArgs
 from agent_gate.sources.browser.act import Act, Block, text
 from agent_gate.sources.browser.aiming import ACTION_MS, Place, do, guarded, locate, locator, middle
 from agent_gate.sources.browser.browsing import NO_PAGE, Browsing
-from agent_gate.sources.browser.facts import about_click, about_element, about_key, about_page, find
-from agent_gate.sources.browser.tab import Tab, answer_dialog
+from agent_gate.sources.browser.facts import (
+    about_choice,
+    about_click,
+    about_element,
+    about_key,
+    about_page,
+    find,
+)
+from agent_gate.sources.browser.tab import KEY, Tab, answer_dialog
 from agent_gate.sources.browser.tool import ELEMENT, REF, BrowserTool, define
 from agent_gate.sources.browser.tree import PageNode, described
 
@@ -39,7 +46,7 @@ async def click(act: Act) -> Sequence[Block]:
     await act.aim()
     node = act.node()
     place = await locate(act.tab, node)
-    async with guarded(act.tab, place, submitted(act)):
+    async with guarded(act.tab, place, submitted(act), scripts=True):
         await press(act, place)
     return await act.report(f"Clicked {described(node)}.")
 
@@ -70,11 +77,10 @@ async def hover(act: Act) -> Sequence[Block]:
 
 
 def type_facts(browsing: Browsing | None, arguments: Mapping[str, Any]) -> dict[str, str]:
-    tab = page_in(browsing)
-    facts = about_element(tab, arguments["ref"])
-    details = find(tab, arguments["ref"]).details
+    tab, ref = page_in(browsing), arguments["ref"]
+    facts, details = about_choice(tab, ref), find(tab, ref).details
     if arguments.get("submit"):
-        submits = details.submits or details.form or tab.learned.get("key", "")
+        submits = details.submits or details.form or facts.get("submits") or tab.learned.get(KEY, "")
         if submits:
             facts["submits"] = submits
     return facts
@@ -82,11 +88,11 @@ def type_facts(browsing: Browsing | None, arguments: Mapping[str, Any]) -> dict[
 
 async def type_text(act: Act) -> Sequence[Block]:
     await act.aim()
-    node = act.node()
+    node, sends = act.node(), bool(act.arguments.get("submit"))
     place = await locate(act.tab, node)
-    async with guarded(act.tab, place, submitted(act)):
+    async with guarded(act.tab, place, submitted(act), scripts=sends):
         await write(act.tab, place, act.arguments["text"], slowly=bool(act.arguments.get("slowly")))
-        if act.arguments.get("submit"):
+        if sends:
             await do(act.tab.page.keyboard.press("Enter"), act.tab)
     return await act.report(f"Typed into {described(node)}.")
 
@@ -151,9 +157,13 @@ async def select_option(act: Act) -> Sequence[Block]:
     await act.aim()
     node = act.node()
     place = await locate(act.tab, node)
-    async with guarded(act.tab, place, ""):
+    async with guarded(act.tab, place, submitted(act), scripts=True):
         await do(locator(act.tab, node).select_option(act.arguments["values"], timeout=ACTION_MS), act.tab)
     return await act.report(f"Selected {', '.join(act.arguments['values'])} in {described(node)}.")
+
+
+def choice_facts(browsing: Browsing | None, arguments: Mapping[str, Any]) -> dict[str, str]:
+    return about_choice(page_in(browsing), arguments["ref"])
 
 
 def key_facts(browsing: Browsing | None, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -162,7 +172,7 @@ def key_facts(browsing: Browsing | None, arguments: Mapping[str, Any]) -> dict[s
 
 async def press_key(act: Act) -> Sequence[Block]:
     await act.aim()
-    async with guarded(act.tab, None, submitted(act)):
+    async with guarded(act.tab, None, submitted(act), scripts=True):
         await do(act.tab.page.keyboard.press(act.arguments["key"]), act.tab)
     return await act.report(f"Pressed {act.arguments['key']}.")
 
@@ -271,8 +281,9 @@ TOOLS = (
             },
             required=["ref", "values"],
             template=ABOUT,
+            consequences=["submits"],
         ),
-        facts=element_facts,
+        facts=choice_facts,
         perform=select_option,
     ),
     BrowserTool(

@@ -23,7 +23,6 @@ from agent_gate.sources.browser.tree import described
 if TYPE_CHECKING:
     from playwright.async_api import Download
 
-FILES_BUDGET = 4_000
 UNSAFE = re.compile(r"[^\w.() -]")
 MOST_UPLOAD = 20 << 20
 TEXTUAL = re.compile(r"text/|application/(json|xml|csv|javascript)|.*\+(json|xml)$")
@@ -43,7 +42,7 @@ async def download(act: Act) -> Sequence[Block]:
     tab.wants_download = True
     try:
         waiting = tab.page.expect_download(timeout=max(1.0, act.seconds - 2) * 1000)
-        async with waiting as offered, guarded(tab, place, submitted(act)):
+        async with waiting as offered, guarded(tab, place, submitted(act), scripts=True):
             await press(act, place)
         taken = await offered.value
         body = await read_download(taken, act.settings.max_download)
@@ -144,7 +143,7 @@ TOOLS = (
             template=ABOUT,
             ask="Download the file behind “{facts.element}” on {facts.origin}?",
             consequences=["downloads", "submits"],
-            budget=FILES_BUDGET,
+            kept=True,
         ),
         facts=download_facts,
         perform=download,

@@ -18,7 +18,6 @@ from agent_gate.sources.browser.whole import whole
 
 LONGEST_VALUE = 5_000
 SHOWN_LINES = 50
-FILES_BUDGET = 4_000
 
 
 async def snapshot(act: Act) -> Sequence[Block]:
@@ -103,6 +102,7 @@ TOOLS = (
             {"fullPage": {"type": "boolean", "description": "All of it, not only what is in sight"}},
             template="{facts.origin}",
             traits=READS,
+            kept=True,
         ),
         facts=page_facts,
         perform=screenshot,
@@ -137,7 +137,7 @@ TOOLS = (
     ),
     BrowserTool(
         definition=define(
-            "pdf", "The page as a PDF file", template="{facts.origin}", traits=READS, budget=FILES_BUDGET
+            "pdf", "The page as a PDF file", template="{facts.origin}", traits=READS, kept=True
         ),
         facts=page_facts,
         perform=pdf,

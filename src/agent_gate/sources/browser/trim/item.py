@@ -43,7 +43,7 @@ class Item:
     `inline` are items that stand on the same line, as the cells of a row do; `size` counts everything below too.
     """
 
-    __slots__ = ("children", "inline", "name", "note", "ref", "role", "shape", "size", "weight")
+    __slots__ = ("children", "inline", "lines", "name", "note", "ref", "role", "shape", "size", "weight")
 
     def __init__(
         self,
@@ -58,12 +58,11 @@ class Item:
         self.role, self.name, self.ref, self.note = role, name.translate(AS_TEXT), ref, note
         self.children, self.inline, self.weight = list(children), list(inline), weight
         self.shape = shape_of(self)
-        self.size: int = (
-            len(self.line()) + 1 + sum(child.size + INDENT * child.lines() for child in self.children)
-        )
-
-    def lines(self) -> int:
-        return 1 + sum(child.lines() for child in self.children)
+        self.lines: int = 1
+        self.size: int = len(self.line()) + 1
+        for child in self.children:
+            self.lines += child.lines
+            self.size += child.size + INDENT * child.lines
 
     def line(self) -> str:
         """The item without what is below it."""
@@ -108,8 +107,10 @@ class Item:
 
 def shape_of(item: Item) -> str:
     """What items of one kind have in common: their role, and the roles on their first level."""
+    if not (item.inline or item.children):
+        return item.role
     inner = sorted({part.role for part in (*item.inline, *item.children)})
-    return f"{item.role}({','.join(inner)})" if inner else item.role
+    return f"{item.role}({','.join(inner)})"
 
 
 def clip(text: str, longest: int) -> str:

@@ -37,6 +37,8 @@ class Simplifier:
 
     def below(self, node: PageNode, *, pointed: bool) -> list[Item]:
         """The items that a node's children become, wrappers of one thing unwrapped."""
+        if len(node.children) < 2:
+            return self.items(node.children[0], pointed=pointed) if node.children else []
         made: list[tuple[PageNode, list[Item]]] = []
         for child in node.children:
             items = self.items(child, pointed=pointed)

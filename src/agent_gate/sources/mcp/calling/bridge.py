@@ -35,7 +35,7 @@ class Bridge:
     def run(self, order: Order, session: ServerSession) -> Awaitable[bytes]:
         """One request in, one raw result out, whichever revisions the two sides speak."""
         if session.revision.asks_by_result:
-            return self.pass_through(order, session) if order.comes_back else self.rounds(order, session)
+            return self.pass_through(order, session) if order.comes_back else self.run_rounds(order, session)
         conversation = order.conversation
         if conversation is None:
             return session.send(order.travels(SILENT))
@@ -58,7 +58,7 @@ class Bridge:
         order.travels(talk_with(order.conversation), order.answers(), level if isinstance(level, str) else "")
         return session.send(order, order.capabilities)
 
-    async def rounds(self, order: Order, session: ServerSession) -> bytes:
+    async def run_rounds(self, order: Order, session: ServerSession) -> bytes:
         """Answer the server's questions for a caller that cannot come back with a second request."""
         talk = talk_with(order.conversation)
         told = order.conversation is not None and session.revision.levels_in_requests
@@ -68,7 +68,7 @@ class Bridge:
             body = await session.send(order.travels(talk, inputs, level), order.capabilities)
             if not asks(body):
                 return body
-            inputs = await answers(body, talk)
+            inputs = await gather_answers(body, talk)
         raise RpcError(INVALID_REQUEST, f"it still asked for input after {MAX_ROUNDS} rounds")
 
 
@@ -80,7 +80,7 @@ def asks(body: bytes) -> bool:
         return False
 
 
-async def answers(body: bytes, talk: Talk) -> dict[str, Json]:
+async def gather_answers(body: bytes, talk: Talk) -> dict[str, Json]:
     """What the next round carries: the caller's answer to each question, and the server's own state."""
     question: Mapping[str, Json] | None = object_in(body)
     if question is None:

@@ -115,7 +115,7 @@ class Parking:
         parked = Parked(order, conversation)
         order.travels(parked).patience = TTL
         parked.start(send(order))
-        return await self.round(parked, order.deadline)
+        return await self.wait_for_round(parked, order.deadline)
 
     async def follow(
         self, conversation: Conversation, order: Order, work: Coroutine[Any, Any, bytes]
@@ -126,13 +126,13 @@ class Parking:
         parked = Parked(order, conversation)
         order.talk, order.patience = parked, TTL
         parked.start(work)
-        return await self.round(parked, order.deadline)
+        return await self.wait_for_round(parked, order.deadline)
 
     async def resume(self, order: Order, conversation: Conversation, state: Json) -> bytes:
         """A further round: the caller came back with its answers."""
-        return await self.round(self.taken_up(order, conversation, state), order.deadline)
+        return await self.wait_for_round(self.take_up(order, conversation, state), order.deadline)
 
-    def taken_up(self, order: Order, conversation: Conversation, state: Json) -> Parked:
+    def take_up(self, order: Order, conversation: Conversation, state: Json) -> Parked:
         parked = self.waiting.get(state) if isinstance(state, str) else None
         if parked is None or not parked.is_about(order):
             raise InvalidArgs(GONE)
@@ -146,7 +146,7 @@ class Parking:
             parked.wake()
         return parked
 
-    async def round(self, parked: Parked, deadline: float) -> bytes:
+    async def wait_for_round(self, parked: Parked, deadline: float) -> bytes:
         task = parked.task
         if task is None:
             raise RpcError(INVALID_REQUEST, GONE)

@@ -43,7 +43,7 @@ class Links:
     def __contains__(self, uri: object) -> bool:
         return uri in self._latest or uri in self._of_tools
 
-    def listed(self, tools: Iterable[Definition]) -> None:
+    def note_listed(self, tools: Iterable[Definition]) -> None:
         self._of_tools = frozenset(uri for tool in tools for uri in pages(tool.meta))
 
     def note(self, body: bytes) -> None:

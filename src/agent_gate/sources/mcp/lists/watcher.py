@@ -1,4 +1,4 @@
-"""Keeps a connected server honest: hears its changes, lists again, and notices when it is gone."""
+"""Watches a connected server: hears of its changes, lists again, and notices when it is gone."""
 
 import asyncio
 import logging

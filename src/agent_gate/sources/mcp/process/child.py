@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from agent_gate.observe.lines import lines as source_lines
+
 log = logging.getLogger("agent_gate.sources.mcp")
 
 INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
@@ -88,6 +90,7 @@ class Tail(asyncio.Protocol):
         for line in lines:
             text = line[:LONGEST_LINE].decode(errors="replace").rstrip()
             self.lines.append(text)
+            source_lines.keep(self.name, text)
             log.debug("%s: %s", self.name, text)
 
     def text(self) -> str:

@@ -21,7 +21,7 @@ KILLED = 128
 WAKE = 64
 
 
-def prctl(option: int, value: int) -> None:
+def call_prctl(option: int, value: int) -> None:
     if LINUX:
         ctypes.CDLL(None).prctl(option, value)
 
@@ -29,7 +29,7 @@ def prctl(option: int, value: int) -> None:
 def become_server(argv: list[str], guard: int) -> None:
     """Run the program in a session of its own, so that what it does to its group does not reach the guard."""
     os.setsid()
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    call_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:
         os._exit(1)
     for name in "SIGPIPE", "SIGXFSZ", "SIGTERM", "SIGCHLD":
@@ -91,7 +91,7 @@ def end_all(server: int) -> None:
             return
 
 
-def reaped(server: int) -> int | None:
+def reap(server: int) -> int | None:
     """Let go of every child that has ended; the server's exit code where it is among them."""
     code = None
     while True:
@@ -113,7 +113,7 @@ def watch(server: int, pipe: int, wake: int) -> int:
         if pipe in ready:
             return KILLED + signal.SIGKILL
         os.read(wake, WAKE)
-        code = reaped(server)
+        code = reap(server)
         if code is not None:
             return code
 
@@ -127,7 +127,7 @@ def let_go_of_streams() -> None:
 
 def main(pipe: int, argv: list[str]) -> None:
     os.set_inheritable(pipe, False)
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    call_prctl(PR_SET_CHILD_SUBREAPER, 1)
     wake, waken = os.pipe()
     os.set_blocking(waken, False)
     signal.set_wakeup_fd(waken, warn_on_full_buffer=False)
@@ -141,7 +141,7 @@ def main(pipe: int, argv: list[str]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: send(-server, signal.SIGTERM))
     for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
         signal.signal(number, signal.SIG_IGN)
-    prctl(PR_SET_DUMPABLE, 0)
+    call_prctl(PR_SET_DUMPABLE, 0)
     let_go_of_streams()
     code = watch(server, pipe, wake)
     end_all(server)

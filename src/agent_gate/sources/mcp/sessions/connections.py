@@ -5,9 +5,11 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
+from pathlib import Path
 
 from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.core.ports import Memory
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import RpcError
 from agent_gate.mcp.messages import encode
@@ -42,9 +44,10 @@ class ServerSessions:
         memory: Memory,
         notice: Notice,
         limit: int = MAX_MESSAGE,
+        lender: Path | None = None,
     ) -> None:
         self.settings = settings
-        self.dialer = Dialer(settings, pool, access, limit)
+        self.dialer = Dialer(settings, pool, access, limit, lender)
         self.per_caller = settings.credentials == "per-caller"
         self.alone = self.per_caller or settings.isolation == "caller"
         self.memory = memory
@@ -52,7 +55,7 @@ class ServerSessions:
         self.main: ServerSession | None = None
         self.others: OrderedDict[Key, asyncio.Task[ServerSession]] = OrderedDict()
         self.opened: dict[Key, ServerSession] = {}
-        self.closing: set[asyncio.Task[None]] = set()
+        self.closing = KeptTasks(log, "A session with a server could not be closed")
         self.handshake_refused = False
         self.declared: tuple[Mapping[str, Json], bytes] = ({}, b"")
 
@@ -93,7 +96,7 @@ class ServerSessions:
             raise Broken(self.main.link.lost.result(), sent=False)
         return self.main
 
-    def kept_apart(self, order: Order, main: ServerSession) -> Key | None:
+    def choose_key(self, order: Order, main: ServerSession) -> Key | None:
         """The key of the session this caller needs for itself; None where the shared one will do."""
         if order.shared:
             return None
@@ -118,7 +121,7 @@ class ServerSessions:
         main = self.main
         if main is None or main.link.lost.done():
             return None
-        key = self.kept_apart(order, main)
+        key = self.choose_key(order, main)
         if key is None:
             return main
         session = self.opened.get(key)
@@ -127,22 +130,24 @@ class ServerSessions:
         self.others.move_to_end(key)
         return session
 
-    async def serving(self, order: Order) -> ServerSession:
+    async def find_or_open(self, order: Order) -> ServerSession:
         """The session for this request, opened if it has to be."""
         main = self.current()
-        key = self.kept_apart(order, main)
+        key = self.choose_key(order, main)
         if key is None:
             return main
         try:
-            return await self.other(key, order, main)
+            return await self.find_or_open_other(key, order, main)
         except (RpcError, Broken, TimeoutError) as error:
             if not key[1].startswith(TWIN):
                 raise
             log.info("%s has no handshake: %s", self.settings.key, error)
             self.handshake_refused = isinstance(error, RpcError)
-            return await self.other((order.caller, b""), order, main) if self.per_caller else main
+            return (
+                await self.find_or_open_other((order.caller, b""), order, main) if self.per_caller else main
+            )
 
-    async def other(self, key: Key, order: Order, main: ServerSession) -> ServerSession:
+    async def find_or_open_other(self, key: Key, order: Order, main: ServerSession) -> ServerSession:
         """The session under `key`, opened once however many calls wait for it."""
         task = self.others.get(key)
         if task is not None and task.done() and not alive(task):
@@ -191,13 +196,10 @@ class ServerSessions:
         """Close the sessions of one caller, and wait until they are."""
         for key in [key for key in self.others if key[0] == caller]:
             self.drop(key)
-        if self.closing:
-            await asyncio.wait(self.closing)
+        await self.closing.wait()
 
     def close_later(self, task: "asyncio.Task[ServerSession]") -> None:
-        closing = asyncio.create_task(close_opened(task))
-        self.closing.add(closing)
-        closing.add_done_callback(self.closing.discard)
+        self.closing.start(close_opened(task))
 
     async def close(self) -> None:
         main, self.main = self.main, None
@@ -205,8 +207,7 @@ class ServerSessions:
             self.drop(key)
         if main is not None:
             await main.close()
-        if self.closing:
-            await asyncio.wait(self.closing)
+        await self.closing.wait()
 
 
 def alive(task: "asyncio.Task[ServerSession]") -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from time import monotonic
 
 from agent_gate.config.servers.settings import ServerSettings, find_command
@@ -13,8 +14,9 @@ from agent_gate.mcp.revisions import NEWEST_WITH_SESSIONS, Revision
 from agent_gate.net.pool import Pool
 from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.process.child import child_environment
-from agent_gate.sources.mcp.sessions.meeting import negotiate
+from agent_gate.sources.mcp.sessions.meeting import ALL_CAPABILITIES, negotiate
 from agent_gate.sources.mcp.sessions.session import ServerSession
+from agent_gate.sources.mcp.wire.borrowed import BorrowedLink, Loan
 from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE
 from agent_gate.sources.mcp.wire.http import HttpLink
 from agent_gate.sources.mcp.wire.link import ServerLink
@@ -58,12 +60,19 @@ class Dialer:
     """Knows how to reach one server; each `open` is a session of its own."""
 
     def __init__(
-        self, settings: ServerSettings, pool: Pool, access: Access, limit: int = MAX_MESSAGE
+        self,
+        settings: ServerSettings,
+        pool: Pool,
+        access: Access,
+        limit: int = MAX_MESSAGE,
+        lender: Path | None = None,
     ) -> None:
         self.settings = settings
         self.access = access
         self.pool = pool
         self.limit = limit
+        self.lender = lender
+        """Who holds the program of a stdio server for several workers, where there are some."""
         self.transport: str = "stdio" if settings.command else settings.transport
         self.exclusive = self.transport in ("stdio", "sse")
         """Whether a session is a connection of its own, rather than a header on shared ones."""
@@ -101,7 +110,8 @@ class Dialer:
     async def dial(
         self, known: Revision | None, capabilities: Mapping[str, Json], deadline: float, caller: str
     ) -> ServerSession:
-        link = await self.link(self.transport, deadline, caller)
+        apart = "" if capabilities is ALL_CAPABILITIES else "older"
+        link = await self.link(self.transport, deadline, caller, apart)
         return await self.meet(link, known, capabilities, deadline)
 
     async def dial_older(
@@ -126,7 +136,14 @@ class Dialer:
             await link.close()
             raise
 
-    async def link(self, transport: str, deadline: float, caller: str) -> ServerLink:
+    async def borrow(self, lender: Path, env: Mapping[str, str], caller: str, apart: str) -> ServerLink:
+        """The program that all workers share; a session apart, for a caller or in an older revision, has its own."""
+        link = BorrowedLink(self.limit)
+        cwd = self.settings.cwd
+        await link.borrow(lender, Loan(self.settings.key, tuple(self.argv), env, cwd, f"{apart}:{caller}"))
+        return link
+
+    async def link(self, transport: str, deadline: float, caller: str, apart: str = "") -> ServerLink:
         settings = self.settings
         if self.missing:
             self.resolve()
@@ -134,8 +151,11 @@ class Dialer:
             raise Broken(self.missing, sent=False)
         if transport == "stdio":
             proof = self.access.at_hand(caller) or await self.access.fetch(caller)
+            env = child_environment(proof.env)
+            if self.lender is not None:
+                return await self.borrow(self.lender, env, caller, apart)
             stdio = StdioLink(self.limit)
-            await stdio.start(settings.key, self.argv, child_environment(proof.env), settings.cwd)
+            await stdio.start(settings.key, self.argv, env, settings.cwd)
             return stdio
         if transport == "sse":
             sse = SseLink(self.pool, settings.url, self.access, caller)

@@ -150,12 +150,12 @@ async def negotiate(
         await asyncio.wait([probe], timeout=None if known else min(PROBE_SECONDS, deadline - monotonic()))
         if probe.done():
             return probe.result() or await initialize(link, capabilities, deadline)
-        return await first_answer(probe, link, capabilities, deadline)
+        return await await_first_answer(probe, link, capabilities, deadline)
     finally:
         probe.cancel()
 
 
-async def first_answer(
+async def await_first_answer(
     probe: "asyncio.Task[Welcome | None]", link: ServerLink, capabilities: Mapping[str, Json], deadline: float
 ) -> Welcome:
     """Offer the handshake to a server that has not answered yet: it may be old and silent, or new and slow."""

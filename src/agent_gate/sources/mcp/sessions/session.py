@@ -1,4 +1,4 @@
-"""A met server: requests in its revision, the handshake repeated when the server has forgotten it."""
+"""`ServerSession`: an open session with a server: requests in its revision, the handshake again when it forgot it."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping

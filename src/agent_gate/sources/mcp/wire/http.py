@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any
 
 from agent_gate.core.credentials import Proof
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.core.tool import Json
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.mcp import headers
@@ -43,7 +44,7 @@ from agent_gate.sources.mcp.wire.frames import (
 )
 from agent_gate.sources.mcp.wire.heads import SESSION, RequestHeads
 from agent_gate.sources.mcp.wire.link import Notice, Renew, ignore, reply_to
-from agent_gate.sources.mcp.wire.mux import MAX_QUESTIONS, hashable, spawn
+from agent_gate.sources.mcp.wire.mux import FAULT, MAX_QUESTIONS, hashable
 from agent_gate.sources.mcp.wire.order import Order, Talk
 from agent_gate.sources.mcp.wire.problems import Broken, Moved, StaleSession
 from agent_gate.sources.mcp.wire.replies import (
@@ -52,9 +53,9 @@ from agent_gate.sources.mcp.wire.replies import (
     StreamPosition,
     drain,
     media_type,
-    refusal,
+    read_refusal,
+    read_whole,
     split_url,
-    whole,
 )
 
 log = logging.getLogger("agent_gate.sources.mcp")
@@ -100,7 +101,7 @@ class HttpLink:
         self.redirected = False
         self.running: dict[object, Order] = {}
         self.numbers = count(1)
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks = KeptTasks(log, FAULT)
         self.hearing: asyncio.Task[None] | None = None
 
     @property
@@ -139,12 +140,12 @@ class HttpLink:
             reply = await self.post(body, order)
             if type(reply) is WholeReply and reply.status == 200 and order.method != INITIALIZE:
                 return result_of(answer_in(reply.body, number))
-            reply = await self.received(reply, used, body, order)
+            reply = await self.receive(reply, used, body, order)
             if not isinstance(reply, StreamReply) or media_type(reply) != EVENTS:
-                return result_of(answer_in(await whole(reply, self.limit), number, reply.status))
-            following = self.followed(reply, order, number)
+                return result_of(answer_in(await read_whole(reply, self.limit), number, reply.status))
+            following = self.follow_to_end(reply, order, number)
         except (NotSent, Lost, BadReply) as error:
-            raise self.meaning(error, order, number) from None
+            raise self.judge_failure(error, order, number) from None
         except asyncio.CancelledError:
             self.give_up(order, number)
             if isinstance(reply, StreamReply):
@@ -157,13 +158,13 @@ class HttpLink:
                     order.end()
         return await (following if order.park is None else order.park(order, following))
 
-    async def followed(self, reply: StreamReply, order: Order, number: int) -> bytes:
+    async def follow_to_end(self, reply: StreamReply, order: Order, number: int) -> bytes:
         """The result at the end of a request's own stream."""
         reply.deadline = order.until
         try:
             return result_of(await self.read_stream(reply, order, number))
         except (NotSent, Lost, BadReply) as error:
-            raise self.meaning(error, order, number) from None
+            raise self.judge_failure(error, order, number) from None
         except asyncio.CancelledError:
             self.give_up(order, number)
             await reply.aclose()
@@ -173,7 +174,7 @@ class HttpLink:
             if order.questions:
                 order.end()
 
-    def meaning(self, error: NotSent | Lost | BadReply, order: Order, number: int) -> Exception:
+    def judge_failure(self, error: NotSent | Lost | BadReply, order: Order, number: int) -> Exception:
         """What a failed exchange says of the request; the server is told where nobody waits any more."""
         if isinstance(error, NotSent):
             return Broken(error.message, sent=False)
@@ -189,14 +190,14 @@ class HttpLink:
         by_closing = self.revision is not None and self.revision.cancels_by_closing
         if not by_closing and order.method != INITIALIZE:
             gone = {"requestId": number, "reason": "not awaited"}
-            spawn(self.tasks, self.notify(CANCELLED, gone))
+            self.tasks.start(self.notify(CANCELLED, gone))
 
-    async def received(
+    async def receive(
         self, reply: WholeReply | StreamReply, used: bytes, body: bytes, order: Order
     ) -> WholeReply | StreamReply:
         """The reply that carries the answer, where the first is not simply a short body with status 200."""
         if reply.status != 200:
-            reply = await self.accepted(reply, used, body, order)
+            reply = await self.accept(reply, used, body, order)
         if order.method == INITIALIZE:
             self.begun = reply.header(SESSION) or b""
         return reply
@@ -239,7 +240,7 @@ class HttpLink:
             signs.nonce = nonce
             if isinstance(reply, StreamReply):
                 await reply.aclose()
-            return await self.taken(await self.send(body, order))
+            return await self.accept_renewed(await self.send(body, order))
         challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
         fresh = await self.access.refused(self.caller, self.proof, challenge)
         if fresh is None:
@@ -247,13 +248,13 @@ class HttpLink:
         if isinstance(reply, StreamReply):
             await reply.aclose()
         self.present(fresh)
-        return await self.taken(await self.send(body, order))
+        return await self.accept_renewed(await self.send(body, order))
 
     @property
     def resumes(self) -> bool:
         return self.revision is None or self.revision.resumes_streams
 
-    async def accepted(
+    async def accept(
         self, reply: WholeReply | StreamReply, used: bytes, body: bytes, order: Order
     ) -> WholeReply | StreamReply:
         """A reply that was not a plain 200: another success, a slash that was missing, or the error it means."""
@@ -264,22 +265,22 @@ class HttpLink:
                 await reply.aclose()
             self.redirected = True
             self.heads.move(path)
-            return await self.taken(await self.post(body, order))
+            return await self.accept_renewed(await self.post(body, order))
         if wants_sign_in(reply) and (again := await self.post_again(reply, body, order)) is not None:
             return again
-        refusal = await self.refusal(reply, b"" if order.method == INITIALIZE else used)
+        refusal = await self.read_refusal(reply, b"" if order.method == INITIALIZE else used)
         if isinstance(refusal, Moved) and order.method not in OPENING:
             self.fail(refusal.message)
         if not isinstance(refusal, StaleSession) or self.renew is None:
             raise refusal
         await self.renew(refusal, order.until)
-        return await self.taken(await self.post(body, order))
+        return await self.accept_renewed(await self.post(body, order))
 
-    async def taken(self, reply: WholeReply | StreamReply) -> WholeReply | StreamReply:
+    async def accept_renewed(self, reply: WholeReply | StreamReply) -> WholeReply | StreamReply:
         """A reply in a session that was just renewed."""
         if 200 <= reply.status < 300:
             return reply
-        refusal = await self.refusal(reply, self.heads.session_id)
+        refusal = await self.read_refusal(reply, self.heads.session_id)
         if isinstance(refusal, StaleSession):
             raise Broken("it forgets its sessions at once", sent=False)
         raise refusal
@@ -293,8 +294,8 @@ class HttpLink:
         location = reply.header(b"location")
         return wanted if not self.redirected and location in (wanted, here + wanted) else None
 
-    async def refusal(self, reply: WholeReply | StreamReply, used: bytes) -> Exception:
-        return await refusal(reply, used, lambda: self.heads.session_id == used)
+    async def read_refusal(self, reply: WholeReply | StreamReply, used: bytes) -> Exception:
+        return await read_refusal(reply, used, lambda: self.heads.session_id == used)
 
     async def read_stream(self, reply: StreamReply, order: Order, number: int) -> Message:
         """Follow one request's stream to its answer, over reconnections where the server offers them."""
@@ -328,7 +329,7 @@ class HttpLink:
                         if not message.method and number_of(message) == number:
                             self.let_end(reply)
                             return message
-                        await self.during(message, order)
+                        await self.hear_during(message, order)
         except BaseException:
             await reply.aclose()
             raise
@@ -337,7 +338,7 @@ class HttpLink:
     def let_end(self, reply: StreamReply) -> None:
         """Have the rest of an answered stream read, unless it is over, when it has no deadline any more."""
         if reply.deadline != math.inf:
-            spawn(self.tasks, drain(reply))
+            self.tasks.start(drain(reply))
 
     async def resume(self, last: bytes, deadline: float) -> StreamReply:
         try:
@@ -362,13 +363,13 @@ class HttpLink:
             idempotent=True,
         )
 
-    async def during(self, message: Message, order: Order) -> None:
+    async def hear_during(self, message: Message, order: Order) -> None:
         """Something that came on a request's own stream, before its answer.
 
         Of questions that come faster than they are answered, the surplus is refused before more is read.
         """
         if wants_reply(message) and len(order.questions) < MAX_QUESTIONS:
-            order.asks(spawn(self.tasks, self.respond(message, order.talk)))
+            order.keep_question(self.tasks.start(self.respond(message, order.talk)))
         elif wants_reply(message):
             await self.respond(message, None)
         elif message.method == PROGRESS and order.talk is not None:
@@ -387,7 +388,7 @@ class HttpLink:
         if method == INITIALIZED:
             if self.hearing is not None:
                 self.hearing.cancel()
-            self.hearing = spawn(self.tasks, self.hear())
+            self.hearing = self.tasks.start(self.hear())
 
     async def tell(self, body: bytes) -> None:
         """Send something that has no answer."""
@@ -435,11 +436,11 @@ class HttpLink:
             async for event in read_events(reply, MAX_MESSAGE):
                 place.note(event)
                 for message in messages_in(event.data):
-                    await self.beside(message)
+                    await self.hear_beside(message)
         finally:
             await reply.aclose()
 
-    async def beside(self, message: Message) -> None:
+    async def hear_beside(self, message: Message) -> None:
         """Something that came outside of any request's stream; it may still be about one."""
         if not message.method:
             return
@@ -447,12 +448,12 @@ class HttpLink:
         order = self.running.get(hashable(params.get("progressToken"))) or self.only_order()
         asked = wants_reply(message)
         if asked and order is not None:
-            await self.during(message, order)
+            await self.hear_during(message, order)
         elif asked:
             await self.respond(message, None)
         elif message.method in (PROGRESS, LOG):
             if order is not None:
-                await self.during(message, order)
+                await self.hear_during(message, order)
         else:
             self.notice(message.method, params)
 
@@ -466,9 +467,7 @@ class HttpLink:
 
     async def close(self) -> None:
         self.fail("it was closed")
-        for task in list(self.tasks):
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.tasks.cancel()
         if self.heads.session_id:
             await self.leave()
 

@@ -1,4 +1,4 @@
-"""What every transport offers.
+"""`ServerLink`: what every transport to a server offers, so that a session need not know which one it has.
 
 A transport carries requests of one server. It knows framing, sessions and streams, and nothing of tools or callers;
 whatever the server says while a request runs goes to that request's `Talk`.

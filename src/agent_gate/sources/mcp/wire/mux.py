@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count
 from typing import Any
 
+from agent_gate.core.tasks import KeptTasks
 from agent_gate.core.tool import Json
 from agent_gate.mcp.errors import RpcError, Unanswered
 from agent_gate.mcp.messages import UNREADABLE, Message, encode, notification, request
@@ -33,6 +34,7 @@ log = logging.getLogger("agent_gate.sources.mcp")
 
 MAX_NOTES = 1_000
 MAX_QUESTIONS = 32
+FAULT = "Something beside the requests to a server failed"
 
 
 class Exchange:
@@ -54,7 +56,7 @@ class Exchange:
         self.closed = False
         self.over: asyncio.Future[None] | None = None
 
-    def ended(self) -> "asyncio.Future[None]":
+    def watch_end(self) -> "asyncio.Future[None]":
         """Done when it is in flight no more."""
         if self.over is None:
             self.over = self.future.get_loop().create_future()
@@ -98,12 +100,12 @@ class Exchange:
             except RpcError as error:
                 self.future.set_exception(error)
 
-    def note(self, method: str, params: dict[str, Json], tasks: set["asyncio.Task[None]"]) -> None:
+    def note(self, method: str, params: dict[str, Json], tasks: KeptTasks) -> None:
         if self.notes is None:
             self.notes = deque(maxlen=MAX_NOTES)
         self.notes.append((method, params))
         if self.pump is None:
-            self.pump = spawn(tasks, self.tell())
+            self.pump = tasks.start(self.tell())
 
     async def tell(self) -> None:
         talk, notes = self.order.talk, self.notes
@@ -114,14 +116,6 @@ class Exchange:
             self.pump = None
             if self.reply is not None:
                 self.settle(self.reply)
-
-
-def spawn(tasks: set["asyncio.Task[None]"], coroutine: Coroutine[None, None, None]) -> "asyncio.Task[None]":
-    """Start a task that `tasks` keeps alive and that its owner cancels when it closes."""
-    task = asyncio.get_running_loop().create_task(coroutine)
-    tasks.add(task)
-    task.add_done_callback(tasks.discard)
-    return task
 
 
 class Mux:
@@ -137,7 +131,7 @@ class Mux:
         self.deadlines = Deadlines()
         self.pending: dict[object, Exchange] = {}
         self.questions: dict[bytes, asyncio.Task[None]] = {}
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks = KeptTasks(log, FAULT)
         self.numbers = count(1)
         self.strays = 0
         self.noise = 0
@@ -165,7 +159,7 @@ class Mux:
             result = await future
             if result is not None:
                 return result
-            following = self.followed(number, exchange)
+            following = self.follow(number, exchange)
         except (asyncio.CancelledError, TimeoutError):
             self.give_up(number)
             raise
@@ -174,7 +168,7 @@ class Mux:
                 self.close_exchange(number, exchange)
         return await (following if order.park is None else order.park(order, following))
 
-    async def followed(self, number: int, exchange: Exchange) -> bytes:
+    async def follow(self, number: int, exchange: Exchange) -> bytes:
         """The result of a request whose server asked something first."""
         self.deadlines.add(number, exchange.order.until, exchange.expire)
         try:
@@ -201,10 +195,7 @@ class Mux:
     def give_up(self, number: int) -> None:
         """Tell the server that nobody waits any more."""
         if not self.lost.done():
-            spawn(
-                self.tasks,
-                self.notify(CANCELLED, {"requestId": number, "reason": "not awaited"}),
-            )
+            self.tasks.start(self.notify(CANCELLED, {"requestId": number, "reason": "not awaited"}))
 
     async def notify(self, method: str, params: Mapping[str, Json] | None = None) -> None:
         try:
@@ -268,9 +259,9 @@ class Mux:
             callers[0].park()
         several = len(callers) > 1 and message.method != PING
         order = callers[0].order if len(callers) == 1 else None
-        task = spawn(self.tasks, self.hold(message, callers) if several else self.respond(message, order))
+        task = self.tasks.start(self.hold(message, callers) if several else self.respond(message, order))
         if order is not None:
-            order.asks(task)
+            order.keep_question(task)
         number = bytes(message.id)
         self.questions[number] = task
         task.add_done_callback(lambda done: self.forget(number, done))
@@ -281,13 +272,13 @@ class Mux:
 
     async def hold(self, message: Message, callers: list[Exchange]) -> None:
         """A question that came while several calls were in flight: it is put to one when the others have ended."""
-        owner = await remaining(callers)
+        owner = await wait_for_remaining(callers)
         if owner is None:
             await self.respond(message, None)
             return
         owner.park()
         if (task := asyncio.current_task()) is not None:
-            owner.order.asks(task)
+            owner.order.keep_question(task)
         await asyncio.sleep(0)  # whoever waits for a request that was parked goes on first
         await self.respond(message, owner.order)
 
@@ -308,13 +299,10 @@ class Mux:
     async def stop(self) -> None:
         """End the tasks this stream started."""
         self.deadlines.close()
-        tasks = [task for task in self.tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.tasks.cancel()
 
 
-async def remaining(callers: list[Exchange]) -> Exchange | None:
+async def wait_for_remaining(callers: list[Exchange]) -> Exchange | None:
     """The call that a server's question must belong to, once each of the others has its reply.
 
     Waits only for calls whose callers are gone: two that can be asked might each wait for the other. A call that was
@@ -323,7 +311,7 @@ async def remaining(callers: list[Exchange]) -> Exchange | None:
     while len(callers) > 1:
         if sum(not exchange.order.left for exchange in callers) != 1:
             return None
-        await asyncio.wait([each.ended() for each in callers], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([each.watch_end() for each in callers], return_when=asyncio.FIRST_COMPLETED)
         if any(each.closed and not each.replied for each in callers):
             return None
         callers = [each for each in callers if not each.closed]

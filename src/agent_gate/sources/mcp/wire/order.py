@@ -158,7 +158,7 @@ class Order(msgspec.Struct, kw_only=True):
         """A progress notification's parameters as the caller expects them."""
         return {**params, "progressToken": self.progress}
 
-    def asks(self, question: "asyncio.Task[None]") -> None:
+    def keep_question(self, question: "asyncio.Task[None]") -> None:
         """Keep a question until it is answered."""
         self.questions.append(question)
         question.add_done_callback(self.answered)

@@ -19,6 +19,13 @@ class Broken(Exception):
         return self.reason.partition("\n")[0]
 
 
+class InputClosed(Broken):
+    """A child takes nothing any more; that it has ended is heard of in a moment."""
+
+    def __init__(self) -> None:
+        super().__init__("its input is closed", sent=False)
+
+
 class TurnedAway(RpcError):
     """The server turned the request away with an HTTP status, before looking at it."""
 

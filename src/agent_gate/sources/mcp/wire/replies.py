@@ -34,7 +34,7 @@ def media_type(reply: WholeReply | StreamReply) -> bytes:
     return value if value == JSON else value.partition(b";")[0].strip().lower()
 
 
-async def whole(reply: WholeReply | StreamReply, limit: int) -> bytes:
+async def read_whole(reply: WholeReply | StreamReply, limit: int) -> bytes:
     return reply.body if isinstance(reply, WholeReply) else await reply.read(limit)
 
 
@@ -55,13 +55,15 @@ class StreamPosition:
         self.quiet = 0
 
 
-async def refusal(reply: WholeReply | StreamReply, used: bytes, current: Callable[[], bool]) -> Exception:
+async def read_refusal(
+    reply: WholeReply | StreamReply, used: bytes, current: Callable[[], bool]
+) -> Exception:
     """What a status says about the request: who refused it, and whether it can have run. `current` tells whether `used` is still the session.
 
     Many servers answer 400 where the protocol has 404 for a session they do not know.
     """
     try:
-        text = await whole(reply, MAX_ERROR)
+        text = await read_whole(reply, MAX_ERROR)
     except (Lost, BadReply):
         text = b""
     status = reply.status

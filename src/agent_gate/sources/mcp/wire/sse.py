@@ -16,7 +16,7 @@ from agent_gate.sources.access import Access
 from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE
 from agent_gate.sources.mcp.wire.heads import ACCEPT
 from agent_gate.sources.mcp.wire.http import SMALL_SECONDS
-from agent_gate.sources.mcp.wire.mux import Mux, spawn
+from agent_gate.sources.mcp.wire.mux import Mux
 from agent_gate.sources.mcp.wire.problems import Broken, TurnedAway
 from agent_gate.sources.mcp.wire.replies import EVENTS, MAX_ERROR, media_type, split_url
 
@@ -34,14 +34,14 @@ class SseLink(Mux):
         self.endpoint = b""
         self.ready = Signal()
 
-    async def head(self) -> tuple[Header, ...]:
+    async def make_head(self) -> tuple[Header, ...]:
         """The headers of a request, with what proves it now."""
-        return (*ACCEPT, *(await self.proof()).headers)
+        return (*ACCEPT, *(await self.fetch_proof()).headers)
 
-    async def proof(self) -> Proof:
+    async def fetch_proof(self) -> Proof:
         return self.access.at_hand(self.caller) or await self.access.fetch(self.caller)
 
-    async def opened(self, proof: Proof, deadline: float) -> StreamReply:
+    async def open_stream(self, proof: Proof, deadline: float) -> StreamReply:
         try:
             return await self.pool.stream(
                 "GET",
@@ -57,20 +57,20 @@ class SseLink(Mux):
 
     async def start(self, deadline: float) -> None:
         """Open the stream and wait for the address that requests go to."""
-        proof = await self.proof()
-        reply = await self.opened(proof, deadline)
+        proof = await self.fetch_proof()
+        reply = await self.open_stream(proof, deadline)
         if reply.status == 401:
             challenge = (reply.header(b"www-authenticate") or b"").decode("latin-1")
             await reply.aclose()
             fresh = await self.access.refused(self.caller, proof, challenge)
             if fresh is None:
                 raise TurnedAway(401)
-            reply = await self.opened(fresh, deadline)
+            reply = await self.open_stream(fresh, deadline)
         if reply.status != 200 or media_type(reply) != EVENTS:
             await reply.aclose()
             raise TurnedAway(reply.status)
         reply.deadline = math.inf
-        spawn(self.tasks, self.hear(reply))
+        self.tasks.start(self.hear(reply))
         try:
             async with timeout(deadline - monotonic()):
                 await self.ready.wait()
@@ -108,7 +108,7 @@ class SseLink(Mux):
         return path.encode()
 
     async def post(self, data: bytes) -> None:
-        head = await self.head()
+        head = await self.make_head()
         try:
             reply = await self.pool.request(
                 "POST",

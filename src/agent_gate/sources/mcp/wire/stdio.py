@@ -9,7 +9,7 @@ from agent_gate.sources.mcp.clean import clean
 from agent_gate.sources.mcp.process.child import Child, LineReader, start_child
 from agent_gate.sources.mcp.wire.frames import MAX_MESSAGE
 from agent_gate.sources.mcp.wire.mux import Mux
-from agent_gate.sources.mcp.wire.problems import Broken
+from agent_gate.sources.mcp.wire.problems import Broken, InputClosed
 
 log = logging.getLogger("agent_gate.sources.mcp")
 
@@ -41,10 +41,15 @@ class StdioLink(Mux):
             raise Broken(f"{argv[0]} cannot be started: {error.strerror}", sent=False) from None
         self.child.exited.add_done_callback(self.exited)
 
+    @property
+    def stdin(self) -> asyncio.WriteTransport | None:
+        """Where its messages are written."""
+        return self.child.stdin if self.child is not None else None
+
     def write(self, data: bytes) -> None:
-        stdin = self.child.stdin if self.child is not None else None
+        stdin = self.stdin
         if stdin is None or stdin.is_closing() or self.lost.done():
-            raise Broken("its input is closed", sent=False)
+            raise InputClosed
         if stdin.get_write_buffer_size() > MAX_UNREAD:
             raise Broken("it does not read its input", sent=False)
         if not self.unsent:
@@ -54,7 +59,7 @@ class StdioLink(Mux):
     def flush(self) -> None:
         """Write the messages of this turn at once, so that the child is woken once for them."""
         unsent, self.unsent = self.unsent, []
-        stdin = self.child.stdin if self.child is not None else None
+        stdin = self.stdin
         if unsent and stdin is not None and not stdin.is_closing():
             stdin.write(b"\n".join(unsent) + b"\n")
 

@@ -6,9 +6,7 @@ when the question is answered, by whomever.
 
 import html
 import logging
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from hashlib import sha256
 
 from agent_gate.approval.channels.buttons import ANSWERS, Buttons, Pressed, answer_of
 from agent_gate.approval.channels.webhook import clipped
@@ -19,35 +17,23 @@ from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, InvalidArgs, RateLimited, Unauthorized
-from agent_gate.net.http import Header, Request, Response, parse_query
+from agent_gate.net.http import Request, Response, parse_query
 from agent_gate.net.media import FORM, refuse_media
+from agent_gate.net.scriptless import COLOURS, headers_for
 from agent_gate.observe.metrics import Metrics
 
 log = logging.getLogger("agent_gate.answers")
 PREFIX = "/answer/"
-STYLE = (
-    ":root{color-scheme:light dark;--ground:#fbfaf7;--ink:#23211c;--soft:#6b675d;--line:#c9c4b6;--sunk:#f2f0ea;--you:#a63f0b}"
-    "@media(prefers-color-scheme:dark){:root{--ground:#191814;--ink:#ece8dd;--soft:#a09a8b;--line:#4a463d;--sunk:#13120f;--you:#f0925a}}"
+STYLE = COLOURS + (
     "body{font:16px/1.5 system-ui,sans-serif;background:var(--ground);color:var(--ink);max-width:44rem;margin:0 auto;padding:1rem}"
-    "h1{font-size:1.25rem;line-height:1.35;overflow-wrap:anywhere}.fault{color:var(--you);font-weight:600}"
+    ".fault{color:var(--you);font-weight:600}"
     "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--sunk);border:1px solid var(--line);border-radius:6px;padding:.75rem;font-size:.88rem;unicode-bidi:plaintext}"
     "label{display:block;margin:.75rem 0;color:var(--soft)}"
     "input,button{font:inherit;color:inherit;background:var(--ground);border:1px solid var(--line);border-radius:6px;box-sizing:border-box;width:100%;min-height:2.75rem;padding:.4rem .75rem}"
     "button{margin-top:1rem;text-align:left;cursor:pointer}button[value=once]{background:var(--ink);color:var(--ground)}"
     "p.says{margin:.25rem 0 0;color:var(--soft);overflow-wrap:anywhere}"
 )
-STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
-HEADERS: tuple[Header, ...] = (
-    (
-        b"content-security-policy",
-        f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'".encode(),
-    ),
-    (b"x-frame-options", b"DENY"),
-    # Not no-referrer: a browser then sends the form with `Origin: null`, which no listener answers.
-    (b"referrer-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-)
+HEADERS = headers_for(STYLE)
 NOT_VALID = "This link is not valid. Answer on the operator's page, or with `agent-gate approvals`"
 WHOLE = 1 << 20
 SPELLED = {
@@ -57,6 +43,10 @@ SPELLED = {
     "always": "Approve always",
     "deny": "Deny",
 }
+NUMBER_FIELD = (
+    '<label>Number that the browser shows<input name="number" inputmode="numeric" autocomplete="off" '
+    'maxlength="2"></label>'
+)
 NO_DEFAULT = "<button disabled hidden></button>"
 """Enter in a field presses a form's first button; this one takes it, so that typing a reason never says yes."""
 
@@ -73,8 +63,10 @@ def said(error: GatewayError) -> Response:
     return page(error.status, "Nothing was changed", f"<p>{html.escape(error.message)}</p>")
 
 
-def offered(pressed: Pressed) -> tuple[str, ...]:
+def offered(pressed: Pressed, approval: Approval) -> tuple[str, ...]:
     """What the link's page can answer; a no is always among it."""
+    if approval.number:
+        return ("deny",) if pressed.action == "deny" else ("once", "deny")
     if pressed.action not in ANSWERS:
         return ("once", "hour", "always", "deny")
     return (pressed.action,) if pressed.action == "deny" else (pressed.action, "deny")
@@ -122,7 +114,7 @@ class Answers:
             return refused
         form = parse_query(request.body.decode("ascii", "replace"))
         try:
-            return await self._confirm(form, channel, pressed)
+            return await self._confirm(form, channel, pressed, approval)
         except (Unauthorized, RateLimited) as error:
             self._metrics.answers_refused.add("link", error.code.lower())
             return self._shown(approval, channel, pressed, error, form.get("reason", ""))
@@ -150,7 +142,7 @@ class Answers:
             return page(200, "This question is closed", body)
         if fault is not None:
             body = f'<p class="fault" role="alert">Not answered yet. {html.escape(fault.message)}.</p>{body}'
-        form = self._form(approval, offered(pressed), self._channels()[channel], reason)
+        form = self._form(approval, offered(pressed, approval), self._channels()[channel], reason)
         return page(fault.status if fault else 200, clipped(shown.title()), body + form)
 
     def _form(self, approval: Approval, choices: Sequence[str], person: str, reason: str) -> str:
@@ -166,19 +158,21 @@ class Answers:
             else ""
         )
         why = f'<label>Reason (optional)<input name="reason" maxlength="500" value="{html.escape(reason)}"></label>'
-        return f'<form method="post">{NO_DEFAULT}{why}{secret}{buttons}</form>'
+        number = NUMBER_FIELD if approval.number and "once" in choices else ""
+        return f'<form method="post">{NO_DEFAULT}{why}{number}{secret}{buttons}</form>'
 
-    async def _confirm(self, form: Mapping[str, str], channel: str, pressed: Pressed) -> Response:
+    async def _confirm(
+        self, form: Mapping[str, str], channel: str, pressed: Pressed, approval: Approval
+    ) -> Response:
         """The answer itself: the choice of the link, or one of those its page offered."""
         choice = form.get("choice", pressed.action)
-        if choice not in offered(pressed):
+        if choice not in offered(pressed, approval):
             raise InvalidArgs("This link cannot give that answer")
         person = self._channels()[channel]
         if not self._check(person, form.get("passphrase")):
             raise Unauthorized("This gateway wants the approver's passphrase with every answer")
-        answered = await self._answer(
-            pressed.approval_id, answer_of(choice, person, channel, form.get("reason", ""))
-        )
+        said = answer_of(choice, person, channel, form.get("reason", ""), form.get("number", ""))
+        answered = await self._answer(pressed.approval_id, said)
         became = html.escape(visible(fate(answered, await self._became(answered))))
         shown = f"<pre>{html.escape(card(answered).signature)}</pre>\n<p>{became}</p>"
         return page(200, card(answered).outcome(), shown)

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from agent_gate.errors import GatewayError
 from agent_gate.net.http import Request, Response, json_response, refusal
-from agent_gate.surfaces.admin.admin import SignInDesk
+from agent_gate.surfaces.admin.admin import AccountDesk
 from agent_gate.surfaces.admin.doors.answers import page
 from agent_gate.surfaces.listeners import CLIENT_DOCUMENT, Listeners
 from agent_gate.vault.oauth.clients import client_document
@@ -32,7 +32,7 @@ PASTE = (
 class Callback:
     """Finishes a sign-in, and says only whether that worked."""
 
-    def __init__(self, sign_ins: SignInDesk, listeners: Listeners) -> None:
+    def __init__(self, sign_ins: AccountDesk, listeners: Listeners) -> None:
         self._sign_ins, self._listeners = sign_ins, listeners
 
     def describe(self) -> Response:
@@ -52,7 +52,7 @@ class Callback:
         if not state or not (code or came.get("error")):
             return page(400, "Nothing to do here", "<p>This address is for the end of a sign-in.</p>")
         try:
-            source, person = await self._sign_ins.whose(state)
+            source, person = await self._sign_ins.find_owner(state)
         except GatewayError as error:
             return unknown(error, "" if "iss" in came else code)
         answer = urlencode({name: came[name] for name in BROUGHT if name in came})

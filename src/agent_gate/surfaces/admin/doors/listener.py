@@ -16,6 +16,8 @@ from agent_gate.surfaces.admin.doors.answers import Answers
 from agent_gate.surfaces.admin.doors.callback import PATH as CALLBACK
 from agent_gate.surfaces.admin.doors.callback import Callback
 from agent_gate.surfaces.admin.doors.page import SECURE, PageFiles
+from agent_gate.surfaces.admin.doors.provider import PREFIX as PROVIDER
+from agent_gate.surfaces.admin.doors.provider import ProviderDoor
 from agent_gate.surfaces.admin.doors.slack import PREFIX as SLACK
 from agent_gate.surfaces.admin.doors.slack import SlackButtons
 from agent_gate.surfaces.admin.routing import Reply
@@ -39,8 +41,9 @@ class AdminListener:
         answers: Answers,
         slack: SlackButtons,
         callback: Callback,
+        provider: ProviderDoor,
     ) -> None:
-        self._api, self._logins, self._page = api, logins, page
+        self._api, self._logins, self._page, self._provider = api, logins, page, provider
         self._answers, self._slack, self._callback = answers, slack, callback
 
     async def handle(self, request: Request) -> Reply:
@@ -51,6 +54,8 @@ class AdminListener:
             return await self._slack.handle(request)
         if path in (CALLBACK, CLIENT_DOCUMENT):
             return await self._callback.handle(request)
+        if path.startswith(PROVIDER):
+            return await self._provider.handle(request)
         try:
             if path == "/api/session" and request.method == "POST":
                 return await self._open(request)
@@ -65,15 +70,17 @@ class AdminListener:
     async def _operate(self, request: Request) -> Reply:
         visitor = self._logins.enter(request)
         if request.path == "/api/session" and request.method == "DELETE":
+            elsewhere = await self._provider.log_out(visitor.session)
             await self._logins.leave(visitor)
-            return json_response(200, {"left": True}, (*PRIVATE, self._cookie(request, "", 0)))
+            left = {"left": True, "log_out_at": elsewhere}
+            return json_response(200, left, (*PRIVATE, self._cookie(request, "", 0)))
         reply = await self._api.handle(request, visitor.person, visitor.channel)
         reply.headers = (*reply.headers, *PRIVATE)
         if isinstance(reply, StreamResponse):
-            reply.chunks = self._while_let_in(request, cast(AsyncGenerator[bytes, None], reply.chunks))
+            reply.chunks = self._stream_while_let_in(request, cast(AsyncGenerator[bytes, None], reply.chunks))
         return reply
 
-    async def _while_let_in(
+    async def _stream_while_let_in(
         self, request: Request, chunks: AsyncGenerator[bytes, None]
     ) -> AsyncIterator[bytes]:
         """A stream tells nothing more once the session or token that opened it is gone."""
@@ -100,8 +107,6 @@ class AdminListener:
     def _cookie(self, request: Request, value: str, seconds: float) -> Header:
         # Behind a proxy the browser alone knows; its Origin was compared with our own before.
         encrypted = request.secure or (request.header(b"origin") or b"").startswith(b"https:")
-        secure = "; Secure" if encrypted else ""
-        text = (
-            f"{self._logins.cookie}={value}; Path=/; Max-Age={seconds:.0f}; HttpOnly; SameSite=Strict{secure}"
-        )
+        name, secure = self._logins.cookie(encrypted=encrypted), "; Secure" if encrypted else ""
+        text = f"{name}={value}; Path=/; Max-Age={seconds:.0f}; HttpOnly; SameSite=Strict{secure}"
         return b"set-cookie", text.encode()

@@ -12,10 +12,12 @@ TYPES = {
     ".css": b"text/css; charset=utf-8",
     ".js": b"text/javascript; charset=utf-8",
     ".svg": b"image/svg+xml",
+    ".png": b"image/png",
+    ".webmanifest": b"application/manifest+json",
 }
 POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; manifest-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker"
 )
 SECURE: tuple[Header, ...] = (
     (b"content-security-policy", POLICY),
@@ -25,6 +27,9 @@ SECURE: tuple[Header, ...] = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
+
+ALONE = ("/login.js", "/sw.js")
+"""Scripts that are no module of the page. All others are named in its head, so that none waits for the one before it."""
 
 
 def folder() -> Path:
@@ -47,6 +52,9 @@ class PageFiles:
                 tag = b'"%b"' % sha256(body).hexdigest()[:20].encode()
                 self._files[f"/{file.relative_to(root).as_posix()}"] = (body, TYPES[file.suffix], tag)
 
+        modules = [path for path in self._files if path.endswith(".js") and path not in ALONE]
+        self._early = (b"link", ", ".join(f"<{path}>; rel=modulepreload" for path in modules).encode())
+
     def paths(self) -> list[str]:
         return list(self._files)
 
@@ -55,17 +63,21 @@ class PageFiles:
         if request.method not in ("GET", "HEAD"):
             return refusal(405, "INVALID_ARGS", "Only GET is offered here", ((b"allow", b"GET, HEAD"),))
         path = request.path
+        if path == "/" and welcome:
+            return self._file(request, "/index.html", more=(self._early,))
         if path == "/":
-            return self._file(request, "/index.html" if welcome else "/login.html", 200 if welcome else 401)
+            return self._file(request, "/login.html", 401)
         if path == "/login":
             return self._file(request, "/login.html")
         if path not in self._files or path.endswith(".html"):
             return refusal(404, "INVALID_ARGS", "There is nothing here. The page is at /", SECURE)
         return self._file(request, path)
 
-    def _file(self, request: Request, path: str, status: int = 200) -> Response:
+    def _file(
+        self, request: Request, path: str, status: int = 200, more: tuple[Header, ...] = ()
+    ) -> Response:
         body, kind, tag = self._files[path]
-        headers = (*SECURE, (b"etag", tag), (b"cache-control", b"no-cache"))
+        headers = (*SECURE, (b"etag", tag), (b"cache-control", b"no-cache"), *more)
         if status == 200 and request.header(b"if-none-match") == tag:
             return Response(304, b"", headers, kind)
         return Response(status, body, headers, kind)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from agent_gate.access.roles import EVERYTHING
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import GatewayError, InvalidArgs
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
@@ -20,7 +21,7 @@ from agent_gate.peers.pairing import Wish
 from agent_gate.peers.roles import COMPONENT_TYPES, PeerNotes
 from agent_gate.surfaces.admin.admin import Peered
 from agent_gate.surfaces.admin.routes.peers import shown_peer
-from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route, Routes
+from agent_gate.surfaces.admin.routing import TERMINAL, OperatorRequest, Reply, Route, Routes
 
 log = logging.getLogger("agent_gate.admin")
 PREFIX = "/v1/"
@@ -74,18 +75,18 @@ class Pairings:
         self._routes = Routes(
             [
                 Route("POST", "/v1/pairings", self._pair, "Pair a component"),
-                Route("GET", "/v1/identity", self._identity, "Who this gateway is to its peers"),
+                Route("GET", "/v1/identity", self._show_identity, "Who this gateway is to its peers"),
                 Route("POST", "/v1/peers/{name}/rotate", self._rotate, "Renew a peer's certificate"),
             ]
         )
 
     async def handle(self, request: Request, person: str) -> Reply:
         try:
-            return await self._routes.dispatch(request, person, "terminal")
+            return await self._routes.dispatch(request, person, TERMINAL, EVERYTHING)
         except GatewayError as error:
             return error_response(error)
 
-    async def _identity(self, _ask: OperatorRequest) -> Reply:
+    async def _show_identity(self, _ask: OperatorRequest) -> Reply:
         identity = self._peering.identity
         return json_response(
             200,

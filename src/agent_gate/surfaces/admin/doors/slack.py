@@ -113,7 +113,9 @@ class SlackButtons:
         if not self._check(person, None):
             raise Forbidden(BROWSER)
         by = f"pressed in Slack by {payload.user.username[:60] or payload.user.id[:60] or 'somebody'}"
-        return await self._answer(pressed.approval_id, answer_of(pressed.action, person, channel, by))
+        return await self._answer(
+            pressed.approval_id, answer_of(pressed.action, person, channel, by, pressed.number)
+        )
 
     async def _tell(self, channel: WebhookSettings, payload: SlackPayload, said: Mapping[str, Any]) -> None:
         """Post it to where Slack says, which is where its incoming webhooks are; to no other place."""

@@ -7,9 +7,10 @@ from agent_gate.net.http import Request, Response, refusal
 from agent_gate.net.websocket import WebSocketHandler
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.doors.pairings import PREFIX, Pairings
-from agent_gate.surfaces.admin.routing import Reply
+from agent_gate.surfaces.admin.routing import TERMINAL, Reply
 
 FOREIGN = refusal(403, "FORBIDDEN", "Only the gateway's own user may use the admin socket")
+NOT_OPERATOR = refusal(403, "FORBIDDEN", "Only somebody with the role operator pairs machines")
 
 
 class AdminSocket:
@@ -28,9 +29,15 @@ class AdminSocket:
         if not person:
             return FOREIGN
         if request.path.startswith(PREFIX):
+            if not self._people.rights(person).include("operator"):
+                return NOT_OPERATOR
             return await self._pairings.handle(request, person)
-        return await self._api.handle(request, person, "terminal")
+        return await self._api.handle(request, person, TERMINAL)
 
     def upgrade(self, request: Request) -> WebSocketHandler | Response:
         person = self._person(request)
-        return self._pairings.upgrade(request, person) if person else FOREIGN
+        if not person:
+            return FOREIGN
+        if not self._people.rights(person).include("operator"):
+            return NOT_OPERATOR
+        return self._pairings.upgrade(request, person)

@@ -9,15 +9,17 @@ import msgspec
 from agent_gate.access.keys import checked_name
 from agent_gate.access.login import LINK_SECONDS
 from agent_gate.access.people import OPERATOR
+from agent_gate.access.sign_in.consents import INVITE_SECONDS
+from agent_gate.access.sign_in.families import SignedInAgent
 from agent_gate.config.clients.model import GatewayEntry
 from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.doubts import is_loopback
 from agent_gate.core.call import Caller, Mode
 from agent_gate.errors import Forbidden, InvalidArgs
 from agent_gate.net.http import json_response
-from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.standing import show_standings
 
 ONLY_HERE = (
     "This address works on this machine only. For other devices set admin.public_url in the configuration to an "
@@ -59,6 +61,7 @@ class Agents:
 
     def __init__(self, admin: Admin) -> None:
         self._admin, self._keys = admin, admin.who.keys
+        self._signed_in = admin.who.sign_in.signed_in
 
     def routes(self) -> list[Route]:
         return [
@@ -67,22 +70,25 @@ class Agents:
                 "POST", "/api/agents", self._make, "Make an agent; its token is in this answer only",
                 body=AGENT, required=("name",),
             ),
-            Route("GET", "/api/agents/{name}", self._one, "One agent and every tool it sees"),
-            Route("DELETE", "/api/agents/{name}", self._revoke, "Revoke the token of an agent made here"),
-            Route("GET", "/api/operators", self._operators, "Tokens of programs that operate this gateway"),
+            Route("GET", "/api/agents/{name}", self._show_one, "One agent and every tool it sees"),
+            Route("DELETE", "/api/agents/{name}", self._revoke, "Revoke an agent made here, or one that signed in"),
+            Route("POST", "/api/invites", self._invite, "A link by which one sign-in gets past the limits"),
+            Route("GET", "/api/operators", self._list_operators, "Tokens of programs that operate this gateway"),
             Route(
                 "POST", "/api/operators", self._make_operator, "Make an operator token; it is in this answer only",
                 body={"name": TEXT, "login": TEXT}, required=("name",),
             ),
             Route("DELETE", "/api/operators/{name}", self._revoke_operator, "Revoke an operator token"),
             Route(
-                "POST", "/api/logins", self._link, "A fresh one-time link to the page", body={"login": TEXT}
+                "POST", "/api/logins", self._link, "A fresh one-time link to the page",
+                body={"login": TEXT}, role="viewer",
             ),
-            Route("GET", "/api/clients", self._clients, "How each client is connected to this gateway"),
+            Route("GET", "/api/clients", self._list_clients, "How each client is connected to this gateway"),
         ]  # fmt: skip
 
     def _shown(self, caller: Caller) -> dict[str, Any]:
         made = self._keys.named("agent", caller.name)
+        signed_in = self._signed_in.named(caller.name) if made is None else None
         return {
             "name": caller.name,
             "mode": caller.mode,
@@ -92,14 +98,27 @@ class Agents:
             "tools": len(self._admin.view.tools(caller)),
             "made_here": made is not None,
             "created_at": made.created_at if made else None,
+            "last_called": self._admin.calls.last_called(caller.name),
+            "signed_in": None if signed_in is None else self._sign_in(signed_in),
+        }
+
+    def _sign_in(self, agent: SignedInAgent) -> dict[str, Any]:
+        """Whose agent it is and where its answers went; it was seen when its token was renewed, or when it called."""
+        called = self._admin.calls.last_called(agent.name)
+        return {
+            "client": agent.destination,
+            "person": agent.person,
+            "since": agent.created_at,
+            "last_seen": max(agent.seen_at, called or 0.0),
+            "expires_at": agent.expires_at,
         }
 
     async def _list(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [self._shown(caller) for caller in self._admin.who.callers()])
 
-    async def _one(self, ask: OperatorRequest) -> Reply:
+    async def _show_one(self, ask: OperatorRequest) -> Reply:
         caller = self._admin.caller(ask.values["name"])
-        tools = [shown.tool_row(tool) for tool in self._admin.view.tools(caller)]
+        tools = await show_standings(self._admin.setup.policy(), self._admin.view.tools(caller), caller)
         return json_response(200, self._shown(caller) | {"sees": tools})
 
     async def _make(self, ask: OperatorRequest) -> Reply:
@@ -120,14 +139,28 @@ class Agents:
 
     async def _revoke(self, ask: OperatorRequest) -> Reply:
         name, grants = ask.values["name"], self._admin.grants
-        if not await self._keys.revoke("agent", name, grants.ending(name)):
-            raise InvalidArgs(f"{name[:64]} was not made here. Agents in the configuration are removed there")
+        ending = grants.ending(name)
+        gone = await self._keys.revoke("agent", name, ending) or await self._signed_in.revoke_agent(
+            name, ending
+        )
+        if not gone:
+            raise InvalidArgs(
+                f"{name[:64]} was not made here and did not sign in. Agents in the configuration are removed there"
+            )
         grants.forget(name)
         self._admin.who.refresh_agents()
         log.info("An agent's token was revoked", extra={"agent": name, "by": ask.person})
         return json_response(200, {"revoked": name})
 
-    async def _operators(self, _ask: OperatorRequest) -> Reply:
+    async def _invite(self, ask: OperatorRequest) -> Reply:
+        issuer = self._admin.who.issuer()
+        if issuer is None:
+            raise InvalidArgs("Nobody can sign in here: set auth.sign_in to true in config.yaml")
+        secret = await self._admin.who.sign_in.begun.invite(ask.person)
+        log.info("An invitation was made", extra={"by": ask.person})
+        return json_response(201, {"url": f"{issuer}/invite/{secret}", "seconds": INVITE_SECONDS})
+
+    async def _list_operators(self, _ask: OperatorRequest) -> Reply:
         keys = self._keys.list("operator")
         return json_response(
             200, [{"name": k.name, "person": k.person, "created_at": k.created_at} for k in keys]
@@ -160,9 +193,10 @@ class Agents:
         reply = {"person": person, "seconds": LINK_SECONDS}
         if is_loopback(urlsplit(base).hostname or ""):
             reply["advice"] = ONLY_HERE
-        return json_response(201, reply | {"url": f"{base}/login#{self._admin.who.logins.link(person)}"})
+        secret = await self._admin.who.logins.link(person)
+        return json_response(201, reply | {"url": f"{base}/login#{secret}"})
 
-    async def _clients(self, _ask: OperatorRequest) -> Reply:
+    async def _list_clients(self, _ask: OperatorRequest) -> Reply:
         listeners = self._admin.setup.listeners
         gateway = GatewayEntry(url=listeners.url(), fingerprint=listeners.fingerprint)
         config = self._admin.setup.configuration.options.config

@@ -15,7 +15,7 @@ class ConnectionRoutes:
     """The routes of accounts."""
 
     def __init__(self, admin: Admin) -> None:
-        self._calls, self._sign_ins = admin.calls, admin.sign_ins
+        self._calls, self._sign_ins = admin.calls, admin.secrets.sign_ins
 
     def routes(self) -> list[Route]:
         return [
@@ -25,7 +25,7 @@ class ConnectionRoutes:
             Route(
                 "POST",
                 "/api/connections/code",
-                self._code_alone,
+                self._take_code_alone,
                 "Finish the sign-in that a pasted code or address belongs to",
                 body={"code": TEXT},
                 required=("code",),
@@ -34,14 +34,14 @@ class ConnectionRoutes:
             Route(
                 "GET",
                 "/servers/{key}/auth/status",
-                self._status,
+                self._show_status,
                 "How a source stands with its account",
                 query={"agent": TEXT},
             ),
             Route(
                 "POST",
                 "/servers/{key}/auth/code",
-                self._code,
+                self._take_code,
                 "Finish a sign-in with a pasted code or address",
                 body={"code": TEXT, "agent": TEXT},
                 required=("code",),
@@ -49,7 +49,7 @@ class ConnectionRoutes:
             Route(
                 "POST",
                 "/servers/{key}/auth/key",
-                self._key,
+                self._take_key,
                 "Store a key and check it",
                 body={"key": TEXT, "agent": TEXT},
                 required=("key",),
@@ -66,20 +66,23 @@ class ConnectionRoutes:
     async def _list(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [asdict(state) for state in self._sign_ins.all()])
 
-    async def _status(self, ask: OperatorRequest) -> Reply:
-        return json_response(200, asdict(self._sign_ins.status(ask.values["key"], ask.param("agent") or "")))
+    async def _show_status(self, ask: OperatorRequest) -> Reply:
+        return json_response(
+            200,
+            asdict(self._sign_ins.status(ask.values["key"], self._sign_ins.holder(ask.param("agent") or ""))),
+        )
 
     async def _start(self, ask: OperatorRequest) -> Reply:
         return json_response(200, await self._act(ask, "start"))
 
-    async def _code(self, ask: OperatorRequest) -> Reply:
+    async def _take_code(self, ask: OperatorRequest) -> Reply:
         return json_response(200, await self._act(ask, "code", "code"))
 
-    async def _code_alone(self, ask: OperatorRequest) -> Reply:
-        ask.values["key"] = await self._sign_ins.begun_by(str(ask.body().get("code", "")), ask.person)
-        return await self._code(ask)
+    async def _take_code_alone(self, ask: OperatorRequest) -> Reply:
+        ask.values["key"] = await self._sign_ins.find_begun(str(ask.body().get("code", "")), ask.person)
+        return await self._take_code(ask)
 
-    async def _key(self, ask: OperatorRequest) -> Reply:
+    async def _take_key(self, ask: OperatorRequest) -> Reply:
         return json_response(200, await self._act(ask, "key", "key"))
 
     async def _end(self, ask: OperatorRequest) -> Reply:

@@ -18,13 +18,13 @@ class Economics:
         self._admin = admin
 
     def routes(self) -> list[Route]:
-        return [Route("GET", "/api/economy", self._economy, "Tokens per mode, server and agent")]
+        return [Route("GET", "/api/economy", self._show_economy, "Tokens per mode, server and agent")]
 
     def _of(self, caller: Caller) -> dict[str, Any]:
         found = measure(self._admin.view.tools(caller))
         return {"agent": caller.name, "mode": caller.mode, **asdict(found)}
 
-    async def _economy(self, _ask: OperatorRequest) -> Reply:
+    async def _show_economy(self, _ask: OperatorRequest) -> Reply:
         """Counting a large catalog takes a moment, which calls must not wait for."""
         callers = list(self._admin.who.callers())
         return json_response(200, await asyncio.to_thread(lambda: [self._of(caller) for caller in callers]))

@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
+from agent_gate.access.answering import verdicts_of
 from agent_gate.calls.events import Cursor, as_sse
 from agent_gate.core.approval import Approval
 from agent_gate.core.catalog import Catalog
-from agent_gate.core.tool import Tool
 from agent_gate.net.http import StreamResponse
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.risks import Risks
 from agent_gate.surfaces.admin.routing import FLAG, TEXT, OperatorRequest, Reply, Route
 
 TICK = 1.0
@@ -29,13 +30,14 @@ class Live:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
+        self._risks = Risks(admin.record.store, admin.clock)
 
     def routes(self) -> list[Route]:
         return [
             Route(
                 "GET",
                 "/api/events",
-                self._events,
+                self._stream_changes,
                 "What happens, as Server-Sent Events: approval, catalog, calls, missed",
                 query={"brief": FLAG},
             ),
@@ -58,13 +60,13 @@ class Live:
         async for told in self._admin.feed.follow(after, lambda _one: True, once=once):
             yield as_sse(told)
 
-    async def _events(self, ask: OperatorRequest) -> Reply:
-        return StreamResponse(200, self._stream(brief=bool(ask.param("brief"))))
+    async def _stream_changes(self, ask: OperatorRequest) -> Reply:
+        return StreamResponse(200, self._stream(ask))
 
-    async def _stream(self, *, brief: bool) -> AsyncIterator[bytes]:
+    async def _stream(self, ask: OperatorRequest) -> AsyncIterator[bytes]:
         """Events until the client leaves, and a comment now and then so that silence is never a broken line."""
-        queue: asyncio.Queue[bytes] = asyncio.Queue()
-        undo = self._subscribe(queue, shown.approval_row if brief else shown.approval)
+        queue: asyncio.Queue[bytes | Approval] = asyncio.Queue()
+        undo = self._subscribe(queue)
         silent, seen = 0, self._glance()
         try:
             yield b": connected\n\n"
@@ -75,7 +77,7 @@ class Live:
                 except TimeoutError:
                     silent += 1
                 else:
-                    yield message
+                    yield message if isinstance(message, bytes) else await self._tell(message, ask)
                     continue
                 now = self._glance()
                 if now != seen:
@@ -92,22 +94,23 @@ class Live:
         """How far the record is and how much runs: when neither moved, there is nothing to tell."""
         return self._admin.record.store.head.seq, len(self._admin.calls.running())
 
-    def _subscribe(
-        self, queue: asyncio.Queue[bytes], render: Callable[[Approval, Tool | None], dict[str, Any]]
-    ) -> list[Callable[[], None]]:
-        def push(message: bytes) -> None:
+    async def _tell(self, approval: Approval, ask: OperatorRequest) -> bytes:
+        tool = self._admin.shelf.catalog.find(approval.tool_id)
+        told = (shown.approval_row if ask.param("brief") else shown.approval)(approval, tool)
+        open_to = {"you_may": verdicts_of(approval, ask.person, ask.rights)}
+        return event("approval", told | open_to | {"risks": await self._risks.find(approval, tool)})
+
+    def _subscribe(self, queue: asyncio.Queue[bytes | Approval]) -> list[Callable[[], None]]:
+        def push(message: bytes | Approval) -> None:
             if queue.qsize() < MOST_QUEUED:
                 queue.put_nowait(message)
             elif queue.qsize() == MOST_QUEUED:
                 queue.put_nowait(event("missed", {}))
 
-        def asked(approval: Approval) -> None:
-            push(event("approval", render(approval, self._admin.shelf.catalog.find(approval.tool_id))))
-
         def changed(_before: Catalog, now: Catalog) -> None:
             push(event("catalog", {"digest": now.digest, "tools": len(now.tools)}))
 
         return [
-            self._admin.calls.inbox.subscribe(asked),
+            self._admin.calls.inbox.subscribe(push),
             self._admin.shelf.subscribe(changed),
         ]

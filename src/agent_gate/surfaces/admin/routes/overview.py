@@ -1,33 +1,17 @@
 """The gateway at a glance: status, what runs now, what needs a person, and the last hour in numbers."""
 
-from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from agent_gate import __version__
+from agent_gate.audit.trends import RANGES, look_back
 from agent_gate.calls.perform import Performance
+from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import Response, json_response
-from agent_gate.observe.trends import EVERY
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route
-
-Need = dict[str, Any]
-TROUBLED = {
-    "failed": "cannot be reached",
-    "degraded": "does not feel well",
-    "needs_auth": "needs a sign-in",
-}
-
-
-def need(problem: str, reason: str, page: str, *, act: tuple[str, str] | None = None) -> Need:
-    """One thing to do: what is wrong, why, where to look, and the button (label and POST path) that may mend it."""
-    action = {"label": act[0], "path": act[1]} if act else None
-    return {"problem": problem, "reason": reason, "page": page, "action": action}
-
-
-def part(key: str) -> str:
-    """A source's key as one part of a path."""
-    return quote(key, safe="")
+from agent_gate.surfaces.admin.needs import needs
+from agent_gate.surfaces.admin.reasons import SAYS
+from agent_gate.surfaces.admin.routes.gateways import all_gateways
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
 
 
 def running(performance: Performance) -> dict[str, Any]:
@@ -69,74 +53,62 @@ class Overview:
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/api/status", self._status, "The gateway at a glance"),
-            Route("GET", "/api/me", self._me, "Who is logged in"),
-            Route("GET", "/api/now", self._now, "What runs, what waits, what needs a person"),
-            Route("GET", "/api/trends", self._trends, "Throughput, failures and latency of the last hour"),
+            Route("GET", "/api/status", self._show_status, "The gateway at a glance"),
+            Route("GET", "/api/me", self._show_me, "Who is logged in, and what they may do"),
+            Route("GET", "/api/now", self._show_now, "What runs, what waits, what needs a person"),
+            Route(
+                "GET",
+                "/api/trends",
+                self._show_trends,
+                "Calls, failures, time and agents of the last hour, day, week or month",
+                query={"range": {"enum": list(RANGES)}, "gateway": TEXT},
+            ),
             Route("POST", "/api/reload", self._reload, "Read the configuration again, all or nothing"),
-            Route("GET", "/metrics", self._metrics, "Prometheus"),
+            Route("GET", "/metrics", self._show_metrics, "Prometheus"),
         ]
 
-    async def _status(self, _ask: OperatorRequest) -> Reply:
-        return json_response(200, status(self._admin))
+    async def _show_status(self, _ask: OperatorRequest) -> Reply:
+        return json_response(200, status(self._admin) | {"gateways": await all_gateways(self._admin)})
 
-    async def _me(self, ask: OperatorRequest) -> Reply:
+    async def _show_me(self, ask: OperatorRequest) -> Reply:
         wants = not self._admin.who.passphrases.check(ask.person, None)
-        return json_response(200, {"person": ask.person, "channel": ask.channel, "passphrase": wants})
+        narrowed = ask.rights.namespaces
+        me = {
+            "person": ask.person,
+            "channel": ask.channel,
+            "passphrase": wants,
+            "may": ask.rights.may(),
+            "namespaces": None if narrowed is None else sorted(narrowed),
+        }
+        return json_response(200, me)
 
     async def _reload(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, {"reloaded": True, "warnings": await self._admin.setup.reload()})
 
-    async def _now(self, _ask: OperatorRequest) -> Reply:
+    async def _show_now(self, _ask: OperatorRequest) -> Reply:
         calls = self._admin.calls
         now = {
             "running": [running(performance) for performance in calls.running()],
             "pending": len(calls.inbox.open()),
-            "needs": list(self._needs()),
+            "needs": list(needs(self._admin)),
         }
         return json_response(200, now)
 
-    def _needs(self) -> Iterator[Need]:
-        store, configuration = self._admin.record.store, self._admin.setup.configuration
-        if store.fault:
-            yield need("Calls are refused: the store cannot be written", store.fault, "health")
-        if configuration.fault:
-            reload = "Reload", "/api/reload"
-            yield need("The new configuration is not used", configuration.fault, "policy", act=reload)
-        for channel, why in self._admin.setup.channel_faults().items():
-            yield need(f"Questions do not get through to {channel}", why, "approvals")
-        for state in self._admin.sources.states():
-            if state.status in TROUBLED:
-                again = ("Try now", f"/api/sources/{part(state.key)}/connect")
-                problem = f"{state.title or state.key} {TROUBLED[state.status]}"
-                if state.status == "needs_auth":
-                    yield need(problem, state.reason, f"connections/{part(state.key)}")
-                else:
-                    yield need(problem, state.reason, f"sources/{part(state.key)}", act=again)
-        for change in self._admin.sources.changes():
-            problem = f"{change.tool} of {change.source} is not what you accepted"
-            held = "What you accepted is served until you accept what it is now."
-            reason = held if change.held else "The new definition is served already."
-            yield need(problem, reason, f"sources/{part(change.source)}")
-        for warning in self._admin.setup.warnings():
-            yield need("The configuration has a warning", warning, "policy")
+    async def _show_trends(self, ask: OperatorRequest) -> Reply:
+        admin, span = self._admin, RANGES.get(ask.param("range") or "hour")
+        if span is None:
+            raise InvalidArgs(f"range must be one of {', '.join(RANGES)}")
+        await admin.record.store.flush()
+        await admin.numbers.trends.note()
+        found = await look_back(admin.record.store, span, admin.clock.now(), ask.param("gateway") or None)
+        sources = admin.numbers.metrics.client
+        means = [
+            {"source": labels[0], "calls": sum(row[:-1]), "mean": row[-1] / max(1.0, sum(row[:-1]))}
+            for labels, row in sorted(sources.values.items())
+        ]
+        reasons = [{"code": code, "says": SAYS.get(code, code), "count": n} for code, n in found["reasons"]]
+        return json_response(200, found | {"reasons": reasons, "sources": means})
 
-    async def _trends(self, _ask: OperatorRequest) -> Reply:
-        trends = self._admin.numbers.trends
-        sources = self._admin.numbers.metrics.client
-        return json_response(
-            200,
-            {
-                "every": EVERY,
-                "points": list(trends.points),
-                "totals": trends.totals(),
-                "sources": [
-                    {"source": labels[0], "calls": sum(row[:-1]), "mean": row[-1] / max(1.0, sum(row[:-1]))}
-                    for labels, row in sorted(sources.values.items())
-                ],
-            },
-        )
-
-    async def _metrics(self, _ask: OperatorRequest) -> Reply:
+    async def _show_metrics(self, _ask: OperatorRequest) -> Reply:
         text = self._admin.numbers.metrics.text().encode()
         return Response(200, text, content_type=b"text/plain; version=0.0.4; charset=utf-8")

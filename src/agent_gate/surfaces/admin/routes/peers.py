@@ -42,7 +42,7 @@ class PeerRoutes:
     def routes(self) -> list[Route]:
         return [
             Route("GET", "/api/peers", self._list, "Every peer, and how it stands with it"),
-            Route("GET", "/api/peers/{name}", self._one, "One peer"),
+            Route("GET", "/api/peers/{name}", self._show_one, "One peer"),
             Route("DELETE", "/api/peers/{name}", self._revoke, "Revoke a peer; its next request is refused"),
             Route(
                 "POST", "/api/peers/{name}/trust", self._trust, "Believe what a host says of its tools",
@@ -53,7 +53,7 @@ class PeerRoutes:
     async def _list(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [shown_peer(peer) for peer in self._peering.known()])
 
-    async def _one(self, ask: OperatorRequest) -> Reply:
+    async def _show_one(self, ask: OperatorRequest) -> Reply:
         return json_response(200, shown_peer(self._peering.peers.get(ask.values["name"])))
 
     async def _revoke(self, ask: OperatorRequest) -> Reply:

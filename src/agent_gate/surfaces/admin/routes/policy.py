@@ -63,7 +63,10 @@ class PolicyRoutes:
     def routes(self) -> list[Route]:
         return [
             Route(
-                "GET", "/api/policy", self._file, "The rules, where they stand, and what is wrong with them"
+                "GET",
+                "/api/policy",
+                self._show_file,
+                "The rules, where they stand, and what is wrong with them",
             ),
             Route(
                 "POST",
@@ -72,10 +75,11 @@ class PolicyRoutes:
                 "Why a call would be allowed, asked or denied",
                 body={"tool": TEXT, "arguments": OBJECT, "caller": TEXT},
                 required=("tool",),
+                role="viewer",
             ),
         ]
 
-    async def _file(self, _ask: OperatorRequest) -> Reply:
+    async def _show_file(self, _ask: OperatorRequest) -> Reply:
         policy, path = self._admin.setup.policy(), self._admin.setup.configuration.permissions()
         faults: dict[str, list[str]] = {}
         for finding in self._admin.setup.policy_faults.lint():
@@ -103,7 +107,8 @@ class PolicyRoutes:
         filled = {**tool.defaults, **arguments}
         tool.validate(filled)
         signature = tool.sign(filled)
-        decision = self._admin.setup.policy().explain(Subject(tool, filled, signature, caller.name))
+        subject = Subject(tool, filled, signature, caller.name, None, caller.person, caller.groups)
+        decision = self._admin.setup.policy().explain(subject)
         return json_response(
             200,
             {"tool": tool.wire, "signature": signature, "caller": caller.name, **shown.decision(decision)},

@@ -8,8 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.audit import Filters, RecordPage, search
-from agent_gate.config.files.yamledit import Edit, append_rule, save
-from agent_gate.config.files.yamlfile import read_text
+from agent_gate.config.files.yamledit import Edit, append_rule
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
 from agent_gate.net.http import json_response
@@ -51,6 +50,7 @@ class PolicyTools:
                 "What would differ if recorded calls met these rules",
                 body={"text": TEXT, "name": TEXT, "since": NUMBER},
                 required=("text",),
+                role="viewer",
             ),
             Route(
                 "GET",
@@ -76,7 +76,7 @@ class PolicyTools:
             ),
         ]
 
-    async def _pages(self, since: float) -> AsyncIterator[RecordPage]:
+    async def _read_pages(self, since: float) -> AsyncIterator[RecordPage]:
         """The record since then, newest first, as far back as is looked at."""
         await self._admin.record.store.flush()
         cursor: str | None = None
@@ -98,7 +98,7 @@ class PolicyTools:
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
         simulation, more = Simulation(policy, self._admin.shelf.catalog.find), False
-        async for page in self._pages(since):
+        async for page in self._read_pages(since):
             # A month of calls takes seconds to decide, in which the others must go on.
             await asyncio.to_thread(simulation.add, decided(page))
             more = page.cursor is not None
@@ -110,7 +110,7 @@ class PolicyTools:
         since = ask.number("since", self._admin.clock.now() - 4 * WEEK, 1e12)
         rows = [
             row.decoded()
-            async for page in self._pages(since)
+            async for page in self._read_pages(since)
             for row in page.rows
             if row.state in TOLD_OF_QUESTIONS
         ]
@@ -137,7 +137,7 @@ class PolicyTools:
         edit = self._edit(path, rule)
         if body.get("apply"):
             self._check(ask, body, edit)
-            await self._write(path, edit)
+            await self._admin.setup.write(path, edit, "The rule was not added")
             log.info("A rule was made from a question", extra={"person": ask.person, "approval": origin})
         shown = {"file": str(path), "rule": rule, "diff": edit.diff, "digest": digest(edit)}
         return json_response(200, shown | {"applied": bool(body.get("apply"))})
@@ -167,13 +167,3 @@ class PolicyTools:
             raise Unauthorized("This gateway wants the approver's passphrase before it changes rules")
         if body.get("digest") != digest(edit):
             raise InvalidArgs("The file or the rule is not what was shown. Look at the difference again")
-
-    async def _write(self, path: Path, edit: Edit) -> None:
-        """Save and reload; where the whole does not load, the file is as it was."""
-        before = read_text(path)
-        try:
-            save(path, edit.text)
-            await self._admin.setup.reload()
-        except (ConfigError, OSError) as error:
-            save(path, before)
-            raise InvalidArgs(f"The rule was not added: {error}") from None

@@ -1,14 +1,19 @@
 """The record as an operator reads it: rows, whole calls with their timeline, verification, export."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
+
 from agent_gate.audit import Filters, export, search, show, verify
-from agent_gate.audit.record import SELECT, Row
+from agent_gate.audit.calls import CallFilters, export_calls, search_calls
+from agent_gate.audit.query import Format, csv_lines, harmless
+from agent_gate.audit.record import Row
 from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import StreamResponse, json_response
+from agent_gate.results.seen import read_seen
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import NUMBER, TEXT, OperatorRequest, Reply, Route
 
@@ -22,15 +27,42 @@ QUERY = {
     "limit": NUMBER,
     "cursor": TEXT,
     "by": {"enum": ["row", "call"]},
+    "source": TEXT,
+    "longer": NUMBER,
 }
+CALLS = ("caller", "source", "tool", "state", "text", "since", "until", "longer")
 ANSWERED = ("approved", "denied", "expired", "withdrawn")
 
 
-def grouped(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
-    calls: dict[str, list[dict[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: row.step):
-        calls.setdefault(row.call, []).append(row.decoded())
-    return calls
+EXPORTED = (
+    *("at", "caller", "tool", "arguments", "state", "seconds", "size", "decision", "rule", "error", "call"),
+)
+MOST_EXPORTED = 100_000
+LOOK_SECONDS = 2.0
+"""How long one search may look; then it says how far back it came, and goes on from there when asked again."""
+
+
+def checked_format(ask: OperatorRequest) -> Format:
+    kind = ask.param("format") or "jsonl"
+    if kind not in ("jsonl", "csv"):
+        raise InvalidArgs("format must be jsonl or csv")
+    return kind  # type: ignore[return-value]
+
+
+def as_cell(value: Any) -> str | float | int | None:
+    """A value as a cell of a table: what has parts becomes JSON."""
+    return (
+        value
+        if value is None or isinstance(value, str | int | float)
+        else msgspec.json.encode(value).decode()
+    )
+
+
+def fitting(calls: Sequence[Sequence[Row]], filters: CallFilters) -> list[dict[str, Any]]:
+    """The calls in a line each; how long one took that has a single row is known only now."""
+    told = [summary([row.decoded() for row in rows]) for rows in calls]
+    longer = filters.longer
+    return [call for call in told if longer is None or (call["seconds"] or 0.0) >= longer]
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -104,11 +136,30 @@ class Record:
     def routes(self) -> list[Route]:
         return [
             Route(
-                "GET", "/api/calls", self._page, "The record, newest first; ?by=call folds rows", query=QUERY
+                "GET",
+                "/api/calls",
+                self._show_page,
+                "The record, newest first; ?by=call folds rows",
+                query=QUERY,
             ),
-            Route("GET", "/api/calls/{id}", self._rows, "Every row of one call"),
-            Route("GET", "/api/calls/{id}/timeline", self._timeline, "One call: where its time went"),
+            Route(
+                "GET",
+                "/api/calls/export",
+                self._export_calls,
+                "The calls that fit, as JSON lines or CSV",
+                query={name: QUERY[name] for name in CALLS} | {"format": {"enum": ["jsonl", "csv"]}},
+            ),
+            Route("GET", "/api/calls/{id}", self._show_rows, "Every row of one call"),
+            Route("GET", "/api/calls/{id}/timeline", self._show_timeline, "One call: where its time went"),
             Route("GET", "/api/audit/verify", self._verify, "Check the record's hash chain"),
+            Route(
+                "POST",
+                "/api/audit/cut",
+                self._cut,
+                "Cut away what is older than so many days",
+                body={"days": NUMBER},
+                required=("days",),
+            ),
             Route(
                 "GET",
                 "/api/audit/export",
@@ -118,10 +169,22 @@ class Record:
             ),
         ]
 
-    async def _page(self, ask: OperatorRequest) -> Reply:
+    async def _show_page(self, ask: OperatorRequest) -> Reply:
         await self._store.flush()
-        params = ask.request.params()
-        filters = Filters(
+        limit, cursor = int(ask.number("limit", 50, 1000)), ask.param("cursor")
+        clock = self._admin.clock
+        ends = clock.monotonic() + LOOK_SECONDS
+
+        def has_time() -> bool:
+            return clock.monotonic() < ends
+
+        if ask.param("by") == "call":
+            filters = self._call_filters(ask)
+            found = await search_calls(self._store, filters, limit=limit, cursor=cursor, has_time=has_time)
+            return json_response(
+                200, {"calls": fitting(found.calls, filters), "next": found.cursor, "back_to": found.back_to}
+            )
+        filters_ = Filters(
             caller=ask.param("caller"),
             tool=ask.param("tool"),
             state=ask.param("state"),
@@ -129,22 +192,43 @@ class Record:
             since=ask.number("since", 0, 1e12) or None,
             until=ask.number("until", 0, 1e12) or None,
         )
-        page = await search(
-            self._store, filters, limit=int(ask.number("limit", 50, 1000)), cursor=params.get("cursor")
-        )
-        if params.get("by") == "call":
-            return json_response(200, {"calls": await self._fold(page.rows), "next": page.cursor})
-        return json_response(200, {"rows": [row.decoded() for row in page.rows], "next": page.cursor})
+        page = await search(self._store, filters_, limit=limit, cursor=cursor, has_time=has_time)
+        rows = [row.decoded() for row in page.rows]
+        return json_response(200, {"rows": rows, "next": page.cursor, "back_to": page.back_to})
 
-    async def _fold(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """The calls that the rows belong to, each whole and once, in the order of the rows."""
-        ids = list(dict.fromkeys(row.call for row in rows))
-        if not ids:
-            return []
-        marks = ", ".join("?" * len(ids))
-        found = await self._store.read(f"{SELECT} WHERE call IN ({marks})", tuple(ids))
-        calls = grouped([Row(*values) for values in found])
-        return [summary(calls[call]) for call in ids]
+    def _call_filters(self, ask: OperatorRequest) -> CallFilters:
+        """What the query asks for; a tool may be given by any of its names, a source by its key."""
+        tool, source = ask.param("tool"), ask.param("source")
+        known = self._admin.shelf.catalog.find(tool) if tool else None
+        namespaces = {state.key: state.namespace for state in self._admin.sources.states()}
+        return CallFilters(
+            caller=ask.param("caller"),
+            tool=known.id if known is not None else tool,
+            namespace=namespaces.get(source, source) if source else None,
+            state=ask.param("state"),
+            text=ask.param("text"),
+            since=ask.number("since", 0, 1e12) or None,
+            until=ask.number("until", 0, 1e12) or None,
+            longer=ask.number("longer", 0, 1e9) or None,
+        )
+
+    async def _export_calls(self, ask: OperatorRequest) -> Reply:
+        await self._store.flush()
+        kind = checked_format(ask)
+        lines = self._tell_calls(self._call_filters(ask), kind)
+        return StreamResponse(200, lines, content_type=b"text/plain; charset=utf-8")
+
+    async def _tell_calls(self, filters: CallFilters, kind: str) -> AsyncIterator[bytes]:
+        if kind == "csv":
+            yield csv_lines([EXPORTED]).encode()
+        async for calls in export_calls(self._store, filters, MOST_EXPORTED):
+            told = fitting(calls, filters)
+            if kind == "csv":
+                yield csv_lines(
+                    [tuple(harmless(as_cell(call[name])) for name in EXPORTED) for call in told]
+                ).encode()
+            else:
+                yield msgspec.json.Encoder().encode_lines(told)
 
     async def _search(self, call: str) -> list[dict[str, Any]]:
         await self._store.flush()
@@ -153,26 +237,33 @@ class Record:
             raise InvalidArgs("There is no call with that id in the record")
         return [row.decoded() for row in rows]
 
-    async def _rows(self, ask: OperatorRequest) -> Reply:
+    async def _show_rows(self, ask: OperatorRequest) -> Reply:
         return json_response(200, await self._search(ask.values["id"]))
 
-    async def _timeline(self, ask: OperatorRequest) -> Reply:
-        rows = await self._search(ask.values["id"])
-        return json_response(
-            200, {**summary(rows), "spans": spans(rows, self._admin.clock.now()), "rows": rows}
-        )
+    async def _show_timeline(self, ask: OperatorRequest) -> Reply:
+        rows, now = await self._search(ask.values["id"]), self._admin.clock.now()
+        seen = await read_seen(self._store, rows[0]["call"], now) if ask.rights.include("operator") else None
+        result = asdict(seen) | {"cut": seen.cut} if seen is not None else None
+        keep = self._admin.setup.configuration.settings.results.keep
+        told = {"spans": spans(rows, now), "rows": rows, "result": result, "keep": keep}
+        return json_response(200, {**summary(rows), **told})
 
     async def _verify(self, _ask: OperatorRequest) -> Reply:
         await self._store.flush()
-        report = await verify(self._store, self._admin.record.audit_key, self._admin.record.heads)
+        ledger = self._admin.record
+        report = await verify(self._store, ledger.audit_key, ledger.heads, ledger.cut_key)
         return json_response(200, asdict(report) | {"ok": not report.problems})
+
+    async def _cut(self, ask: OperatorRequest) -> Reply:
+        days = ask.body().get("days")
+        if not isinstance(days, int | float) or isinstance(days, bool):
+            raise InvalidArgs("Say how many days are kept, as a number such as 90")
+        await self._store.flush()
+        return json_response(200, {"rows": await self._admin.record.cut(days, ask.person)})
 
     async def _export(self, ask: OperatorRequest) -> Reply:
         await self._store.flush()
-        kind = ask.param("format") or "jsonl"
-        if kind not in ("jsonl", "csv"):
-            raise InvalidArgs("format must be jsonl or csv")
-        lines = export(self._store, kind)  # type: ignore[arg-type]
+        lines = export(self._store, checked_format(ask))
         return StreamResponse(
             200, (line.encode() async for line in lines), content_type=b"text/plain; charset=utf-8"
         )

@@ -19,7 +19,7 @@ class ScreenRoutes:
     def routes(self) -> list[Route]:
         return [
             Route("GET", "/api/browsers", self._list, "Every open browser"),
-            Route("GET", "/api/browsers/{id}/picture", self._picture, "What a browser shows"),
+            Route("GET", "/api/browsers/{id}/picture", self._show_picture, "What a browser shows"),
             Route("POST", "/api/browsers/{id}/stop", self._stop, "Close a browser at once"),
         ]
 
@@ -27,7 +27,7 @@ class ScreenRoutes:
         found = [screen for source in self._sources.watched() for screen in source.screens()]
         return json_response(200, to_builtins(found))
 
-    async def _picture(self, ask: OperatorRequest) -> Reply:
+    async def _show_picture(self, ask: OperatorRequest) -> Reply:
         for source in self._sources.watched():
             picture = await source.screen_picture(ask.values["id"])
             if picture is not None:

@@ -2,6 +2,9 @@
 
 from dataclasses import asdict
 
+import msgspec
+
+from agent_gate.audit.trends import read_failures
 from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin.admin import Admin
@@ -19,7 +22,20 @@ class Sources:
             Route("GET", "/api/sources", self._list, "Every source and its state"),
             Route("POST", "/api/sources/{key}/connect", self._connect, "Try a source now"),
             Route("POST", "/api/sources/{key}/disconnect", self._disconnect, "Close a source"),
-            Route("GET", "/api/changes", self._changes, "Definitions that are not what they were"),
+            Route(
+                "GET",
+                "/api/sources/{key}/failures",
+                self._show_failures,
+                "What failed there in the last hour",
+            ),
+            Route(
+                "GET",
+                "/api/sources/{key}/log",
+                self._show_log,
+                "The last lines about it: what its program printed, and what this gateway logged",
+                role="operator",  # a program may print what nobody marked as a secret
+            ),
+            Route("GET", "/api/changes", self._list_changes, "Definitions that are not what they were"),
             Route(
                 "POST",
                 "/api/changes/accept",
@@ -36,9 +52,24 @@ class Sources:
     async def _list(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [asdict(state) for state in self._sources.states()])
 
+    async def _show_failures(self, ask: OperatorRequest) -> Reply:
+        """Whose calls failed in the last hour and of which tools; how many failed in each of the last 24 hours."""
+        key, admin = ask.values["key"], self._admin
+        namespace = next((one.namespace for one in self._sources.states() if one.key == key), key)
+        await admin.record.store.flush()
+        await admin.numbers.trends.note()
+        found, hours = await read_failures(admin.record.store, namespace, admin.clock.now())
+        calls = [msgspec.structs.asdict(one) for one in found]
+        return json_response(200, {"count": sum(one.count for one in found), "calls": calls, "hours": hours})
+
+    async def _show_log(self, ask: OperatorRequest) -> Reply:
+        return json_response(200, [line._asdict() for line in self._sources.lines(ask.values["key"])])
+
     async def _connect(self, ask: OperatorRequest) -> Reply:
         key = ask.values["key"]
-        waits = next((one for one in self._admin.sign_ins.all() if one.source == key and one.needed), None)
+        waits = next(
+            (one for one in self._admin.secrets.sign_ins.all() if one.source == key and one.needed), None
+        )
         self._sources.reconnect(key)
         if waits is not None:
             return json_response(202, {"connecting": key, "needs_auth": waits.reason})
@@ -48,7 +79,7 @@ class Sources:
         await self._sources.disconnect(ask.values["key"], ask.person)
         return json_response(200, {"disconnected": ask.values["key"]})
 
-    async def _changes(self, _ask: OperatorRequest) -> Reply:
+    async def _list_changes(self, _ask: OperatorRequest) -> Reply:
         return json_response(200, [asdict(change) for change in self._sources.changes()])
 
     async def _accept(self, ask: OperatorRequest) -> Reply:

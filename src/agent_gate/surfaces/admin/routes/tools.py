@@ -6,43 +6,18 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.core.call import Call, Caller, Outcome, Pending
+from agent_gate.core.call import Call, Outcome, Pending
 from agent_gate.core.tool import Tool
 from agent_gate.discovery import tokens
 from agent_gate.errors import InvalidArgs, ToolNotFound
 from agent_gate.net.http import json_response
-from agent_gate.policy import Policy
-from agent_gate.policy.decide import ORDER
-from agent_gate.policy.match import cover_every_call
-from agent_gate.policy.rule import Rule
 from agent_gate.results.data import content_of, data_of
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.standing import show_standings, standing
 
 LONGEST_TRY = 60.0
-
-
-def rules_for(policy: Policy, tool: Tool, caller: str) -> list[Rule]:
-    """The rules that can decide on this tool for this caller, up to the first that decides every call."""
-    ordered = [rule for effect in ORDER for rule in policy.rules if rule.action == effect]
-    found = []
-    for rule in (*ordered, *policy.defaults):
-        if rule.excludes(tool, caller) is None:
-            found.append(rule)
-            if not rule.per_call and cover_every_call((rule.pattern,), tool):
-                return found
-    return [*found, Rule(action="ask", description="no rule matches, so a person is asked", default=True)]
-
-
-def standing(policy: Policy, tool: Tool, caller: Caller) -> dict[str, Any]:
-    """What a call of this tool by this caller meets: one answer for all calls, or `depends` on its arguments."""
-    if not caller.sees(tool.namespace):
-        return {"agent": caller.name, "effect": "unseen", "rules": []}
-    rules = rules_for(policy, tool, caller.name)
-    effects = {rule.action for rule in rules}
-    effect = rules[0].action if len(effects) == 1 else "depends"
-    return {"agent": caller.name, "effect": effect, "rules": [shown.rule(rule) for rule in rules]}
 
 
 def as_listed(tool: Tool) -> str:
@@ -76,8 +51,14 @@ class ToolRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/api/tools", self._list, "Every tool", query={"brief": FLAG}),
-            Route("GET", "/api/tools/{name}", self._one, "One tool: schema, size, who may call it"),
+            Route(
+                "GET",
+                "/api/tools",
+                self._list,
+                "Every tool; for an agent, with what its calls of it meet",
+                query={"brief": FLAG, "agent": TEXT},
+            ),
+            Route("GET", "/api/tools/{name}", self._show_one, "One tool: schema, size, who may call it"),
             Route(
                 "POST",
                 "/api/tools/{name}/try",
@@ -92,29 +73,34 @@ class ToolRoutes:
                 self._follow,
                 "What became of a call that was tried",
                 query={"agent": TEXT, "wait": NUMBER},
+                role="operator",
             ),
         ]
 
     async def _list(self, ask: OperatorRequest) -> Reply:
         catalog = self._admin.shelf.catalog
-        render = shown.tool_row if ask.param("brief") else shown.tool
-        tools = [render(tool) for tool in catalog.tools]
+        if agent := ask.param("agent"):
+            caller = self._admin.caller(agent)
+            tools = await show_standings(self._admin.setup.policy(), catalog.tools, caller)
+        else:
+            render = shown.tool_row if ask.param("brief") else shown.tool
+            tools = [render(tool) for tool in catalog.tools]
         excluded = [asdict(left_out) for left_out in catalog.excluded]
         return json_response(200, {"digest": catalog.digest, "tools": tools, "excluded": excluded})
 
-    def _found(self, name: str) -> Tool:
+    def _find(self, name: str) -> Tool:
         tool = self._admin.shelf.catalog.find(name)
         if tool is None:
             raise ToolNotFound(f"Unknown tool: {name[:120]}")
         return tool
 
-    async def _one(self, ask: OperatorRequest) -> Reply:
-        tool = self._found(ask.values["name"])
+    async def _show_one(self, ask: OperatorRequest) -> Reply:
+        tool = self._find(ask.values["name"])
         policy, callers = self._admin.setup.policy(), self._admin.who.callers()
         who = [standing(policy, tool, caller) for caller in callers]
-        return json_response(200, shown.tool(tool) | {"tokens": await self._size(tool), "who": who})
+        return json_response(200, shown.tool(tool) | {"tokens": await self._count_tokens(tool), "who": who})
 
-    async def _size(self, tool: Tool) -> int:
+    async def _count_tokens(self, tool: Tool) -> int:
         """Exact tokens of the definition; counting long schemas must not hold up calls."""
         size = self._sizes.get(tool.pin)
         if size is None:
@@ -123,7 +109,7 @@ class ToolRoutes:
 
     async def _try(self, ask: OperatorRequest) -> Reply:
         body = ask.body()
-        tool, arguments = self._found(ask.values["name"]), body.get("arguments", {})
+        tool, arguments = self._find(ask.values["name"]), body.get("arguments", {})
         if not isinstance(arguments, dict):
             raise InvalidArgs("arguments must be an object")
         caller = self._admin.caller(body.get("agent"))
@@ -138,5 +124,5 @@ class ToolRoutes:
         caller = self._admin.caller(ask.param("agent"))
         wait = ask.number("wait", 0, LONGEST_TRY)
         return json_response(
-            200, ended(await self._admin.calls.outcome(ask.values["call"], caller, wait=wait))
+            200, ended(await self._admin.calls.await_outcome(ask.values["call"], caller, wait=wait))
         )

@@ -127,7 +127,7 @@ class Contexts:
         if source is None:
             code = visit.revision.not_found
             missing = f"Resource not found: {str(uri)[:200]}"
-            self._reading.unknown(visit, "resources/read", params, missing)
+            self._reading.record_unknown(visit, "resources/read", params, missing)
             raise RpcError(code, missing, {"uri": str(uri)[:200]})
         return await self._reading.read(visit, source, "resources/read", params)
 
@@ -135,7 +135,7 @@ class Contexts:
         try:
             prompt = self.prompt(visit.caller, params.get("name"))
         except RpcError as error:
-            self._reading.unknown(visit, "prompts/get", params, error.message)
+            self._reading.record_unknown(visit, "prompts/get", params, error.message)
             raise
         params = {**params, "name": prompt.entry["name"]}
         return await self._reading.read(visit, prompt.source, "prompts/get", params)

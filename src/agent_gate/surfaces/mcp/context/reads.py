@@ -30,11 +30,11 @@ AROUND = ("_meta", "inputResponses", "requestState")
 RETRY_AFTER = 10.0
 WAITS = "A person is being asked whether this may be read. To get it then, call"
 
-Denies = Callable[[Tool, Mapping[str, Json], str], Decision | None]
+Denies = Callable[[Tool, Mapping[str, Json], Caller], Decision | None]
 """The decision of a rule that denies a caller to call this with these arguments; None where none does."""
 
 
-def nothing_denied(_read: Tool, _arguments: Mapping[str, Json], _caller: str) -> None:
+def nothing_denied(_read: Tool, _arguments: Mapping[str, Json], _caller: Caller) -> None:
     return None
 
 
@@ -49,7 +49,7 @@ class Reads:
     ) -> Decision | None:
         """The decision by which what cannot be read leaves the caller's lists; None where it stays."""
         read = self._shelf.catalog.reads.get(read_name(source.key, method))
-        return self._denies(read, about, caller.name) if read is not None else None
+        return self._denies(read, about, caller) if read is not None else None
 
     async def read(
         self, visit: Visit, source: ContextSource, method: str, params: Mapping[str, Json]
@@ -70,7 +70,7 @@ class Reads:
         fresh = method == "resources/read" and asking is None
         return render.cleaned(body, visit.revision, ttl=fresh)
 
-    def unknown(self, visit: Visit, method: str, params: Mapping[str, Json], what: str) -> None:
+    def record_unknown(self, visit: Visit, method: str, params: Mapping[str, Json], what: str) -> None:
         """Put on record that something was asked for which no source of the caller has."""
         wanted = self._wanted("", method, params)
         self._calling.refuse(visit, wanted, ToolNotFound(what))

@@ -57,7 +57,7 @@ class HttpVisit(Visit, kw_only=True, eq=False):
             if self.request_in.opener is None:
                 return False
             self.stream = self.session.open_stream() if self.session is not None else Stream()
-            self.request_in.begin(StreamResponse(200, self.stream.chunks(), STREAM_HEADERS))
+            self.request_in.begin(StreamResponse(200, self.stream.read_chunks(), STREAM_HEADERS))
         elif self.stream.ended:
             return False
         self.stream.put(message)

@@ -21,11 +21,12 @@ from agent_gate.discovery.meta import (
     meta_tools,
     parse,
 )
-from agent_gate.errors import GatewayError, InvalidArgs, ViewFailed
+from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound, ViewFailed
 from agent_gate.mcp.messages import decode, encode
 from agent_gate.results.views import ResultView
 from agent_gate.surfaces.mcp.modes import Held, Reply
 from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
+from agent_gate.surfaces.mcp.tools.step_up import check_scope
 
 CARD_MEMBERS = (("id", "description"), ("id",))
 
@@ -92,10 +93,10 @@ class MetaMode:
                 raise InvalidArgs(self._not_here(name))
             args = parse(name, arguments)
             if isinstance(args, ExecuteArgs):
-                return self._outcome(await self._execute(args, call, resumes, held), path)
+                return self._outcome(await self._execute(args, call, resumes, held), call.caller, path)
             return await self._look(args, call)
         except GatewayError as error:
-            return error_result(self._meta.refused(call, error), path)
+            return self._refused(self._meta.record_refusal(call, error), call.caller, path)
 
     def _not_here(self, name: str) -> str:
         if name in ARGUMENTS:
@@ -116,15 +117,22 @@ class MetaMode:
         self, args: ExecuteArgs, call: Call, resumes: str | None, held: Held
     ) -> Outcome | Pending:
         if resumes is not None:
-            return await held(lambda seconds: self._calls.outcome(resumes, call.caller, wait=seconds))
+            return await held(lambda seconds: self._calls.await_outcome(resumes, call.caller, wait=seconds))
         return await self._meta.execute(replace(call, mode=self._mode), args, held)
 
-    def _outcome(self, outcome: Outcome | Pending, path: str) -> Reply:
+    def _refused(self, error: GatewayError, caller: Caller, path: str) -> bytes:
+        """The error; or `ScopeNeeded` where another sign-in could give the tool that was named."""
+        if isinstance(error, ToolNotFound):
+            check_scope(caller, path, self._meta.catalog)
+        return error_result(error, path)
+
+    def _outcome(self, outcome: Outcome | Pending, caller: Caller, path: str) -> Reply:
         """A pending call is rendered by the surface; in gateway mode handshake clients read it with `tool_view`."""
         if isinstance(outcome, Pending):
             return outcome
         if outcome.result is None:
-            return error_result(outcome.error or ViewFailed("The call ended without a result"), path)
+            error = outcome.error or ViewFailed("The call ended without a result")
+            return self._refused(error, caller, path)
         if outcome.result.kind == "json" and self._mode == "gateway":
             return envelope_result(outcome.result)
         return outcome

@@ -64,7 +64,7 @@ class Stream:
         """An event without data: the id to resume from if nothing else arrives."""
         return b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name, self.sent, RETRY_MS)
 
-    async def chunks(self, after: int | None = None) -> AsyncIterator[bytes]:
+    async def read_chunks(self, after: int | None = None) -> AsyncIterator[bytes]:
         """What is to be sent, from `after` on, else from where the last reader stopped; a new reader ends the old."""
         self._reader += 1
         mine = self._reader
@@ -79,7 +79,7 @@ class Stream:
                     yield frame
                 if self.ended and self.sent == self.sequence:
                     return
-                if not await self._changed(mine):
+                if not await self._wait_for_change(mine):
                     yield PING
         finally:
             if mine == self._reader:
@@ -93,7 +93,7 @@ class Stream:
             self._size = 0
         return frames
 
-    async def _changed(self, mine: int) -> bool:
+    async def _wait_for_change(self, mine: int) -> bool:
         """Wait for something new; False when a sign of life is due first."""
         if mine != self._reader or self.sequence > self.sent:
             return True

@@ -17,7 +17,7 @@ from agent_gate.core.credentials import CallerSignInNeeded
 from agent_gate.core.ports import Clock
 from agent_gate.core.tool import Json
 from agent_gate.core.validate import unknown_arguments
-from agent_gate.errors import GatewayError, InvalidArgs, OutcomeUnknown
+from agent_gate.errors import GatewayError, InvalidArgs, OutcomeUnknown, ToolNotFound
 from agent_gate.mcp.errors import INVALID_PARAMS, RpcError
 from agent_gate.mcp.links import SIGN_IN, link_needed, opens_links, unfinished
 from agent_gate.mcp.messages import decode, encode
@@ -30,6 +30,7 @@ from agent_gate.surfaces.mcp.modes import ToolMode, Wait
 from agent_gate.surfaces.mcp.tools import render
 from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.tools.sealing import RoundState, StateSealer, subject
+from agent_gate.surfaces.mcp.tools.step_up import check_scope
 from agent_gate.surfaces.mcp.visit import Visit
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
@@ -108,7 +109,7 @@ class Calling:
         """The result object of one call; `RpcError` where the protocol wants an error."""
         state = None
         if wanted.request_state is not UNSET or wanted.input_responses is not UNSET:
-            state = await self._earlier_round(visit, wanted)
+            state = await self._recall_round(visit, wanted)
         call = self._call(visit, wanted, state)
         reply: bytes | Outcome | Pending
         if state is not None or wanted.name == GATE_RESULT or visit.mode in self._modes:
@@ -135,27 +136,27 @@ class Calling:
         """The answer to anything but a plain call: of a mode's own tool, a further round, a question for an outcome."""
         resumes = state.value if state is not None and state.kind == "call" else None
         mode = self._modes.get(visit.mode)
-        reply = mode.call(call, resumes, partial(self._held, visit)) if mode is not None else None
+        reply = mode.call(call, resumes, partial(self._hold_request, visit)) if mode is not None else None
         if resumes is not None or call.tool == GATE_RESULT:
-            return reply or self._looked_up(visit, call.arguments, resumes)
+            return reply or self._look_up(visit, call.arguments, resumes)
         visit.call_id = call.id
-        return reply or self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
+        return reply or self._hold_request(visit, lambda seconds: self._calls.run(call, wait=seconds))
 
     async def read(self, visit: Visit, wanted: CallParams) -> Outcome | Pending:
         """Ask a source for a resource or a prompt: a call like any other, of what no tool's name can reach."""
         state = None
         if wanted.request_state is not UNSET or wanted.input_responses is not UNSET:
-            state = await self._earlier_round(visit, wanted)
+            state = await self._recall_round(visit, wanted)
         if state is not None and state.kind == "call":
-            return await self._looked_up(visit, {}, state.value)
+            return await self._look_up(visit, {}, state.value)
         call = replace(self._call(visit, wanted, state), reads=True)
         visit.call_id = call.id
-        return await self._held(visit, lambda seconds: self._calls.run(call, wait=seconds))
+        return await self._hold_request(visit, lambda seconds: self._calls.run(call, wait=seconds))
 
     def refuse(self, visit: Visit, wanted: CallParams, error: GatewayError) -> None:
         self._calls.refuse(self._call(visit, wanted, None), error)
 
-    async def _earlier_round(self, visit: Visit, wanted: CallParams) -> RoundState | None:
+    async def _recall_round(self, visit: Visit, wanted: CallParams) -> RoundState | None:
         """What an earlier round of this call left behind, and what the person behind the client said since."""
         responses = wanted.input_responses
         if responses is not UNSET:
@@ -193,7 +194,7 @@ class Calling:
             sender=visit.sender,
         )
 
-    async def _looked_up(
+    async def _look_up(
         self, visit: Visit, arguments: Mapping[str, Json], resumes: str | None
     ) -> Outcome | Pending:
         """The outcome of a call that was made before; it never runs again."""
@@ -201,11 +202,11 @@ class Calling:
         if not isinstance(ident, str) or (resumes is None and len(arguments) != 1):
             error = InvalidArgs(f"{GATE_RESULT} takes one argument: id, the id of the call that waits")
             return Outcome(call_id="", state=State.REFUSED, error=error)
-        return await self._held(
-            visit, lambda seconds: self._calls.outcome(ident[:64], visit.caller, wait=seconds)
+        return await self._hold_request(
+            visit, lambda seconds: self._calls.await_outcome(ident[:64], visit.caller, wait=seconds)
         )
 
-    async def _held(self, visit: Visit, first: Wait) -> Outcome | Pending:
+    async def _hold_request(self, visit: Visit, first: Wait) -> Outcome | Pending:
         """Hold the request while a person is asked."""
         began = self._clock.monotonic()
         reply = await first(self._soon if "progressToken" in visit.meta else self._hold)
@@ -219,7 +220,7 @@ class Calling:
                 break
             await visit.notify(PROGRESS, {"progress": round(waited, 3), "message": WAITS})
             pause = min(self._beat, self._hold - waited)
-            reply = await self._calls.outcome(reply.call_id, visit.caller, wait=pause)
+            reply = await self._calls.await_outcome(reply.call_id, visit.caller, wait=pause)
         return reply
 
     def _shown(self, visit: Visit, wanted: CallParams, reply: bytes | Outcome | Pending) -> bytes:
@@ -228,6 +229,8 @@ class Calling:
         if isinstance(reply, Outcome):
             if reply.error is not None and (link := link_in(reply.error)):
                 return self._link(visit, reply.error, link)
+            if isinstance(reply.error, ToolNotFound):
+                check_scope(visit.caller, wanted.name, self._shelf.catalog)
             tool = self._shelf.catalog.names.get(wanted.name)
             body = render.outcome_result(reply, tool.source if tool is not None else "", visit.revision)
             given = wanted.given

@@ -1,0 +1,291 @@
+"""Servers and services as the files have them: added, changed, paused and removed, with the difference shown first.
+
+The page edits files and has no second truth. Only the operator's files start programs: a change that does waits for a
+yes on the terminal, or needs the passphrase.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from agent_gate.config.files.yamledit import Edit, current, flow
+from agent_gate.config.files.yamlentry import drop_entry, put_entry
+from agent_gate.config.files.yamlfile import read_text
+from agent_gate.config.servers.section import YAML_SUFFIXES
+from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized, ViewFailed
+from agent_gate.net.http import json_response
+from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.routing import (
+    FLAG,
+    OBJECT,
+    TERMINAL,
+    TEXT,
+    TEXTS,
+    OperatorRequest,
+    Reply,
+    Route,
+)
+
+log = logging.getLogger("agent_gate.admin")
+KINDS = ("servers", "mcpServers", "services")
+STARTS = frozenset(
+    {"command", "args", "env", "cwd", "handler", "plugin", "module", "class", "sandbox", "run"}
+)
+"""Fields that say which program runs, and with what."""
+READS = re.compile(r"\b(?:env|file|keyring):|\$\{")
+VAULTED = re.compile(r"\bvault:([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})")
+CARRIES = {"auth", "headers"}
+SHOWN = (
+    "url",
+    "command",
+    "args",
+    "enabled",
+    "disabled",
+    "title",
+    "description",
+    "transport",
+    "tools",
+    "handler",
+)
+MOST_HELD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A change that starts a program, until somebody says yes on the terminal."""
+
+    kind: str
+    key: str
+    person: str
+    file: Path
+    base: str
+    edit: Edit
+
+
+def digest(edit: Edit) -> str:
+    return sha256(edit.text.encode()).hexdigest()[:16]
+
+
+def needs_trust(before: object, after: object) -> bool:
+    """Whether a change decides what is started, reads the machine's own secrets, or sends a credential elsewhere."""
+    if after is None:
+        return False
+    old, new = (one if isinstance(one, Mapping) else {} for one in (before, after))
+    changed = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+    if changed & STARTS or any(READS.search(flow(new[name])) for name in changed if name in new):
+        return True
+    if old and "url" in changed and CARRIES & {*old, *new}:
+        return True
+    return is_off(old) and not is_off(new) and bool(STARTS & new.keys())
+
+
+def is_off(entry: Mapping[str, Any]) -> bool:
+    return entry.get("enabled") is False or entry.get("disabled") is True
+
+
+def blocks(plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The kinds of entries that a file holds itself."""
+    return {kind: plain[kind] for kind in KINDS if isinstance(plain.get(kind), dict)}
+
+
+def servers_file_of(main: Path, plain: Mapping[str, Any]) -> Path | None:
+    """The file that `servers:` names, where it names one."""
+    named = plain.get("servers")
+    return main.parent / named if isinstance(named, str) else None
+
+
+class EntryRoutes:
+    """The routes of what the files configure."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._held: dict[str, Held] = {}
+
+    def routes(self) -> list[Route]:
+        change = {
+            "set": OBJECT,
+            "unset": TEXTS,
+            "remove": FLAG,
+            "apply": FLAG,
+            "digest": TEXT,
+            "passphrase": TEXT,
+        }
+        path = "/api/entries/{kind}/{key}"
+        return [
+            Route(
+                "GET",
+                "/api/entries",
+                self._list,
+                "Servers and services as the configuration has them",
+                role="operator",  # an argument of a command may hold a secret that nothing marks as one
+            ),
+            Route(
+                "GET",
+                "/api/entries/held",
+                self._list_held,
+                "Changes that wait for a yes on the terminal",
+                role="operator",
+            ),
+            Route(
+                "POST",
+                "/api/entries/held/{id}",
+                self._accept,
+                "Let a change start its program; on the terminal alone",
+            ),
+            Route(
+                "POST",
+                path,
+                self._change,
+                "Change an entry: the difference first, then with `apply` the file",
+                body=change,
+            ),
+        ]
+
+    def _file(self) -> Path:
+        path = self._admin.setup.configuration.options.config
+        if path is None:
+            raise InvalidArgs(
+                "There is no configuration file to write to. Start the gateway with --config FILE"
+            )
+        return path
+
+    def _place(self, kind: str, key: str) -> Path:
+        """The file that an entry stands in, or that a new one goes into."""
+        main = self._file()
+        _, plain = current(main)
+        other = servers_file_of(main, plain)
+        if other is None or kind == "services" or key in blocks(plain).get(kind, {}):
+            return main
+        if other.suffix not in YAML_SUFFIXES:
+            raise InvalidArgs(
+                f"{other} is another program's file. Change it there; it is read again by itself"
+            )
+        return other
+
+    async def _list(self, _ask: OperatorRequest) -> Reply:
+        main = self._file()
+        plains = {main: current(main)[1]}
+        other = servers_file_of(main, plains[main])
+        if other is not None and other.suffix in YAML_SUFFIXES:
+            plains[other] = current(other)[1]
+        found = [
+            {
+                "kind": kind,
+                "key": key,
+                "file": str(path),
+                "entry": self._masked(entry),
+                "off": is_off(entry),
+                "secrets": sorted(set(VAULTED.findall(flow(entry)))),
+            }
+            for path, plain in plains.items()
+            for kind, block in blocks(plain).items()
+            for key, entry in block.items()
+            if isinstance(entry, dict)
+        ]
+        return json_response(200, found)
+
+    def _masked(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """What is no secret of an entry; of the others only that they are there."""
+        mask = self._admin.secrets.mask
+        told = {
+            name: mask(str(entry[name])) if isinstance(entry[name], str) else entry[name]
+            for name in SHOWN
+            if name in entry
+        }
+        return told | {"more": [name for name in entry if name not in SHOWN]}
+
+    async def _change(self, ask: OperatorRequest) -> Reply:
+        kind, key, body = ask.values["kind"], ask.values["key"], ask.body()
+        if kind not in KINDS:
+            raise InvalidArgs(f"An entry is one of {', '.join(KINDS)}")
+        path = self._place(kind, key)
+        before, after, edit = self._edit(path, kind, key, body)
+        shown = {
+            "file": str(path),
+            "diff": self._admin.secrets.mask(edit.diff),
+            "digest": digest(edit),
+            "applied": False,
+            "held": None,
+        }
+        if not body.get("apply"):
+            return json_response(200, shown | {"needs_trust": needs_trust(before, after)})
+        if body.get("digest") != digest(edit):
+            raise InvalidArgs("The file is not what was shown. Look at the difference again")
+        if needs_trust(before, after) and not self._is_trusted(ask, body.get("passphrase")):
+            return json_response(
+                202, shown | {"held": self._hold(Held(kind, key, ask.person, path, read_text(path), edit))}
+            )
+        await self._admin.setup.write(path, edit, "Nothing was changed")
+        log.info(
+            "An entry of the configuration was changed",
+            extra={"person": ask.person, "entry": f"{kind}.{key}"},
+        )
+        return json_response(200, shown | {"applied": True})
+
+    def _edit(self, path: Path, kind: str, key: str, body: Mapping[str, Any]) -> tuple[object, object, Edit]:
+        set_, unset = body.get("set") or {}, body.get("unset") or []
+        if not isinstance(set_, dict) or not isinstance(unset, list):
+            raise InvalidArgs('Send {"set": {FIELD: VALUE}, "unset": [FIELD]} or {"remove": true}')
+        try:
+            _, plain = current(path)
+            before = (plain.get(kind) or {}).get(key) if isinstance(plain.get(kind), dict) else None
+            if body.get("remove"):
+                return before, None, drop_entry(path, kind, key)
+            after = {n: v for n, v in {**(before or {}), **set_}.items() if n not in unset}
+            return before, after, put_entry(path, kind, key, set_, [str(name) for name in unset])
+        except ConfigError as error:
+            raise InvalidArgs(error.message) from None
+
+    def _is_trusted(self, ask: OperatorRequest, passphrase: object) -> bool:
+        """The terminal of this machine, or somebody who knows a passphrase that there is."""
+        if ask.channel == TERMINAL:
+            return True
+        check = self._admin.who.passphrases.check
+        if not isinstance(passphrase, str) or check(ask.person, None):
+            return False
+        if not check(ask.person, passphrase):
+            raise Unauthorized("That is not the approver's passphrase, so nothing was written")
+        return True
+
+    def _hold(self, held: Held) -> str:
+        name = digest(held.edit)
+        self._held.pop(name, None)
+        while len(self._held) >= MOST_HELD:
+            self._held.pop(next(iter(self._held)))
+        self._held[name] = held
+        return name
+
+    async def _list_held(self, _ask: OperatorRequest) -> Reply:
+        mask = self._admin.secrets.mask
+        found = [
+            {
+                "id": name,
+                "entry": f"{one.kind}.{one.key}",
+                "person": one.person,
+                "file": str(one.file),
+                "diff": mask(one.edit.diff),
+            }
+            for name, one in self._held.items()
+        ]
+        return json_response(200, found)
+
+    async def _accept(self, ask: OperatorRequest) -> Reply:
+        if ask.channel != TERMINAL:
+            raise InvalidArgs(
+                "What starts a program is accepted on the gateway's own terminal: agent-gate entries accept ID"
+            )
+        held = self._held.get(ask.values["id"])
+        if held is None:
+            raise ViewFailed("No such change waits. See `agent-gate entries list`")
+        if read_text(held.file) != held.base:
+            raise InvalidArgs("The file was changed since. Make the change again on the page")
+        await self._admin.setup.write(held.file, held.edit, "Nothing was changed")
+        del self._held[ask.values["id"]]
+        log.info(
+            "A change that starts a program was accepted", extra={"person": ask.person, "by": held.person}
+        )
+        return json_response(200, {"accepted": f"{held.kind}.{held.key}", "file": str(held.file)})

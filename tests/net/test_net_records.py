@@ -1,0 +1,144 @@
+"""Large messages over TLS: they arrive whole, and what they needed is not kept for as long as the connection lasts."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.net.conftest import Run
+from tests.net.rawhttp import GET, Client, connected, serving
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from agent_gate.net.certificates import ensure_certificate
+from agent_gate.net.http import Request, Response, StreamResponse
+from agent_gate.net.server import Limits
+from agent_gate.net.tls import server_context
+from agent_gate.net.websocket import WebSocket
+
+LARGE = bytes(range(32, 127)) * 44_150  # more than 4 MiB, and no record like the next
+
+
+@pytest.fixture(scope="module")
+def contexts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ssl.SSLContext]:
+    files = ensure_certificate(Path(tmp_path_factory.mktemp("tls")))
+    trusted = ssl.create_default_context(cafile=files.cert)
+    return {"server": server_context(files.cert, files.key), "client": trusted}
+
+
+async def chunks() -> AsyncIterator[bytes]:
+    yield LARGE
+    yield b"the end"
+
+
+async def give(request: Request) -> Response | StreamResponse:
+    return StreamResponse(200, chunks()) if request.path == "/stream" else Response(200, LARGE)
+
+
+class Talker:
+    """Answers any message with a large one and a small one."""
+
+    def __init__(self, text: str = LARGE.decode()) -> None:
+        self.text, self.code = text, 0
+
+    def opened(self, ws: WebSocket) -> None:
+        pass
+
+    def message(self, ws: WebSocket, _data: str | bytes) -> None:
+        ws.send(self.text)
+        ws.send("after it")
+
+    def closed(self, _ws: WebSocket, code: int, _reason: str) -> None:
+        self.code = code
+
+
+def speak(server: Any, contexts: dict[str, ssl.SSLContext]) -> Any:
+    url = f"wss://127.0.0.1:{server.port}/"
+    return connect(url, ssl=contexts["client"], max_size=None, ping_interval=None, compression=None)
+
+
+def test_answers_and_streams_arrive_whole_one_after_the_other(
+    run: Run, contexts: dict[str, ssl.SSLContext]
+) -> None:
+    async def main() -> None:
+        async with (
+            serving(give, ssl=contexts["server"]) as server,
+            connected(server, ssl=contexts["client"]) as client,
+        ):
+            await client.send(GET + GET.replace(b"/ HTTP", b"/stream HTTP") + GET)
+            assert (await client.answer()).body == LARGE
+            assert (await client.answer()).body == LARGE + b"the end"
+            assert (await client.answer()).body == LARGE
+
+    run(main())
+
+
+def test_a_large_message_of_a_websocket_arrives_whole_and_small_ones_stay_behind_it(
+    run: Run, contexts: dict[str, ssl.SSLContext]
+) -> None:
+    async def main() -> None:
+        limits = Limits(buffer_bytes=8 << 20)
+        options: Any = {"upgrade": lambda _request: Talker(), "ssl": contexts["server"], "limits": limits}
+        async with serving(give, **options) as server, speak(server, contexts) as ws:
+            await ws.send("go")
+            assert await ws.recv() == LARGE.decode()
+            assert await ws.recv() == "after it"
+
+    run(main())
+
+
+def test_what_waits_behind_a_slow_reader_counts_and_ends_the_connection(
+    run: Run, contexts: dict[str, ssl.SSLContext]
+) -> None:
+    async def main() -> None:
+        talker = Talker(LARGE.decode() * 5)  # more than the system takes by itself
+        options: Any = {"upgrade": lambda _request: talker, "ssl": contexts["server"]}
+        async with serving(give, **options) as server, speak(server, contexts) as ws:
+            await ws.send("go")
+            assert len(await ws.recv()) == len(talker.text)
+            with pytest.raises(ConnectionClosed):
+                await ws.recv()
+            assert talker.code == 1013
+
+    run(main())
+
+
+def test_a_client_that_leaves_halfway_leaves_nothing(run: Run, contexts: dict[str, ssl.SSLContext]) -> None:
+    async def main() -> None:
+        async with serving(give, ssl=contexts["server"]) as server:
+            async with connected(server, ssl=contexts["client"]) as client:
+                await client.send(GET)
+                await client.reader.readexactly(100_000)
+                client.writer.transport.abort()
+            before = asyncio.current_task()
+            while server.connections or len(asyncio.all_tasks()) > 1:
+                await asyncio.sleep(0.01)
+            assert asyncio.all_tasks() == {before}
+
+    run(main())
+
+
+def test_a_connection_does_not_keep_what_a_large_answer_took(
+    run: Run, contexts: dict[str, ssl.SSLContext]
+) -> None:
+    async def fetch(client: Client) -> None:
+        await client.send(GET)
+        assert len((await client.answer()).body) == len(LARGE)
+
+    async def main() -> None:
+        async with serving(give, ssl=contexts["server"]) as server, AsyncExitStack() as life:
+            clients = [
+                await life.enter_async_context(connected(server, ssl=contexts["client"])) for _ in range(24)
+            ]
+            await fetch(clients[0])
+            before = psutil.Process().memory_info().rss
+            for client in clients[1:]:
+                await fetch(client)
+            grown = psutil.Process().memory_info().rss - before
+            assert grown < 12 * len(LARGE), f"{grown / len(LARGE):.1f} answers are still in memory"
+
+    run(main())

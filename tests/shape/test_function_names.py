@@ -1,0 +1,53 @@
+"""What is held by `make check` beside lint and types: the names of what acts."""
+
+import pytest
+from tools.failed_tests import failed_tests
+from tools.function_names import find_participles
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("async def opened() -> int: ...", ["opened"]),
+        ("class Link:\n    async def _taken(self) -> bytes: ...", ["_taken"]),
+        ("async def kept_rows() -> list[int]: ...", ["kept_rows"]),
+        ("async def opened() -> None: ...", []),
+        ("def filled(text: str) -> str: ...", []),
+        ("class Desk:\n    def taken(self) -> int:\n        self.calls += 1\n        return 1", ["taken"]),
+        (
+            "class Desk:\n    def taken(self) -> int:\n        self.at[1], x = 1, 2\n        return x",
+            ["taken"],
+        ),
+        ("class Desk:\n    def taken(self) -> int:\n        other = self.calls\n        return other", []),
+        (
+            "class Desk:\n    def __missing__(self, key: int) -> int:\n        self[key] = 1\n        return 1",
+            [],
+        ),
+        ("async def open_stream() -> int: ...", []),
+        ("async def feed_all() -> int: ...", []),
+    ],
+    ids=[
+        "function",
+        "method",
+        "with-a-noun",
+        "callback",
+        "conversion",
+        "counting",
+        "keeping",
+        "reading",
+        "dunder",
+        "verb",
+        "looks-like-one",
+    ],
+)
+def test_a_function_that_acts_and_hands_something_back_is_no_participle(text, found):
+    assert [name for _, name in find_participles(text)] == found
+
+
+def test_what_failed_is_named_only_where_each_of_it_is_a_test(tmp_path):
+    remembered = tmp_path / "lastfailed"
+    assert failed_tests(remembered) == []
+    remembered.write_text('{"tests/a/test_a.py::test_one": true}')
+    assert failed_tests(remembered) == ["tests/a/test_a.py::test_one"]
+    remembered.write_text('{"tests/a/test_a.py::test_one": true, "tests/a/test_b.py": true}')
+    assert failed_tests(remembered) == []

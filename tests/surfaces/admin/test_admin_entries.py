@@ -1,0 +1,143 @@
+"""Servers and services changed on the page: in the file, with comments kept, and no program started by it alone."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests import nursery
+from tests.gateway import COMMAND, Api, in_front_of
+from tests.processes import eventually
+from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS, browser
+
+MORE = """\
+# what we connect to
+servers:
+  notes:  # Anna's notes
+    url: http://127.0.0.1:9/mcp  # moved in May
+    timeout: 20
+    headers: {X-Key: hunter2-very-secret}
+"""
+
+
+@pytest.fixture
+def gate(tmp_path):
+    with Api() as api, in_front_of(api, tmp_path, CONFIG, TOOLS, PERMISSIONS, more=MORE) as gateway:
+        yield gateway, browser(gateway), tmp_path / "config.yaml"
+
+
+def change(person, key, apply=True, kind="servers", **body):
+    path = f"/api/entries/{kind}/{key}"
+    shown = person.send("POST", path, body).json
+    if not apply:
+        return shown
+    return person.send("POST", path, {**body, "apply": True, "digest": shown["digest"]}).json
+
+
+def states(gateway):
+    return {one["key"]: one["status"] for one in gateway.admin.get("/api/sources")}
+
+
+def test_what_is_shown_is_written_and_everything_else_stays_byte_for_byte(gate):
+    _gateway, person, file = gate
+    before = file.read_text()
+    shown = change(person, "notes", apply=False, set={"timeout": 30})
+    assert file.read_text() == before
+    assert "+    timeout: 30" in shown["diff"]
+    assert change(person, "notes", set={"timeout": 30})["applied"]
+    written = file.read_text()
+    assert written == before.replace("timeout: 20", "timeout: 30")
+    assert "# moved in May" in written
+    assert "# Anna's notes" in written
+
+
+def test_a_source_is_paused_resumed_and_removed(gate):
+    gateway, person, file = gate
+    before = file.read_text()
+    assert change(person, "notes", set={"enabled": False})["applied"]
+    assert states(gateway)["notes"] == "disabled"
+    assert change(person, "notes", unset=["enabled"])["applied"]
+    assert file.read_text() == before
+    assert change(person, "notes", remove=True)["applied"]
+    assert "notes" not in states(gateway)
+    assert "# what we connect to" in file.read_text()
+
+
+def test_a_server_with_an_address_is_added_at_once(gate):
+    gateway, person, file = gate
+    wanted = {"url": "http://127.0.0.1:9/mcp", "auth": {"type": "bearer", "token": "vault:wiki"}}
+    assert person.send("PUT", "/api/secrets/wiki", {"value": "wiki-token-of-anna"}).status == 200
+    assert change(person, "wiki", set=wanted)["applied"]
+    assert "wiki" in states(gateway)
+    assert "wiki-token-of-anna" not in file.read_text()
+
+
+HARMFUL = {
+    "a command": {"command": "/bin/true"},
+    "an environment": {"env": {"A": "b"}},
+    "a variable": {"url": "http://127.0.0.1:9/?k=${HOME}"},
+    "a credential to another address": {"url": "http://127.0.0.1:10/mcp"},
+    "a file": {"headers": {"X-Key": "file:/etc/hostname"}},
+}
+
+
+def test_what_could_start_a_program_or_give_a_secret_away_waits_for_the_terminal(gate):
+    _gateway, person, file = gate
+    before = file.read_text()
+    for what, fields in HARMFUL.items():
+        said = change(person, "notes", set=fields)
+        assert (said["applied"], bool(said["held"])) == (False, True), what
+        assert person.send("POST", f"/api/entries/held/{said['held']}", {}).status == 400, what
+        assert file.read_text() == before, what
+
+
+def test_a_yes_on_the_terminal_writes_what_was_held(gate):
+    gateway, person, file = gate
+    said = change(person, "clock", set={"command": "/nonexistent/clock"})
+    [held] = gateway.admin.get("/api/entries/held")
+    assert (held["id"], held["entry"]) == (said["held"], "servers.clock")
+    gateway.admin.request("POST", f"/api/entries/held/{said['held']}")
+    assert "/nonexistent/clock" in file.read_text()
+    eventually(lambda: "clock" in states(gateway), "the server that was accepted")
+    assert gateway.admin.get("/api/entries/held") == []
+
+
+def typed(file, *words):
+    env = {"PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}", "HOME": str(file.parent)}
+    command = [COMMAND, "entries", *words, "--config", "config.yaml"]
+    return nursery.run(command, cwd=file.parent, env=env, capture_output=True, text=True, timeout=30)
+
+
+def test_the_command_lists_what_waits_and_writes_what_is_accepted(gate):
+    gateway, person, file = gate
+    assert typed(file).stdout == "No change waits for a yes.\n"
+    said = change(person, "clock", set={"command": "/nonexistent/clock"})
+    listed = typed(file).stdout
+    assert listed.startswith(f"{said['held']}  servers.clock, by operator\n")
+    assert "/nonexistent/clock" in listed
+    wrong = typed(file, "accept", "nosuch")
+    assert (wrong.returncode != 0, "nonexistent" in file.read_text()) == (True, False)
+    done = typed(file, "accept", said["held"])
+    assert "servers.clock is in " in done.stdout, done.stderr
+    assert "/nonexistent/clock" in file.read_text()
+    assert typed(file).stdout == "No change waits for a yes.\n"
+    eventually(lambda: "clock" in states(gateway), "the server that was accepted")
+
+
+def test_no_secret_of_the_file_is_shown(gate):
+    _gateway, person, _file = gate
+    assert "hunter2-very-secret" not in person.send("GET", "/api/entries").body.decode()
+    shown = change(person, "notes", apply=False, remove=True)
+    assert "hunter2-very-secret" not in shown["diff"]
+
+
+def test_a_change_that_does_not_load_leaves_the_file_as_it_was(gate):
+    _gateway, person, file = gate
+    before = file.read_text()
+    shown = change(person, "notes", apply=False, set={"timeout": "never"})
+    said = person.send(
+        "POST",
+        "/api/entries/servers/notes",
+        {"set": {"timeout": "never"}, "apply": True, "digest": shown["digest"]},
+    )
+    assert (said.status, "timeout" in said.json["error"]["message"]) == (400, True)
+    assert file.read_text() == before

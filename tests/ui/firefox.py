@@ -1,0 +1,32 @@
+"""A second real browser for tests: Debian's Firefox, installed once where it is missing and can be."""
+
+import os
+import sys
+from pathlib import Path
+from shutil import which
+
+from tests.ui.chromium import CACHE, install_package
+
+WIRE = Path(__file__).with_name("firefox_wire.py")
+
+
+def find():
+    """The browser's path, or None."""
+    return which("firefox-esr") or which("firefox")
+
+
+def install():
+    """Install the distribution's package; why not, where that fails."""
+    return install_package("firefox-esr", find)
+
+
+def launch(playwright):
+    """The browser, with the wire of `firefox_wire.py` between it and Playwright."""
+    CACHE.mkdir(exist_ok=True)
+    script = CACHE / f"firefox-{os.getpid()}"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{WIRE}" "{find()}" "$@"\n')
+    script.chmod(0o755)
+    try:
+        return playwright.firefox.launch(channel="moz-firefox", executable_path=script)
+    finally:
+        script.unlink()

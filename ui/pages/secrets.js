@@ -1,0 +1,61 @@
+// Secrets: what the vault keeps and the files only name, who uses each, and setting, replacing and removing one.
+import { get } from "../api.js";
+import { button, empty, h } from "../dom.js";
+import { ago, moment } from "../format.js";
+import { field } from "../layout.js";
+import { may } from "../me.js";
+import { Collection } from "../parts/collection.js";
+import { forgetSecret, typeSecret } from "../parts/vault.js";
+
+const users = (one) => one.used_by.join(", ") || "nothing";
+
+const row = (one) =>
+	h(
+		"div.two",
+		h("span.lead", one.name),
+		h(one.updated_at ? "span.end" : "span.end.asks", one.updated_at ? ago(one.updated_at) : "not set"),
+		h("span.rest", `used by ${users(one)}`),
+	);
+
+export function secrets(main, [wanted], params) {
+	const page = new Collection(main, {
+		load: () => get("/api/secrets"),
+		key: (one) => one.name,
+		row,
+		text: (one) => `${one.name} ${users(one)}`,
+		told,
+		thing: "Secret",
+		none: () => empty("There is no secret", "Keep a token or a password here, and name it in the configuration as vault:NAME."),
+		hint: "Choose a secret to see who uses it, to replace it, or to remove it.",
+		bar: may("operate") ? button("Add a secret", () => typeSecret("", again)) : [],
+		wanted,
+		params,
+	});
+
+	async function again(name) {
+		await page.load();
+		if (name) page.list.select(name, true);
+	}
+
+	function told(one) {
+		const source = (name) => (name.includes(" ") ? name : h("a", { href: `#/sources/${encodeURIComponent(name)}` }, name));
+		return [
+			h("h2", one.name),
+			h(
+				"dl.facts",
+				field("write it as", h("code", `vault:${one.name}`)),
+				field("set", one.updated_at ? `${moment(one.updated_at)}, ${ago(one.updated_at)}` : "not yet: whoever uses it cannot connect"),
+				field("used by", one.used_by.length ? one.used_by.map((name, at) => [at ? ", " : "", source(name)]) : "nothing"),
+			),
+			may("operate")
+				? h(
+						"div.buttons",
+						button(one.updated_at ? "Replace…" : "Set…", () => typeSecret(one.name, again), { kind: "strong" }),
+						one.updated_at ? button("Remove…", () => forgetSecret(one).then(() => again())) : null,
+					)
+				: null,
+		];
+	}
+
+	return () => page.close();
+}

@@ -1,0 +1,55 @@
+// Answering: what is asked before an answer counts (the passphrase, a last look at an answer to many), and giving it.
+import { post, segment } from "../api.js";
+import { h, say } from "../dom.js";
+import { clipped, many, names } from "../format.js";
+import { inbox } from "../inbox.js";
+import { me } from "../me.js";
+import { risks } from "../words.js";
+import { ask, framed, notNow } from "./dialog.js";
+
+const LISTED = 100;
+
+// The approver's passphrase where this gateway wants one; undefined where it does not.
+export async function passphrase(needed = me.passphrase) {
+	if (!needed) return undefined;
+	const input = h("input", { type: "password", autocomplete: "off", required: true });
+	const label = h("label.block", h("span", "Your approver's passphrase"), input);
+	const yes = h("button.strong", { value: "yes" }, "Answer");
+	const form = h("form", { method: "dialog" }, label, h("div.buttons", yes, notNow()));
+	const said = await ask(h("dialog", { "aria-label": "Passphrase" }, form), input);
+	if (said !== "yes" || !input.value) throw new Error("Not answered: no passphrase was given");
+	return input.value;
+}
+
+// Gives an answer and says what became of it. A question that several have to say yes to may still be open after one.
+export async function give(approval, verdict, lifetime = "once", more = {}) {
+	const phrase = await passphrase();
+	const answered = await post(`/api/approvals/${segment(approval.id)}`, { ...more, verdict, lifetime, passphrase: phrase });
+	if (answered?.state !== "pending") inbox.open.delete(approval.id);
+	const { state, text = "" } = answered?.became ?? {};
+	const said = { denied: "Denied", pending: "You said yes" }[answered?.state] ?? "Approved";
+	const fault = ["failed", "unknown"].includes(state);
+	say(`${said}: ${clipped(approval.signature, 120)} ${answered?.state === "denied" ? "" : text}`, { fault });
+	return answered;
+}
+
+// What the signature leaves out would be answered unseen; it is named at least.
+function asked({ signature, agent, not_in_signature: more, risks: found }) {
+	const beside = more?.length ? h("span.mark", `with ${names(more)}, which the signature does not show`) : null;
+	return h("li", h("code", signature), ` (${agent})`, beside, risks(found));
+}
+
+export async function confirmMany(title, ids) {
+	const rows = ids
+		.slice(0, LISTED)
+		.map((id) => inbox.open.get(id))
+		.filter(Boolean);
+	const yes = h("button.strong", { value: "yes" }, title);
+	const dialog = framed(
+		`${title}: ${many(ids.length, "question")}`,
+		h("ul", { tabIndex: 0 }, rows.map(asked)),
+		ids.length > rows.length ? h("p", `and ${ids.length - rows.length} more`) : null,
+		h("form", { method: "dialog" }, h("div.buttons", yes, notNow())),
+	);
+	return (await ask(dialog, yes)) === "yes";
+}

@@ -1,0 +1,98 @@
+// This device: whether the gateway's questions are shown on it while the page is closed.
+import { get, post, remove, segment } from "../api.js";
+import { button, fault, h, show } from "../dom.js";
+import { may } from "../me.js";
+
+const WORKER = "/sw.js";
+// The one script address that this page ever makes; the content policy allows no other maker.
+const policy = globalThis.trustedTypes?.createPolicy("worker", { createScriptURL: () => WORKER });
+const bytes = (text) =>
+	Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
+const text = (buffer) =>
+	btoa(String.fromCharCode(...new Uint8Array(buffer)))
+		.replaceAll("+", "-")
+		.replaceAll("/", "_")
+		.replaceAll("=", "");
+
+export const register = () => navigator.serviceWorker.register(policy ? policy.createScriptURL(WORKER) : WORKER);
+
+// A tapped message opens its question in the page that is there already.
+export function followTaps() {
+	navigator.serviceWorker?.addEventListener("message", ({ data }) => {
+		if (/^\/#\//.test(data.open)) location.hash = data.open.slice(1);
+	});
+}
+
+function name() {
+	const { platform, brands } = navigator.userAgentData ?? {};
+	const brand = brands?.find((one) => !/not/i.test(one.brand))?.brand;
+	return brand ? `${brand} on ${platform}` : navigator.userAgent.slice(0, 80);
+}
+
+async function subscribe(key) {
+	if ((await Notification.requestPermission()) !== "granted")
+		throw new Error("This browser does not let the page show messages. Allow notifications for it, then try again.");
+	await register();
+	const { pushManager } = await navigator.serviceWorker.ready;
+	const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytes(key) });
+	return post("/api/devices", {
+		name: name(),
+		address: made.endpoint,
+		p256dh: text(made.getKey("p256dh")),
+		auth: text(made.getKey("auth")),
+	});
+}
+
+async function unsubscribe(id) {
+	await remove(`/api/devices/${segment(id)}`);
+	const registration = await navigator.serviceWorker?.getRegistration();
+	await (await registration?.pushManager.getSubscription())?.unsubscribe();
+}
+
+function row(device, act) {
+	return h(
+		"li.row",
+		h("span", device.name),
+		h(
+			"span.buttons",
+			button("Try it", () => act(() => post(`/api/devices/${segment(device.id)}/try`)), { kind: "quiet" }),
+			button("Tell it no more", () => act(() => unsubscribe(device.id)), { kind: "quiet" }),
+		),
+	);
+}
+
+const offer = (key, act) =>
+	"serviceWorker" in navigator && "PushManager" in window
+		? button("Tell me on this device", () => act(() => subscribe(key)), { kind: "strong" })
+		: h("p.soft", "This browser takes no push messages here: it wants https with a certificate that it trusts.");
+
+// The section for the page on which people connect things.
+export function devices() {
+	const place = h("section.devices");
+	const act = async (work) => {
+		try {
+			await work();
+			await load();
+		} catch (error) {
+			show(place, ...place.childNodes, fault(error));
+		}
+	};
+	async function load() {
+		const { key, devices: mine } = await get("/api/devices");
+		show(
+			place,
+			h("h2", "Your devices"),
+			key && may("answer")
+				? [
+						h("p", "Questions reach you while this page is closed. Tapping one opens it here."),
+						mine.length ? h("ul.rows", mine.map((device) => row(device, act))) : null,
+						offer(key, act),
+					]
+				: key
+					? h("p.soft", "Push messages go to people who may answer.")
+					: h("p.soft", "Push messages are off. To switch them on, add ", h("code", "{type: push}"), " to channels in config.yaml."),
+		);
+	}
+	act(load);
+	return place;
+}

@@ -1,0 +1,99 @@
+// A server or a service in the files: a form, then the difference, and only what was shown is written.
+import { post, segment } from "../api.js";
+import { button, h, say, show } from "../dom.js";
+import { chosen } from "../layout.js";
+import { me } from "../me.js";
+import { passphrase } from "./answering.js";
+import { diff } from "./diff.js";
+import { opened } from "./dialog.js";
+import { input } from "./form.js";
+import { keepSecret } from "./vault.js";
+
+const KINDS = [
+	["servers", "MCP server"],
+	["services", "HTTP service, with its tools in a file"],
+];
+const HELD = "It decides what runs on the gateway's machine or what it tells others, so it waits for a yes there:";
+
+const path = ({ kind, key }) => `/api/entries/${segment(kind)}/${segment(key)}`;
+
+// Shows what a change makes of the file, and writes it once somebody wants that.
+async function look(place, one, change, done) {
+	const shown = await post(path(one), change);
+	const write = async () => {
+		const phrase = shown.needs_trust && me.passphrase ? await passphrase() : undefined;
+		const said = await post(path(one), { ...change, apply: true, digest: shown.digest, passphrase: phrase });
+		if (said.held) {
+			show(place, h("p", HELD), h("pre", `agent-gate entries accept ${said.held}`), h("div.buttons", button("Close", done)));
+			return;
+		}
+		say(`${said.file} was changed, and counts from now on`);
+		done();
+	};
+	show(
+		place,
+		h("p", h("code", shown.file)),
+		diff(shown.diff),
+		shown.needs_trust ? h("p.soft", me.passphrase ? "Your passphrase is asked for." : "It takes effect after a yes on the gateway's terminal.") : null,
+		h("div.buttons", button("Write it", write, { kind: "strong" }), button("Not now", done)),
+	);
+}
+
+export function changeEntry(title, one, change, again) {
+	const place = h("div", { "aria-live": "polite" });
+	const dialog = opened(title, place);
+	const done = () => {
+		dialog.close();
+		again();
+	};
+	look(place, one, change, done).catch((error) => show(place, h("p", error.message), h("div.buttons", button("Close", done))));
+}
+
+const words = (text) => (text.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replace(/^"|"$/g, ""));
+
+// A form for a new entry, or for one that is there; a token goes into the vault, and the file only names it.
+export function editEntry(one, again) {
+	const { entry = {} } = one ?? {};
+	let kind = one?.kind ?? "servers";
+	const name = input("Name", { value: one?.key ?? "", required: true, disabled: Boolean(one), placeholder: "such as notes" });
+	const url = input("Address", { value: entry.url ?? "", placeholder: "https://… (or a command below)" });
+	const command = input("Command", { value: [entry.command, ...(entry.args ?? [])].filter(Boolean).join(" "), placeholder: "a program on the gateway's machine" });
+	const tools = input("File of its tools", { value: entry.tools ?? "", placeholder: "tools.yaml" });
+	const token = input("Token, kept in the vault", { type: "password", placeholder: "none" });
+	const place = h("div", { "aria-live": "polite" });
+
+	const fields = () => {
+		const set = {};
+		if (url.node.value.trim() && url.node.value.trim() !== entry.url) set.url = url.node.value.trim();
+		if (tools.node.value.trim() && kind === "services" && tools.node.value.trim() !== entry.tools) set.tools = tools.node.value.trim();
+		const [program, ...args] = words(command.node.value);
+		if (program && kind === "servers" && program !== entry.command) set.command = program;
+		if (program && kind === "servers" && JSON.stringify(args) !== JSON.stringify(entry.args ?? [])) set.args = args;
+		return set;
+	};
+	const next = async () => {
+		const key = name.node.value.trim();
+		name.wrong.textContent = /^[\w-]+$/.test(key) ? "" : "A name of letters, digits, - and _";
+		const set = fields();
+		const none = !one && !set.url && !set.command;
+		url.wrong.textContent = none ? "Give it an address or a command" : "";
+		if (name.wrong.textContent || none) return;
+		if (token.node.value) {
+			await keepSecret(key, token.node.value);
+			set.auth = { type: "bearer", token: `vault:${key}` };
+		}
+		const done = () => {
+			dialog.close();
+			again(key);
+		};
+		await look(place, { kind, key }, { set }, done);
+		form.hidden = true;
+	};
+	const form = h(
+		"div",
+		one ? null : h("label.block", h("span", "Kind"), chosen(KINDS, kind, (value) => (kind = value), "Kind")),
+		[name, url, command, tools, token].map(({ row }) => row),
+		h("div.buttons", button("See the change", next, { kind: "strong" }), button("Not now", () => dialog.close())),
+	);
+	const dialog = opened(one ? `Change ${one.key}` : "Add a source", form, place);
+}

@@ -1,0 +1,76 @@
+// What needs a person, in a box: a question with its answers in place, or a trouble with what mends it.
+import { post } from "../api.js";
+import { now } from "../clock.js";
+import { button, h, say } from "../dom.js";
+import { ago, span } from "../format.js";
+import { because } from "../layout.js";
+import { may, mayOf } from "../me.js";
+import { risks } from "../words.js";
+import { give } from "./answering.js";
+import { icon } from "./icon.js";
+import { timeLeft } from "./question.js";
+
+const SETTLE = 350; // milliseconds before a question that just appeared can be answered
+const KINDS = {
+	credential: "Wrong credential",
+	program: "Program does not run",
+	address: "Cannot be reached",
+	sign_in: "Sign-in needed",
+	definition: "Definition changed",
+	reload: "Configuration not used",
+	store: "Store cannot be written",
+	channel: "Channel does not work",
+	warning: "Warning",
+	source: "Source is unwell",
+};
+
+// What the short row leaves out cannot be answered from it: the whole question is one press away.
+const whole = ({ not_in_signature: more = [], line, signature }) =>
+	!`${line ?? signature}`.includes("…") && (!more.length || (line ?? signature) !== signature);
+
+export function questionNeed(approval, answered) {
+	const act = (verdict) => async () => {
+		await give(approval, verdict);
+		answered();
+	};
+	const direct = mayOf(approval, "approve") && whole(approval) && !approval.wants_number;
+	const buttons = [
+		direct ? button("Approve once", act("approve"), { kind: "strong", disabled: true }) : null,
+		mayOf(approval, "deny") ? button("Deny", act("deny"), { disabled: true }) : null,
+	].filter(Boolean);
+	setTimeout(() => buttons.forEach((node) => (node.disabled = false)), SETTLE);
+	return h(
+		"div.need.wait",
+		h("strong", approval.sentence || `Let ${approval.agent} call ${approval.tool}?`),
+		h("p", h("code", approval.line ?? approval.signature)),
+		h(
+			"p",
+			risks(approval.risks),
+			` ${approval.agent} asked `,
+			h("span", { "data-asked": approval.asked_at }, ago(approval.asked_at)),
+			" · ",
+			timeLeft(approval.expires_at),
+		),
+		h("div.buttons", buttons, h("a", { href: `#/approvals/${approval.id}` }, direct || !buttons.length ? "See all of it" : "Look and answer")),
+	);
+}
+
+export function troubleNeed(need, again) {
+	const mend =
+		need.action && may("operate")
+			? button(need.action.label, async () => {
+					await post(need.action.path);
+					say("Done. It takes a moment to show.");
+					again();
+				})
+			: null;
+	const kind = need.kind === "warning" ? "wait" : "fail";
+	return h(
+		`div.need.${need.kind === "warning" ? "know" : "fail"}`,
+		h("strong", icon(kind), " ", need.problem),
+		h("div", h("span.chip", KINDS[need.kind] ?? KINDS.source), need.since ? h("span.soft", ` for ${span(now() - need.since)}`) : null),
+		h("div", because(need.reason)),
+		need.fix ? h("p.fix", need.fix) : null,
+		h("div.buttons", mend, h("a", { href: `#/${need.page}` }, need.kind === "definition" ? "Compare" : "Look")),
+	);
+}

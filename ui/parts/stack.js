@@ -1,0 +1,13 @@
+// Text that a program printed: where it is a stack trace, its frames recede and what went wrong stands out.
+import { h } from "../dom.js";
+
+const TRACE = /^(Traceback \(most recent call last\):|\s*at .+[:(]\d+[:)]|Caused by:|goroutine \d+|panicked at)/m;
+const FRAME = /^\s+(at |File "|\S)|^(Traceback|goroutine )/;
+
+export const isTrace = (text) => TRACE.test(text);
+
+export function printed(text) {
+	if (!isTrace(text)) return h("pre", text);
+	const line = (words) => h(FRAME.test(words) ? "span.frame" : "span.wrong", words || " ");
+	return h("pre.stack", { "aria-label": "Stack trace" }, text.split("\n").map(line));
+}
