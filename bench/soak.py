@@ -123,7 +123,7 @@ def faults(found: Soaked) -> list[str]:
     return [
         *load_faults(found.tally),
         *slope_faults(found.plan, found.samples),
-        *leftovers(found),
+        *leftovers(found.tally, found.empty, found.left),
         *([] if found.verified else ["the record does not verify"]),
     ]
 
@@ -142,16 +142,15 @@ def slope_faults(plan: Plan, samples: Sequence[Sample]) -> Iterator[str]:
         yield f"memory grew by {grown:.2f} MB a minute"
 
 
-def leftovers(found: Soaked) -> Iterator[str]:
-    empty, left = found.empty, found.left
+def leftovers(tally: Tally, empty: Sample, left: Sample) -> Iterator[str]:
     for name in ("files", "tasks", "connections", "sessions"):
         before, after = getattr(empty, name), getattr(left, name)
         if after > before:
             yield f"{name}: {before} before the agents came, {after} after they left"
-    expected = 2 * found.tally.calls
+    expected = 2 * tally.calls
     written = left.rows["record"] - empty.rows["record"]
-    if not found.tally.errors and written != expected:
-        yield f"{found.tally.calls} calls are {expected} rows, and the record has {written}"
+    if not tally.errors and written != expected:
+        yield f"{tally.calls} calls are {expected} rows, and the record has {written}"
     for name in sorted(left.rows.keys() - GROWS):
         if left.rows[name] > empty.rows[name]:
             yield f"rows of {name}: {empty.rows[name]} before the agents came, {left.rows[name]} after they left"
@@ -326,14 +325,11 @@ class Soak:
             await asyncio.sleep(0.3)
 
     async def _wait_until_gone(self, empty: Sample) -> Sample:
+        """The row of the last outcome rides on the next commit, so rows are waited for as everything else is."""
         ends = time.monotonic() + PATIENCE
         while True:
             left = await asyncio.to_thread(self.watcher.quiet)
-            nothing = all(
-                getattr(left, name) <= getattr(empty, name)
-                for name in ("files", "tasks", "connections", "sessions")
-            )
-            if nothing or time.monotonic() > ends:
+            if not any(leftovers(self.tally, empty, left)) or time.monotonic() > ends:
                 return left
             await asyncio.sleep(0.2)
 
