@@ -1,14 +1,13 @@
-"""A real nginx: the one on this machine, or Debian's package, unpacked beside the other things that tests fetch."""
+"""A real nginx: the one on this machine, or Debian's package."""
 
-import shutil
 import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.debian import find_program
 
-FOLDER = Path(__file__).parents[2] / ".cache" / "nginx"
 AROUND = """
 daemon off; pid {folder}/pid; error_log stderr; worker_processes 1;
 events {{ worker_connections 64; }}
@@ -22,13 +21,7 @@ http {{
 
 
 def program() -> str:
-    found = shutil.which("nginx") or next(map(str, FOLDER.glob("usr/sbin/nginx")), None)
-    if found is None and shutil.which("apt-get") and shutil.which("dpkg"):
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["apt-get", "download", "nginx"], cwd=FOLDER, capture_output=True, timeout=90)
-        for package in FOLDER.glob("nginx_*.deb"):
-            subprocess.run(["dpkg", "-x", package.name, "."], cwd=FOLDER, check=True)
-        found = next(map(str, FOLDER.glob("usr/sbin/nginx")), None)
+    found = find_program("nginx")
     if found is None:
         pytest.skip("there is no nginx here, and no Debian to fetch it from")
     return found
