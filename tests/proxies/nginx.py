@@ -1,4 +1,4 @@
-"""A real nginx: the one on this machine, or Debian's package."""
+"""A real nginx: the one on this machine, or Debian's package, unpacked beside the other things that tests fetch."""
 
 import subprocess
 import time
@@ -21,7 +21,7 @@ http {{
 
 
 def program() -> str:
-    found = find_program("nginx")
+    found = find_program("nginx", "nginx")
     if found is None:
         pytest.skip("there is no nginx here, and no Debian to fetch it from")
     return found
