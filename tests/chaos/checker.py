@@ -4,6 +4,7 @@ Each function gives what is wrong, so that an empty answer is the good one. `fin
 """
 
 import json
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from agent_gate.core.call import State
 
 Story = list[dict[str, Any]]
 Stories = Mapping[str, Story]
+PATIENCE = 10.0
 FINAL = {state.value for state in State if state.final}
 
 
@@ -120,10 +122,20 @@ def chains_of(found: Stories) -> set[str]:
     return {row["chain"] for story in found.values() for row in story}
 
 
-def find_problems(admins: Iterable[Any], ledger: Counter, seen: Seen) -> dict[str, Any]:
+def settled_stories(admin, patience: float) -> dict[str, Story]:
+    """Every call's rows once all have ended: an outcome rides on the next commit, after its agent was told."""
+    ends = time.monotonic() + patience
+    while find_unended(found := stories(admin)) and time.monotonic() < ends:
+        time.sleep(0.1)
+    return found
+
+
+def find_problems(
+    admins: Iterable[Any], ledger: Counter, seen: Seen, patience: float = PATIENCE
+) -> dict[str, Any]:
     """What is wrong with the record that these gateways share, by what each check calls it; and each verifies all chains."""
     admins = list(admins)
-    found = stories(admins[0])
+    found = settled_stories(admins[0], patience)
     checks = {
         "never ended": find_unended(found),
         "ran twice": find_repeated(ledger),

@@ -31,7 +31,7 @@ def gateway(*rows, problems=()):
 
 def wrong_with(rows, ledger, problems=(), **seen):
     return set(
-        checker.find_problems([gateway(*rows, problems=problems)], Counter(ledger), Seen(**seen)).keys()
+        checker.find_problems([gateway(*rows, problems=problems)], Counter(ledger), Seen(**seen), 0).keys()
     )
 
 
