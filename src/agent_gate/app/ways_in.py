@@ -74,15 +74,29 @@ class WaysIn:
         policy_faults: PolicyFaults,
         sweeper: Sweeper,
     ) -> None:
-        calls, clock, shelf = gateway.calls, gateway.clock, gateway.supervisor.shelf
+        clock, looks = gateway.clock, Quota(gateway.clock, "looks at tools and results", LOOKS)
         self.tokens, self.issuers = tokens, issuers
         self.reload = Reload(gateway, policy_faults)
         self.door = Door(tokens, clock)
-        self.view = View(shelf, lambda: gateway.in_force.terms.policy)
-        looks = Quota(clock, "looks at tools and results", LOOKS)
-        self.meta = MetaTools(
-            calls,
-            shelf,
+        self.view = View(gateway.supervisor.shelf, lambda: gateway.in_force.terms.policy)
+        self.meta = self._make_meta(gateway, results, looks)
+        self.health = Health(
+            gateway.supervisor.states, gateway.supervisor.unready, lambda: gateway.kept.store.fault
+        )
+        self.rest = RestSurface(gateway.calls, self.door, self.view, self.meta)
+        self.websocket = self._make_websocket(gateway)
+        self.mcp = self._make_mcp(gateway)
+        self.paths = self._make_paths(gateway)
+        self.peers = PeersWay(gateway)
+        sweeper.run_every(MINUTE, issuers.refresh)
+        sweeper.run_every(SOON, self.forget_ended)
+        self.operators = OperatorsWay(gateway, self, people, policy_faults, sweeper)
+        self.fellowship = Fellowship(gateway, sweeper, {"calls": gateway.calls.counter, "looks": looks})
+
+    def _make_meta(self, gateway: "Gateway", results: LargeResults, looks: Quota) -> MetaTools:
+        return MetaTools(
+            gateway.calls,
+            gateway.supervisor.shelf,
             self.view.tools,
             results.artifacts,
             fits,
@@ -90,35 +104,31 @@ class WaysIn:
             looks.take,
             results.readers,
         )
-        self.health = Health(
-            gateway.supervisor.states, gateway.supervisor.unready, lambda: gateway.kept.store.fault
-        )
-        self.rest = RestSurface(calls, self.door, self.view, self.meta)
-        self.websocket = WebSocketSurface(
-            calls=calls,
+
+    def _make_websocket(self, gateway: "Gateway") -> WebSocketSurface:
+        kept, clock = gateway.kept, gateway.clock
+        return WebSocketSurface(
+            calls=gateway.calls,
             door=self.door,
             visible=self.view.tools,
-            keep=Undelivered(gateway.kept.store, shelf, clock).keep,
-            before=gateway.kept.predecessors,
+            keep=Undelivered(kept.store, gateway.supervisor.shelf, clock).keep,
+            before=kept.predecessors,
             clock=clock,
             extra=meta_tools(self.meta),
         )
-        self.mcp = self._make_mcp(gateway)
+
+    def _make_paths(self, gateway: "Gateway") -> Paths:
+        shelf = gateway.supervisor.shelf
         typescript = TypeScriptSurface(self.door.enter, lambda: shelf.catalog, self.view.tools)
-        self.paths = Paths(
+        return Paths(
             self.mcp,
             self.rest,
             typescript,
             self.health,
             self.door,
-            issuers,
+            self.issuers,
             gateway.sign_in.surface(),
         )
-        self.peers = PeersWay(gateway)
-        sweeper.run_every(MINUTE, issuers.refresh)
-        sweeper.run_every(SOON, self.forget_ended)
-        self.operators = OperatorsWay(gateway, self, people, policy_faults, sweeper)
-        self.fellowship = Fellowship(gateway, sweeper, {"calls": calls.counter, "looks": looks})
 
     def _make_mcp(self, gateway: "Gateway") -> McpSurface:
         hold = gateway.settings.limits.hold
@@ -240,9 +250,9 @@ class OperatorsWay:
         )
         self.surface: AdminSurface = AdminSurface(admin, gateway.asking_people.buttons, gateway.pool)
 
-    async def login_url(self) -> str:
+    async def make_login_url(self) -> str:
         """A fresh one-time link to the operator's page."""
-        return f"{self._people_url()}/login#{await self._logins.link(OPERATOR)}"
+        return f"{self._people_url()}/login#{await self._logins.make_link(OPERATOR)}"
 
     async def _forget_logins(self) -> None:
         await self._vouching.sessions.forget_over()

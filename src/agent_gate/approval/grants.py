@@ -3,16 +3,14 @@
 import math
 from collections.abc import Callable, Mapping
 
-from agent_gate.approval.rows import GRANT_COLUMNS, grant_of, insert_grant
+from agent_gate.approval.rows import SELECT_GRANTS, grant_of, insert_grant
 from agent_gate.core.approval import Approval, Grant, Lifetime
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock, end_of
 from agent_gate.store.statement import Statement, Store
 from agent_gate.store.steady import read_steady
 
-LIVE = (
-    f"SELECT {GRANT_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
-)
+LIVE = f"{SELECT_GRANTS} WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 HOUR = 3600.0
 LONGEST_SESSION = 24 * HOUR
 SECONDS: Mapping[str, float] = {"session": LONGEST_SESSION, "hour": HOUR}

@@ -44,10 +44,13 @@ LET_GO = "UPDATE approvals SET gateway = NULL WHERE call = ? AND (gateway = ? OR
 TAKE_OVER = "UPDATE approvals SET gateway = ? WHERE id = ? AND state = 'approved' AND gateway = ?"
 GIVE_UP = "UPDATE approvals SET gateway = NULL WHERE state = 'approved' AND gateway = ?"
 OWED = f"{SELECT_APPROVALS} WHERE state = 'approved' AND gateway IS NOT NULL ORDER BY asked_at"
-GRANT_COLUMNS = "id, caller, tool, arguments_hash, definition_hash, session, created_at, expires_at, created_by, approval, used, body"
+GRANT_COLUMNS = (
+    *("id", "caller", "tool", "arguments_hash", "definition_hash", "session", "created_at", "expires_at"),
+    *("created_by", "approval", "used", "body"),
+)
+SELECT_GRANTS = f"SELECT {', '.join(GRANT_COLUMNS)} FROM grants"
 INSERT_GRANT = (
-    "INSERT INTO grants (id, caller, tool, arguments_hash, definition_hash, session, created_at, expires_at, "
-    "created_by, approval, used, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)"
+    f"INSERT INTO grants ({', '.join(GRANT_COLUMNS)}) VALUES ({', '.join('?' * len(GRANT_COLUMNS))})"
 )
 LIFETIMES = get_args(Lifetime)
 IN_BODY = ("wire", "sentence")
@@ -157,32 +160,36 @@ def earlier_call(row: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, A
 
 
 def insert_grant(g: Grant) -> Statement:
-    params = (
-        g.id,
-        g.caller,
-        g.tool_id,
-        g.arguments_hash,
-        g.definition_hash,
-        g.session,
-        g.created_at,
-        g.expires_at,
-    )
-    body = msgspec.json.encode({"signature": g.signature}).decode()
-    return Statement(INSERT_GRANT, (*params, g.created_by, g.approval_id, body))
+    row = {
+        "id": g.id,
+        "caller": g.caller,
+        "tool": g.tool_id,
+        "arguments_hash": g.arguments_hash,
+        "definition_hash": g.definition_hash,
+        "session": g.session,
+        "created_at": g.created_at,
+        "expires_at": g.expires_at,
+        "created_by": g.created_by,
+        "approval": g.approval_id,
+        "used": 0,
+        "body": msgspec.json.encode({"signature": g.signature}).decode(),
+    }
+    return Statement(INSERT_GRANT, tuple(row[name] for name in GRANT_COLUMNS))
 
 
-def grant_of(row: Record) -> Grant:
+def grant_of(record: Record) -> Grant:
+    row = dict(zip(GRANT_COLUMNS, record, strict=True))
     return Grant(
-        id=row[0],
-        caller=row[1],
-        tool_id=row[2],
-        arguments_hash=row[3],
-        definition_hash=row[4],
-        session=row[5],
-        created_at=row[6],
-        expires_at=row[7],
-        created_by=row[8],
-        approval_id=row[9] or "",
-        used=row[10],
-        signature=msgspec.json.decode(row[11])["signature"],
+        id=row["id"],
+        caller=row["caller"],
+        tool_id=row["tool"],
+        arguments_hash=row["arguments_hash"],
+        definition_hash=row["definition_hash"],
+        session=row["session"],
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        created_by=row["created_by"],
+        approval_id=row["approval"] or "",
+        used=row["used"],
+        signature=msgspec.json.decode(row["body"])["signature"],
     )

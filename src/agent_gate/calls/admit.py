@@ -1,14 +1,15 @@
 """The stages that admit a call: no I/O but counters. Each refuses by raising, or adds its part to the draft."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from msgspec import structs
 
 from agent_gate.access.quota import Quota
 from agent_gate.approval.grants import Grants
 from agent_gate.calls.in_force import InForce
-from agent_gate.core.call import Call, Case, Decision, asked_for, hash_arguments
+from agent_gate.core.call import Call, Caller, Case, Decision, asked_for, hash_arguments
 from agent_gate.core.catalog import Shelf, unknown_tool
 from agent_gate.core.facts import beside, observe, signed_facts
 from agent_gate.core.ports import Witness
@@ -41,6 +42,16 @@ class Draft:
         self.arguments_hash = ""
         self.facts: Mapping[str, str] | None = None
 
+    @property
+    def known_tool(self) -> Tool | None:
+        """Its tool; None for a call that was refused before one was found."""
+        return getattr(self, "tool", None)
+
+    @property
+    def known_decision(self) -> Decision | None:
+        """What the rules said; None for a call that was refused before they were asked."""
+        return getattr(self, "decision", None)
+
     def case(self) -> Case:
         return Case(
             call=self.call,
@@ -54,6 +65,16 @@ class Draft:
 
 
 Stage = Callable[[Draft], None]
+
+
+class Admission(NamedTuple):
+    """The stages in their order. A caller's call passes all of them; what the gateway or a person at the page calls is
+    not counted, and is not for the rules to allow."""
+
+    quota: Stage
+    resolve: Stage
+    validate: Stage
+    decide: Stage
 
 
 def quota(counter: Quota) -> Stage:
@@ -112,10 +133,15 @@ class Decide:
     """Sign the call once, ask the policy in force, and let a grant turn *ask* into *allow*."""
 
     def __init__(
-        self, in_force: InForce, grants: Grants, metrics: Metrics, witnesses: Mapping[str, Witness]
+        self,
+        in_force: InForce,
+        grants: Grants,
+        metrics: Metrics,
+        witnesses: Mapping[str, Witness],
+        caller_now: Callable[[str], Caller | None] | None,
     ) -> None:
         self._in_force, self._grants, self._witnesses = in_force, grants, witnesses
-        self._decisions = metrics.decisions
+        self._caller_now, self._decisions = caller_now, metrics.decisions
 
     def stage(self, draft: Draft) -> None:
         call, tool = draft.call, draft.tool
@@ -154,9 +180,14 @@ class Decide:
             )
 
     def why_denied(self, case: Case) -> Forbidden | None:
-        """What the rules of now say against a call that was decided before."""
+        """What stands now against a call that was decided before: its agent lost its access, or a rule denies it."""
         call = case.call
         who = call.caller
+        caller: Caller | None = who
+        if self._caller_now is not None and who.kind != "operator":
+            caller = self._caller_now(who.name)
+        if caller is None or not caller.sees(case.tool.namespace):
+            return Forbidden(DENIED)
         subject = Subject(
             case.tool, call.arguments, case.signature, who.name, case.facts, who.person, who.groups
         )
@@ -181,7 +212,7 @@ class Decide:
             draft.decision = replace(draft.decision, effect="allow", grant=grant.id, reason=reason)
 
 
-def admit(stages: Sequence[Stage], draft: Draft) -> Case:
-    for stage in stages:
+def admit(admission: Admission, draft: Draft) -> Case:
+    for stage in admission:
         stage(draft)
     return draft.case()

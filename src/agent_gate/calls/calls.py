@@ -68,8 +68,7 @@ class Calls:
         refusals: Refusals,
         ahead: Ahead,
         counter: Quota,
-        quota: admit.Stage,
-        admit_stages: Sequence[admit.Stage],
+        admission: admit.Admission,
         asking: Asking,
         approved: ApprovedCalls,
         performing: perform.Performing,
@@ -77,7 +76,7 @@ class Calls:
         traced: bool,
     ) -> None:
         self._store, self._clock, self.shelf, self.inbox = store, clock, shelf, inbox
-        self._refusals, self._ahead, self._quota, self._admit = refusals, ahead, quota, admit_stages
+        self._refusals, self._ahead, self._admission = refusals, ahead, admission
         self._asking, self._approved, self._performing, self._waiting = asking, approved, performing, waiting
         self.counter, self._traced = counter, traced
         self._kept = KeptResults(store)
@@ -100,7 +99,7 @@ class Calls:
             call = self._with_trace(call)
         draft = admit.Draft(call)
         try:
-            case = admit.admit(self._admit, draft)
+            case = admit.admit(self._admission, draft)
             if failpoint.armed:
                 failpoint.reach("after_decide")
             if case.decision.effect == "allow":
@@ -122,8 +121,8 @@ class Calls:
     def _own(self, call: Call, decision: Decision) -> Case:
         """A call that the gateway or its operator makes, with the decision that no rule took."""
         draft = admit.Draft(call)
-        for stage in self._admit[1:-1]:
-            stage(draft)
+        self._admission.resolve(draft)
+        self._admission.validate(draft)
         draft.signature, draft.decision = draft.tool.sign(draft.call.arguments), decision
         draft.arguments_hash = hash_arguments(draft.call.arguments)
         return draft.case()
@@ -168,8 +167,9 @@ class Calls:
         """A call of which rules can say no, or who says yes, and never yes."""
         draft = admit.Draft(call)
         try:
-            for stage in self._admit[1:]:
-                stage(draft)
+            self._admission.resolve(draft)
+            self._admission.validate(draft)
+            self._admission.decide(draft)
         except GatewayError as error:
             self._refusals.refuse(draft, error)
             raise
@@ -181,7 +181,7 @@ class Calls:
         """Put a call on record that its surface turned away; the quota holds for it too."""
         draft = admit.Draft(call)
         try:
-            self._quota(draft)
+            self._admission.quota(draft)
         except GatewayError as refused:
             error = refused
         return self._refusals.refuse(draft, error)
@@ -229,7 +229,7 @@ class Calls:
 
     async def _ask(self, case: Case, received: float, number: str = "") -> Approval:
         """Ask a person; whoever joined a question that cannot be kept is told so. Where the same one was open elsewhere,
-        `_repeated` joins them to that."""
+        `_join_first` joins them to that."""
         try:
             return await self._asking.ask(case, received, number)
         except GatewayError as error:

@@ -149,7 +149,7 @@ def lost(call_id: str, caller: str, tool: str, at: float, error: GatewayError) -
 def refused(draft: Draft, error: GatewayError, at: float, redactor: Redactor, count: int = 1) -> Statement:
     """A call that never ran. Of an unknown tool only the names of its arguments are kept."""
     call = draft.call
-    tool = getattr(draft, "tool", None)
+    tool, decision = draft.known_tool, draft.known_decision
     body: dict[str, Any] = {
         "error": {"code": error.code, "message": redactor.text(error.message)[:1000]},
         "surface": call.surface,
@@ -160,12 +160,8 @@ def refused(draft: Draft, error: GatewayError, at: float, redactor: Redactor, co
     else:
         body["arguments"] = mask_arguments(call.arguments, tool.definition.secret)
         body["signature"] = draft.signature or tool.wire
-    if hasattr(draft, "decision"):
-        body |= {
-            "decision": draft.decision.effect,
-            "rule": draft.decision.rule,
-            "where": draft.decision.where,
-        }
+    if decision is not None:
+        body |= {"decision": decision.effect, "rule": decision.rule, "where": decision.where}
     if count > 1:
         body["count"] = count
     return row(call.id, State.REFUSED, at, call.caller.name, tool.id if tool else "", body)

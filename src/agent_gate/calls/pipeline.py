@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from agent_gate.access.quota import Quota
 from agent_gate.approval.grants import Grants
 from agent_gate.approval.inbox import Inbox
-from agent_gate.calls.admit import DENIED, Decide, quota, resolve, validate
-from agent_gate.calls.admit import Stage as AdmitStage
+from agent_gate.calls.admit import Admission, Decide, quota, resolve, validate
 from agent_gate.calls.approved import ApprovedCalls
 from agent_gate.calls.asking import Asking
 from agent_gate.calls.calls import Calls
@@ -18,17 +17,16 @@ from agent_gate.calls.perform import (
     Claim,
     Performing,
     Settle,
+    Stage,
     Waiting,
     traced,
 )
-from agent_gate.calls.perform import Stage as PerformStage
 from agent_gate.calls.refusals import Refusals
 from agent_gate.calls.shaping import Shaping, shape
 from agent_gate.calls.sweeper import Sweeper
-from agent_gate.core.call import Caller, Case
+from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, Witness
-from agent_gate.errors import Forbidden
 from agent_gate.observe.metrics import Metrics
 from agent_gate.observe.redact import Redactor
 from agent_gate.observe.trace import Tracer
@@ -58,36 +56,29 @@ def make_calls(
 ) -> Calls:
     """`Calls` with all its parts. `witnesses` are the sources that know what their calls act on, by key; `caller_now`
     finds the caller of a name as it is when an approved call runs."""
-    counter = Quota(clock)
-    count, decide, ahead = quota(counter), Decide(in_force, grants, metrics, witnesses), Ahead(store)
-    refusals = Refusals(store, clock, metrics, redactor, tracer)
-
-    admit: list[AdmitStage] = [count, resolve(shelf), validate(in_force), decide.stage]
-
+    counter, ahead, waiting = Quota(clock), Ahead(store), Waiting()
+    decide = Decide(in_force, grants, metrics, witnesses, caller_now)
     settle = Settle(store, clock, ahead, metrics, redactor, in_force)
-    perform: list[PerformStage] = [
+
+    admit = Admission(
+        quota=quota(counter),
+        resolve=resolve(shelf),
+        validate=validate(in_force),
+        decide=decide.stage,
+    )
+    perform: list[Stage] = [
         Claim(store, clock, ahead).stage,
         AskSource(sources, sweeper, clock, in_force).stage,
         shape(shaper, metrics),
         settle.stage,
     ]
+
     if tracer is not None:
         perform.append(traced(tracer, clock))
         inbox.subscribe_here(tracer.answered)
-
-    def why_denied(case: Case) -> Forbidden | None:
-        """Why what a person approved may not run: its agent lost its access, or a deny rule came since."""
-        caller: Caller | None = case.call.caller
-        if caller_now is not None and case.call.caller.kind != "operator":
-            caller = caller_now(case.call.caller.name)
-        if caller is None or not caller.sees(case.tool.namespace):
-            return Forbidden(DENIED)
-        return decide.why_denied(case)
-
-    waiting = Waiting()
+    refusals = Refusals(store, clock, metrics, redactor, tracer)
     performing = Performing(perform, waiting, settle.end_doubtful, shared=store.shared)
     asking = Asking(inbox, grants, shelf, clock, metrics, in_force, witnesses)
-    approved = ApprovedCalls(store, clock, shelf, asking, performing, waiting, why_denied)
     calls = Calls(
         store=store,
         clock=clock,
@@ -96,10 +87,9 @@ def make_calls(
         refusals=refusals,
         ahead=ahead,
         counter=counter,
-        quota=count,
-        admit_stages=admit,
+        admission=admit,
         asking=asking,
-        approved=approved,
+        approved=ApprovedCalls(store, clock, shelf, asking, performing, waiting, decide.why_denied),
         performing=performing,
         waiting=waiting,
         traced=tracer is not None,

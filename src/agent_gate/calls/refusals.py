@@ -48,9 +48,8 @@ class Refusals:
         return Outcome(call_id=draft.call.id, state=State.REFUSED, error=error)
 
     def _trace(self, tracer: Tracer, draft: Draft, error: GatewayError) -> None:
-        tool, decision = getattr(draft, "tool", None), getattr(draft, "decision", None)
-        name = tool.wire if tool is not None else "unknown"
-        tracer.refused(draft.call, name, decision, error, self._clock.now())
+        name = tool.wire if (tool := draft.known_tool) is not None else "unknown"
+        tracer.refused(draft.call, name, draft.known_decision, error, self._clock.now())
 
     def _fold(self, draft: Draft, error: GatewayError) -> None:
         flood = self._floods.setdefault(draft.call.caller.name, Flood(draft, error, 0))

@@ -94,16 +94,17 @@ def keep(
 
 
 def kept_of(row: Record) -> Kept:
+    call, _, session, client_id, tool, signature, arguments, state, body, kind, created_at, expires_at = row
     return Kept(
-        call_id=row[0],
-        session=row[2],
-        client_id=readable_id(row[3]),
-        tool=row[4],
-        signature=row[5],
-        arguments=row[6],
-        outcome=outcome_of(row[0], row[7], bytes(row[8] or NULL), row[9]),
-        created_at=row[10],
-        expires_at=row[11],
+        call_id=call,
+        session=session,
+        client_id=readable_id(client_id),
+        tool=tool,
+        signature=signature,
+        arguments=arguments,
+        outcome=outcome_of(call, state, bytes(body or NULL), kind),
+        created_at=created_at,
+        expires_at=expires_at,
     )
 
 
