@@ -1,4 +1,4 @@
-"""Reading the record: the tail, pages, filters and exports."""
+"""Reading the record: pages, filters and exports."""
 
 import asyncio
 import csv
@@ -9,7 +9,7 @@ import time
 import pytest
 from tests.rows import AT, opened
 
-from agent_gate.audit import Filters, export, row, search, tail
+from agent_gate.audit import Filters, export, row, search
 from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
 from agent_gate.store import Store, StoreSettings
@@ -27,14 +27,14 @@ async def _fill(store: Store, rows: int) -> None:
     await store.flush()
 
 
-def test_the_tail_is_the_latest_rows_oldest_first(settings: StoreSettings) -> None:
+def test_a_page_has_the_latest_rows_newest_first(settings: StoreSettings) -> None:
     async def story() -> None:
         async with opened(settings) as store:
-            assert await tail(store) == []
+            assert (await search(store, Filters())).rows == []
             await _fill(store, 40)
-            assert [r.call for r in await tail(store, 3)] == ["c00037", "c00038", "c00039"]
-            found = await tail(store, 2, Filters(caller="agent0", tool="git:push"))
-            assert [r.call for r in found] == ["c00030", "c00036"]
+            assert [r.call for r in (await search(store, Filters(), limit=2)).rows] == ["c00039", "c00038"]
+            found = await search(store, Filters(caller="agent0", tool="git:push"), limit=2)
+            assert [r.call for r in found.rows] == ["c00036", "c00030"]
 
     asyncio.run(story())
 

@@ -6,14 +6,13 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.discovery.tools import catalog, takes, tool
+from tests.discovery.tools import CARD_SCHEMA, catalog, takes, tool
 
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
 from agent_gate.discovery.cards import (
     AIM,
     CAP,
-    CARD_SCHEMA,
     MARKER,
     ChoiceCard,
     Deck,

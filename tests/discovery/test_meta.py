@@ -1,14 +1,13 @@
 import jsonschema_rs
 import msgspec
 import pytest
-from tests.discovery.tools import HOME, catalog, takes, tool
+from tests.discovery.tools import HOME, PAGE_SCHEMA, catalog, takes, tool
 
 from agent_gate.core.tool import Definition
 from agent_gate.discovery.browse import Browser, browse
 from agent_gate.discovery.cards import Deck
 from agent_gate.discovery.meta import (
     ARGUMENTS,
-    PAGE_SCHEMA,
     BrowseArgs,
     ExecuteArgs,
     error_body,

@@ -5,6 +5,7 @@ from typing import Any
 
 from agent_gate.core.catalog import Catalog, Listing, build
 from agent_gate.core.tool import Definition, Tool
+from agent_gate.discovery.cards import MAX_ID, MAX_NAME, MAX_TAG, MAX_TAGS
 
 
 def catalog(servers: Mapping[str, Sequence[Definition]], titles: Mapping[str, str] | None = None) -> Catalog:
@@ -27,6 +28,33 @@ def takes(**properties: str) -> dict[str, Any]:
     }
 
 
+CARD_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "minLength": 1, "maxLength": MAX_ID},
+        "name": {"type": "string", "maxLength": MAX_NAME},
+        "description": {"type": "string", "pattern": "^[^\\n\\r]*$"},
+        "tags": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": MAX_TAG},
+            "maxItems": MAX_TAGS,
+            "uniqueItems": True,
+        },
+        "kind": {"enum": ["tool", "agent", "skill", "internal"]},
+        "namespace": {"type": "string"},
+        "has_schema": {"type": "boolean"},
+        "cost_hint": {"type": "number", "minimum": 0},
+        "side_effects": {"type": "boolean"},
+        "score": {"type": "number"},
+    },
+    "required": ["id", "name", "description", "tags", "kind", "namespace", "has_schema"],
+    "additionalProperties": False,
+}
+PAGE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"cards": {"type": "array", "items": CARD_SCHEMA}},
+    "required": ["cards"],
+}
 HOME = {
     "github": [
         Definition(

@@ -11,7 +11,6 @@ from agent_gate.core.call import Result
 from agent_gate.discovery.tokens import count, fits
 from agent_gate.results.data import data_of
 from agent_gate.results.envelope import (
-    ENVELOPE_SCHEMA,
     ERROR_BUDGET,
     SUMMARY_BUDGET,
     Artifact,
@@ -19,6 +18,32 @@ from agent_gate.results.envelope import (
     whole,
 )
 
+ENVELOPE_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "status": {"enum": ["ok", "partial", "error"]},
+        "summary": {"type": "string"},
+        "facts": {"type": "array", "items": {"type": "string"}},
+        "artifacts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "handle": {"type": "string"},
+                    "media_type": {"type": "string"},
+                    "size": {"type": "integer", "minimum": 0},
+                    "digest": {"type": "string"},
+                    "expires_at": {"type": "number"},
+                },
+                "required": ["handle", "media_type", "size", "digest"],
+                "additionalProperties": False,
+            },
+        },
+        "views": {"type": "array", "items": {"type": "object", "required": ["type"]}},
+    },
+    "required": ["status", "summary", "facts", "artifacts", "views"],
+    "additionalProperties": False,
+}
 KEPT = Artifact(handle="result:" + "0" * 32, media_type="application/json", size=1, digest="d")
 
 

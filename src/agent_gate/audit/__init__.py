@@ -2,7 +2,7 @@
 
 from agent_gate.audit.cut import Cut, Cutter
 from agent_gate.audit.heads import Heads
-from agent_gate.audit.query import Filters, RecordPage, export, search, show, tail
+from agent_gate.audit.query import Filters, RecordPage, export, search, show
 from agent_gate.audit.record import Row, row
 from agent_gate.audit.seal import Sealer, ensure_key, read_unfinished
 from agent_gate.audit.verify import Problem, VerifyReport, list_chains, verify
@@ -24,6 +24,5 @@ __all__ = [
     "row",
     "search",
     "show",
-    "tail",
     "verify",
 ]

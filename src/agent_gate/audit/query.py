@@ -121,11 +121,6 @@ async def search(
     return RecordPage(rows, cursor_before(back_to) if back_to is not None else None, back_to)
 
 
-async def tail(store: Store, n: int = 20, filters: Filters = ALL) -> list[Row]:
-    """The latest `n` rows that fit, oldest first."""
-    return (await search(store, filters, limit=n)).rows[::-1]
-
-
 async def show(store: Store, call_id: str) -> list[Row]:
     """All rows of one call, in the order of its story; the last characters of a recent id are enough."""
     rows = await store.read(f"{SELECT} WHERE call = ? ORDER BY step", (call_id,))

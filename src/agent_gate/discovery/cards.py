@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -48,29 +48,6 @@ class ChoiceCard(msgspec.Struct, frozen=True, kw_only=True):
     side_effects: bool = False
     score: float | msgspec.UnsetType = msgspec.UNSET
 
-
-CARD_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "id": {"type": "string", "minLength": 1, "maxLength": MAX_ID},
-        "name": {"type": "string", "maxLength": MAX_NAME},
-        "description": {"type": "string", "pattern": "^[^\\n\\r]*$"},
-        "tags": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1, "maxLength": MAX_TAG},
-            "maxItems": MAX_TAGS,
-            "uniqueItems": True,
-        },
-        "kind": {"enum": ["tool", "agent", "skill", "internal"]},
-        "namespace": {"type": "string"},
-        "has_schema": {"type": "boolean"},
-        "cost_hint": {"type": "number", "minimum": 0},
-        "side_effects": {"type": "boolean"},
-        "score": {"type": "number"},
-    },
-    "required": ["id", "name", "description", "tags", "kind", "namespace", "has_schema"],
-    "additionalProperties": False,
-}
 
 MARKER = ChoiceCard(id=BREAKPOINT, name=BREAKPOINT, description="", kind="internal")
 

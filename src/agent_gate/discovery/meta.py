@@ -12,7 +12,7 @@ import msgspec
 from agent_gate.core.call import Mode
 from agent_gate.core.tool import Json, JsonSchema, Tool
 from agent_gate.discovery.browse import MOST, TOP_K
-from agent_gate.discovery.cards import CARD_SCHEMA, Deck
+from agent_gate.discovery.cards import Deck
 from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound
 
 SENTINEL: JsonSchema = {"type": "object"}
@@ -84,11 +84,6 @@ META_TOOLS: Mapping[Mode, tuple[Mapping[str, Any], ...]] = {
     "full": (),
     "proxy": (HYDRATE, EXECUTE, VIEW),
     "gateway": (BROWSE, EXECUTE, VIEW),
-}
-PAGE_SCHEMA: JsonSchema = {
-    "type": "object",
-    "properties": {"cards": {"type": "array", "items": CARD_SCHEMA}},
-    "required": ["cards"],
 }
 
 

@@ -82,6 +82,3 @@ class PeerLeases:
         """Whoever used a lease is gone; one that is bound to the connection ends with it."""
         if lease.disconnect_bound:
             self._leases.pop(lease.lease_id, None)
-
-    def revoke_all(self, owner: str) -> None:
-        self._leases = {name: one for name, one in self._leases.items() if one.owner != owner}

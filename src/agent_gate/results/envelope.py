@@ -52,34 +52,6 @@ class ResultEnvelope(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.encode(self)
 
 
-ENVELOPE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "status": {"enum": ["ok", "partial", "error"]},
-        "summary": {"type": "string"},
-        "facts": {"type": "array", "items": {"type": "string"}},
-        "artifacts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "handle": {"type": "string"},
-                    "media_type": {"type": "string"},
-                    "size": {"type": "integer", "minimum": 0},
-                    "digest": {"type": "string"},
-                    "expires_at": {"type": "number"},
-                },
-                "required": ["handle", "media_type", "size", "digest"],
-                "additionalProperties": False,
-            },
-        },
-        "views": {"type": "array", "items": {"type": "object", "required": ["type"]}},
-    },
-    "required": ["status", "summary", "facts", "artifacts", "views"],
-    "additionalProperties": False,
-}
-
-
 def whole(result: Result) -> ResultEnvelope:
     """The envelope of a result that is small enough to be read as it is; its `views` are of parts that are no text."""
     reading = read_result(result)

@@ -1,10 +1,7 @@
 """What a server says when it refuses a request for want of a token: `WWW-Authenticate`, read once."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-
-from agent_gate.net.http import Header
 
 SCHEME = re.compile(r"(?:^|,)\s*(Bearer|DPoP)(?=\s|,|$)", re.IGNORECASE)
 PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",]+))')
@@ -21,17 +18,9 @@ class BearerChallenge:
     scheme: str = "Bearer"
 
 
-def read_challenge(headers: Iterable[Header]) -> BearerChallenge | None:
-    """The first challenge for a bearer token; None where the server wants something else, or says nothing."""
-    for name, value in headers:
-        if name.lower() == b"www-authenticate":
-            found = parse_challenge(value[:LONGEST].decode("latin-1"))
-            if found is not None:
-                return found
-    return None
-
-
 def parse_challenge(text: str) -> BearerChallenge | None:
+    """The first challenge for a bearer token; None where the server wants something else, or says nothing."""
+    text = text[:LONGEST]
     scheme = SCHEME.search(text)
     if scheme is None:
         return None
