@@ -223,7 +223,7 @@ async def test_a_link_works_for_15_minutes_and_its_session_for_a_week(clock, tmp
     store = open_store(StoreSettings(path=tmp_path / "gate.db"))
     try:
         logins = Logins(Keys(store, clock), clock, lambda _name: True, "page")
-        late, timely = await logins.link("anna"), await logins.link("anna")
+        late, timely = await logins.make_link("anna"), await logins.make_link("anna")
         clock.time += 15 * 60 - 1
         opened = await logins.redeem(Request("POST", b"/", {}), timely)
         clock.time += 1

@@ -97,9 +97,9 @@ async def test_of_two_gateways_one_looks_since_a_provider_takes_a_refresh_token_
         await room.log_in("doris", groups="sre")
         for _ in range(3):
             room.clock.later += LOOK_AGAIN
-            before = await room.sessions.tokens_of("doris")
+            before = await room.sessions.read_tokens("doris")
             await asyncio.gather(room.sessions.look_again(), room.sessions_elsewhere.look_again())
-            assert (await room.sessions.tokens_of("doris")).refresh_token != before.refresh_token
+            assert (await room.sessions.read_tokens("doris")).refresh_token != before.refresh_token
         assert room.lives("doris")
 
 
@@ -109,7 +109,7 @@ async def test_somebody_whom_the_provider_does_not_know_any_more_is_out_at_the_n
         provider.tell_of("berta", gone="yes")
         await room.look_again()
         assert not room.lives("berta")
-        assert await room.sessions.tokens_of("berta") is None
+        assert await room.sessions.read_tokens("berta") is None
 
 
 async def test_a_change_of_groups_counts_at_the_next_look_and_who_has_no_role_left_is_out(tmp_path, provider):

@@ -2,7 +2,7 @@
 
 import pytest
 from tools.failed_tests import failed_tests
-from tools.function_names import find_participles
+from tools.function_names import find_nameless
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,11 @@ from tools.function_names import find_participles
         ),
         ("async def open_stream() -> int: ...", []),
         ("async def feed_all() -> int: ...", []),
+        ("async def tokens_of(agent: str) -> str: ...", ["tokens_of"]),
+        ("async def link() -> str: ...", ["link"]),
+        ("async def holds(key: str) -> bool: ...", []),
+        ("async def press() -> int: ...", []),
+        ("def tokens_of(agent: str) -> str: ...", []),
     ],
     ids=[
         "function",
@@ -38,10 +43,15 @@ from tools.function_names import find_participles
         "dunder",
         "verb",
         "looks-like-one",
+        "plural",
+        "noun",
+        "yes-or-no",
+        "no-plural",
+        "pure-noun",
     ],
 )
-def test_a_function_that_acts_and_hands_something_back_is_no_participle(text, found):
-    assert [name for _, name in find_participles(text)] == found
+def test_a_function_that_acts_and_hands_something_back_is_a_verb(text, found):
+    assert [name for _, name in find_nameless(text)] == found
 
 
 def test_what_failed_is_named_only_where_each_of_it_is_a_test(tmp_path):

@@ -64,11 +64,11 @@ class SmallDesk:
 async def test_a_code_counts_for_sixty_seconds(tmp_path):
     async with opened(tmp_path) as store:
         small = await SmallDesk(store).agreed()
-        late = await small.desk.begun.code(small.sign_in)
+        late = await small.desk.begun.make_code(small.sign_in)
         small.clock.time += CODE_SECONDS
         with pytest.raises(SignInFault):
             await small.redeem(late)
-        code = await small.desk.begun.code(small.sign_in)
+        code = await small.desk.begun.make_code(small.sign_in)
         small.clock.time += CODE_SECONDS - 1
         assert (await small.redeem(code)).access
 
@@ -76,12 +76,12 @@ async def test_a_code_counts_for_sixty_seconds(tmp_path):
 async def test_a_browser_that_comes_twice_gets_a_code_in_place_of_its_first(tmp_path):
     async with opened(tmp_path) as store:
         small = await SmallDesk(store).agreed()
-        first = await small.desk.begun.code(small.sign_in)
-        second = await small.desk.begun.code(small.sign_in)
+        first = await small.desk.begun.make_code(small.sign_in)
+        second = await small.desk.begun.make_code(small.sign_in)
         with pytest.raises(SignInFault):
             await small.redeem(first)
         assert (await small.redeem(second)).access
-        assert await small.desk.begun.code(small.sign_in) is None
+        assert await small.desk.begun.make_code(small.sign_in) is None
 
 
 def test_nothing_that_lets_anybody_in_is_in_the_store_as_it_is(gate):

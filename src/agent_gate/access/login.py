@@ -93,7 +93,7 @@ class Logins:
         """The cookie's name for a browser that comes over TLS, or without it."""
         return f"{HOST_ONLY}{self._cookie}" if encrypted else self._cookie
 
-    async def link(self, person: str) -> str:
+    async def make_link(self, person: str) -> str:
         """The secret of a fresh one-time link for `person`."""
         return await self.offer(LoginLink(person))
 

@@ -37,7 +37,7 @@ class GatewayAccounts:
             env=lambda: self._env,
             redirect_uri=lambda: gateway.listeners.callback_url(),
             document_url=lambda: gateway.listeners.client_document_url(),
-            identity_of=lambda holder: gateway.sign_in.vouching.sign_ins.identity_of(holder),
+            find_identity=lambda holder: gateway.sign_in.vouching.sign_ins.find_identity(holder),
         )
         self.roster = self.new_roster()
         self.sign_ins = SignIns(

@@ -135,7 +135,7 @@ class Fellowship:
     async def _hear_vault(self, owners: Collection[str] | None) -> None:
         accounts = self._gateway.accounts
         if owners is None:
-            owners = [*accounts.custody.accounts.owners(), *await self._owners()]
+            owners = [*accounts.custody.accounts.owners(), *await self._list_owners()]
         for owner in set(owners):
             if owner.startswith(SECRET):
                 accounts.custody.secrets.changes += 1
@@ -143,5 +143,5 @@ class Fellowship:
             elif owner.startswith(OF_SOURCE):
                 await accounts.sign_ins.hear(owner)
 
-    async def _owners(self) -> list[str]:
+    async def _list_owners(self) -> list[str]:
         return list(await self._gateway.kept.vault.read_all(FIELD))

@@ -261,8 +261,8 @@ class Gateway:
             lender=self.configuration.options.lender,
         )
 
-    async def login_url(self) -> str:
-        return await self.ways_in.operators.login_url()
+    async def make_login_url(self) -> str:
+        return await self.ways_in.operators.make_login_url()
 
     async def stop(self) -> None:
         """Answer what is under way, all of it by one deadline, then close everything."""

@@ -267,7 +267,7 @@ class Failures(msgspec.Struct, frozen=True):
 
 async def read_failures(store: Store, namespace: str, now: float) -> tuple[list[Failures], list[int]]:
     """Of one source: whose calls failed in the last hour, and how many failed in each of the last 24 hours."""
-    hour = await _troubles(store, 60, now - HOUR, namespace)
+    hour = await _read_troubles(store, 60, now - HOUR, namespace)
     total = Stretch()
     for _, stretch in hour:
         total.add(stretch)
@@ -276,12 +276,14 @@ async def read_failures(store: Store, namespace: str, now: float) -> tuple[list[
         tool, caller = key.split(BETWEEN)
         found.append(Failures(caller, tool, *numbers))
     hours, first = [0] * 24, now - now % HOUR - 23 * HOUR
-    for at, stretch in await _troubles(store, HOUR, first, namespace):
+    for at, stretch in await _read_troubles(store, HOUR, first, namespace):
         hours[int((at - first) // HOUR)] += sum(number for number, _ in stretch.troubles.values())
     return sorted(found, key=lambda one: -one.last), hours
 
 
-async def _troubles(store: Store, step: int, since: float, namespace: str) -> list[tuple[float, Stretch]]:
+async def _read_troubles(
+    store: Store, step: int, since: float, namespace: str
+) -> list[tuple[float, Stretch]]:
     """The stretches since then, with the troubles of this namespace alone."""
     rows = await store.read(
         "SELECT at, body FROM trends WHERE step = ? AND at >= ? ORDER BY at", (step, since)

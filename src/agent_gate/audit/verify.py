@@ -111,11 +111,11 @@ async def _verify_chain(
     problems += [_forged_cut(cut) for cut in made if not others and not _made_with(cut, keys)]
     sealed = {seal.seq: seal.hash for seal in found if others or seal.genuine(key)}
     walk = _Walk(chain, sealed, {head.seq: head.hash for head in known})
-    walk.skip(await _last_cut(store, chain, None if others else keys))
+    walk.skip(await _read_last_cut(store, chain, None if others else keys))
     async for row in _read_rows(store, chain):
         if walk.misses(row):
             # Rows may have been cut since the walk began.
-            walk.skip(await _last_cut(store, chain, None if others else keys))
+            walk.skip(await _read_last_cut(store, chain, None if others else keys))
         problems += walk.check(row)
     problems += walk.end()
     latest = max(walk.sealed, default=0)
@@ -125,7 +125,7 @@ async def _verify_chain(
     return VerifyReport(walk.rows, len(found), unsealed, tuple(problems), cut, elsewhere)
 
 
-async def _last_cut(store: Store, chain: str, keys: Sequence[bytes] | None) -> Cut | None:
+async def _read_last_cut(store: Store, chain: str, keys: Sequence[bytes] | None) -> Cut | None:
     """The cut that reaches furthest, of those that were made with one of the keys, or of all where they are not here."""
     cuts = reversed(await read_cuts(store, chain))
     return next((cut for cut in cuts if keys is None or _made_with(cut, keys)), None)

@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from agent_gate.config.settings import AdminSettings, Settings
 from agent_gate.errors import ConfigError
-from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.descriptors import room_for
 from agent_gate.net.forwarded import Proxies
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Handler
 from agent_gate.net.limits import Limits
 from agent_gate.net.server import Server, Upgrade
-from agent_gate.net.tls import (
+from agent_gate.net.tls.certificates import ensure_certificate
+from agent_gate.net.tls.files import (
     CertificateFiles,
     named_certificate,
     renew,

@@ -15,21 +15,21 @@ from agent_gate.vault.secrets import Secrets
 from agent_gate.vault.vault import Vault
 
 
-async def nobodys(_caller: str) -> str:
+async def find_nobody(_caller: str) -> str:
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custody:
     """What the gateway keeps for others. `challenges` are what sources were last refused with, by source;
-    `identity_of` gives the provider's word for whoever has an account, where they logged in there."""
+    `find_identity` gives the provider's word for whoever has an account, where they logged in there."""
 
     vault: Vault
     secrets: Secrets
     web: Web
     accounts: Accounts
     flows: Flows
-    identity_of: Callable[[str], Awaitable[str]] = nobodys
+    find_identity: Callable[[str], Awaitable[str]] = find_nobody
     challenges: dict[str, BearerChallenge] = field(default_factory=dict)
 
     @classmethod
@@ -43,7 +43,7 @@ class Custody:
         env: Callable[[], Mapping[str, str]],
         redirect_uri: Callable[[], str],
         document_url: Callable[[], str | None] = lambda: None,
-        identity_of: Callable[[str], Awaitable[str]] = nobodys,
+        find_identity: Callable[[str], Awaitable[str]] = find_nobody,
     ) -> "Custody":
         """`files` is where the configuration lies."""
         web = Web(clock)
@@ -53,7 +53,7 @@ class Custody:
             secrets=Secrets(vault, files, env),
             web=web,
             accounts=accounts,
-            identity_of=identity_of,
+            find_identity=find_identity,
             flows=Flows(vault, accounts, web, clock, redirect_uri, document_url),
         )
 

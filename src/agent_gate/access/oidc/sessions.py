@@ -49,7 +49,7 @@ class ProviderSessions:
             kept = msgspec.structs.replace(tokens, access_token="")
             await self._vault.put(owner(session), FIELD, msgspec.json.encode(kept))
 
-    async def tokens_of(self, session: str) -> OAuthTokens | None:
+    async def read_tokens(self, session: str) -> OAuthTokens | None:
         kept = await self._vault.get(owner(session), FIELD) if self._vault.is_open else None
         return msgspec.json.decode(kept.value, type=OAuthTokens) if kept is not None else None
 
@@ -61,7 +61,7 @@ class ProviderSessions:
 
     async def take_tokens(self, session: str) -> OAuthTokens | None:
         """The tokens of a session that ends here."""
-        tokens = await self.tokens_of(session)
+        tokens = await self.read_tokens(session)
         await self.forget(session)
         return tokens
 
@@ -106,7 +106,7 @@ class ProviderSessions:
         return kept is not None and self._clock.now() - kept.updated_at < LOOK_AGAIN / 2
 
     async def _look_at(self, key: Key, provider: OidcProvider) -> None:
-        tokens = await self.tokens_of(key.name)
+        tokens = await self.read_tokens(key.name)
         if tokens is None or tokens.refresh_token is None:
             return
         try:

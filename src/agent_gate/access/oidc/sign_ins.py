@@ -61,7 +61,7 @@ class VouchedSignIns:
             kept = msgspec.structs.replace(tokens, access_token="")
             await self._vault.put(owner(sign_in), FIELD, msgspec.json.encode(kept))
 
-    async def _tokens_of(self, sign_in: str) -> OAuthTokens | None:
+    async def _read_tokens(self, sign_in: str) -> OAuthTokens | None:
         kept = await self._vault.get(owner(sign_in), FIELD) if self._vault.is_open else None
         return msgspec.json.decode(kept.value, type=OAuthTokens) if kept is not None else None
 
@@ -83,7 +83,7 @@ class VouchedSignIns:
         if provider is None or provider.client.issuer != login.issuer:
             raise Forbidden("its provider is not the one in use")
         async with self._leases.held(f"login:{login.sign_in}", LEASE_SECONDS, WAIT_SECONDS) as ours:
-            tokens = await self._tokens_of(login.sign_in) if ours else None
+            tokens = await self._read_tokens(login.sign_in) if ours else None
             if tokens is None or tokens.refresh_token is None:
                 return
             try:
@@ -97,18 +97,18 @@ class VouchedSignIns:
             if found is not None and await self._people.keep_for_agents(found) != person:
                 raise Forbidden("the provider knows them by another name now")
 
-    async def identity_of(self, holder: str) -> str:
+    async def find_identity(self, holder: str) -> str:
         """The provider's word for a person who has accounts (an ID token), to be shown to a server that takes it; empty
         where none is good for a while, and none can be had."""
         if not holder.startswith(PERSON):
             return ""
         person = holder.removeprefix(PERSON)
         for login in reversed(self._logins_of(person)):
-            if found := await self._identity_in(login):
+            if found := await self._read_identity(login):
                 return found
             with suppress(OAuthRefusal, Unauthorized, Forbidden):
                 await self._ask(login, person)
-            if found := await self._identity_in(login):
+            if found := await self._read_identity(login):
                 return found
         return ""
 
@@ -118,8 +118,8 @@ class VouchedSignIns:
         families = [one for one in self._signed_in.families() if one.agent in names]
         return [one.vouched for one in families if one.vouched is not None]
 
-    async def _identity_in(self, login: VouchedLogin) -> str:
-        tokens = await self._tokens_of(login.sign_in)
+    async def _read_identity(self, login: VouchedLogin) -> str:
+        tokens = await self._read_tokens(login.sign_in)
         return tokens.id_token or "" if tokens is not None and self._is_good(tokens.id_token) else ""
 
     def _is_good(self, id_token: str | None) -> bool:

@@ -105,7 +105,7 @@ class SignInClients:
         keys = claimed_keys(asked)
         words = msgspec.json.encode([name, [portless(uri) for uri in uris], *([keys] if keys else [])])
         digest, now = sha256(words).hexdigest(), self._clock.now()
-        if (known := await self._same(digest)) is not None:
+        if (known := await self._find_same(digest)) is not None:
             return SignInClient(id=known.id, name=name, redirect_uris=uris, keys=keys)
         self._count(address)
         client = SignInClient(
@@ -119,13 +119,13 @@ class SignInClients:
                 Statement(MAKE_ROOM, (now - SPARED_SECONDS, MOST_UNUSED)),
             )
         except Conflict:
-            known = await self._same(digest)
+            known = await self._find_same(digest)
             if known is None:
                 raise
             return known
         return client
 
-    async def _same(self, digest: str) -> SignInClient | None:
+    async def _find_same(self, digest: str) -> SignInClient | None:
         rows = await self._store.read("SELECT id, body FROM sign_in_clients WHERE digest = ?", (digest,))
         return read_client(*rows[0]) if rows else None
 

@@ -114,24 +114,24 @@ class SignInsBegun:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    async def same(self, browser: str, asked: AskedFor, *, login: bool = False) -> BegunSignIn | None:
+    async def find_same(self, browser: str, asked: AskedFor, *, login: bool = False) -> BegunSignIn | None:
         """The sign-in that this browser began already with exactly this."""
-        return await self._one(
+        return await self._find_one(
             "browser = ? AND request = ? AND state NOT IN ('over', 'proving', 'proved')",
             digest(browser).hex(),
             request_digest(asked, login=login),
         )
 
-    async def of_browser(self, sign_in: str, browser: str) -> BegunSignIn | None:
-        return await self._one("id = ? AND browser = ?", sign_in, digest(browser).hex())
+    async def find_of_browser(self, sign_in: str, browser: str) -> BegunSignIn | None:
+        return await self._find_one("id = ? AND browser = ?", sign_in, digest(browser).hex())
 
     async def get(self, sign_in: str) -> BegunSignIn | None:
-        return await self._one("id = ?", sign_in)
+        return await self._find_one("id = ?", sign_in)
 
-    async def of_code(self, code: str) -> BegunSignIn | None:
-        return await self._one("code = ?", digest(code).hex())
+    async def find_by_code(self, code: str) -> BegunSignIn | None:
+        return await self._find_one("code = ?", digest(code).hex())
 
-    async def _one(self, where: str, *params: str) -> BegunSignIn | None:
+    async def _find_one(self, where: str, *params: str) -> BegunSignIn | None:
         rows = await self._store.read(f"SELECT {COLUMNS} FROM sign_ins WHERE {where}", params)
         return read_row(rows[0]) if rows else None
 
@@ -174,7 +174,7 @@ class SignInsBegun:
 
     async def take_login(self, browser: str, state: str) -> BegunSignIn | None:
         """The sign-in for which this browser comes back from the provider with this state; once."""
-        found = await self._one(
+        found = await self._find_one(
             "browser = ? AND code = ? AND state = 'proving'", digest(browser).hex(), login_digest(state)
         )
         if found is None:
@@ -246,7 +246,7 @@ class SignInsBegun:
             return False
         return True
 
-    async def code(self, sign_in: BegunSignIn) -> str | None:
+    async def make_code(self, sign_in: BegunSignIn) -> str | None:
         """A fresh code in the place of one that was handed out and not used; None where it is too late."""
         code, now = f"agc_{secrets.token_urlsafe(32)}", self._clock.now()
         try:

@@ -140,7 +140,7 @@ class SignInDesk:
 
     async def redeem(self, code: str, client_id: str, redirect_uri: str | None, verifier: str) -> TokenPair:
         """Tokens for a code, once; a code that comes twice was stolen, and what it gave ends."""
-        sign_in = await self.begun.of_code(code)
+        sign_in = await self.begun.find_by_code(code)
         if sign_in is None or sign_in.granted is None or sign_in.asked.client_id != client_id:
             raise dead_grant()
         if sign_in.state == "done" and sign_in.family:
@@ -156,7 +156,7 @@ class SignInDesk:
     async def open_proved(self, sign_in: str) -> TokenPair:
         """Tokens of a sign-in without a browser that was let in just now."""
         kept = await self.begun.get(sign_in)
-        code = await self.begun.code(kept) if kept is not None and kept.granted is not None else None
+        code = await self.begun.make_code(kept) if kept is not None and kept.granted is not None else None
         if kept is None or kept.granted is None or code is None:
             raise dead_grant()
         return await self._open(kept, kept.granted, code)

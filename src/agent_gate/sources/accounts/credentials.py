@@ -150,7 +150,7 @@ class SourceCredentials:
             if known is not None and not known.is_due(self._clock.now()) and known is not self._spent:
                 return known
             mine = self._caller
-            identity = await self._custody.identity_of(mine) if mine else signing.identity_token
+            identity = await self._custody.find_identity(mine) if mine else signing.identity_token
             if not identity:
                 whose = f"{named(self._caller)} is" if self._caller else "the gateway is"
                 raise SignInNeeded(

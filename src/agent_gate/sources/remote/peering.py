@@ -244,7 +244,7 @@ class Peering:
         self._under_way.add(place)
         try:
             ledger: PeerLedger = ScratchLedger() if trial else self.peers
-            return await self._on_record(wish, self._line(wish, told), person, confirm, told, ledger)
+            return await self._put_on_record(wish, self._line(wish, told), person, confirm, told, ledger)
         finally:
             self._under_way.discard(place)
 
@@ -279,7 +279,7 @@ class Peering:
             raise RateLimited(f"{url}: {TOO_OFTEN}", retry_after=MINUTE - (now - begun[0]))
         begun.append(now)
 
-    async def _on_record(
+    async def _put_on_record(
         self,
         wish: Wish,
         line: "AbstractAsyncContextManager[Line]",
@@ -391,7 +391,7 @@ class Peering:
         place = f"{peer.name} (renewal)"
         try:
             self._check_often(place)
-            await self._on_record(
+            await self._put_on_record(
                 wish, nullcontext(line), "agent-gate", confirm_nothing, lambda _p, _t: None, self.peers
             )
         except GatewayError as error:

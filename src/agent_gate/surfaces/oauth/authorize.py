@@ -124,7 +124,7 @@ class AuthorizePages:
             return asked
         if form.get("way") == "provider":
             return await self._logins.begin(issuer, request, asked, browser)
-        sign_in = await self._desk.begun.same(browser, asked)
+        sign_in = await self._desk.begun.find_same(browser, asked)
         if sign_in is None:
             sign_in = await self._ask(asked, browser, request)
         return redirect(f"{WAIT}?id={sign_in.id}", 303)
@@ -143,7 +143,7 @@ class AuthorizePages:
             new = self._desk.clients.beginning(asked.client_id)
             await begun.begin(sign_in, browser, request.peer, cookie_of(request, INVITE), new)
         except Conflict:
-            known = await begun.same(browser, asked)
+            known = await begun.find_same(browser, asked)
             if known is None:
                 raise SignInFault(
                     "invalid_request", "This was sent twice at once. Press Continue again"
@@ -160,7 +160,7 @@ class AuthorizePages:
 
     async def _wait(self, issuer: str, request: Request) -> Response:
         browser, ident = cookie_of(request, COOKIE), request.params().get("id", "")
-        sign_in = await self._desk.begun.of_browser(ident, browser) if browser else None
+        sign_in = await self._desk.begun.find_of_browser(ident, browser) if browser else None
         if sign_in is None:
             raise SignInFault("invalid_request", UNKNOWN, 404)
         asked = sign_in.asked
@@ -168,7 +168,7 @@ class AuthorizePages:
             return page(200, "You are signed in", "<p>You can close this page.</p>")
         if sign_in.state in ("granted", "coded"):
             failpoint.reach("before_sign_in_code")
-            code = await self._desk.begun.code(sign_in)
+            code = await self._desk.begun.make_code(sign_in)
             if code is not None:
                 return redirect(answer_url(asked.redirect_uri, issuer, asked.state, code=code))
         approval = await self._inbox.get(sign_in.id)

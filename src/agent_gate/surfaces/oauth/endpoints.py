@@ -28,7 +28,7 @@ class OAuthEndpoints:
 
     def __init__(self, desk: SignInDesk, clients: ClientAssertions, assertions: AssertionGrant) -> None:
         self._desk, self._clients, self._assertions = desk, clients, assertions
-        self._answers = {"/token": self._token, "/register": self._register, "/revoke": self._revoke}
+        self._answers = {"/token": self._give_token, "/register": self._register, "/revoke": self._revoke}
 
     async def handle(self, issuer: str, request: Request) -> Response:
         if request.method != "POST":
@@ -40,7 +40,7 @@ class OAuthEndpoints:
         except GatewayError as error:
             return refuse(told(error))
 
-    async def _token(self, issuer: str, request: Request) -> Response:
+    async def _give_token(self, issuer: str, request: Request) -> Response:
         form = read_form(request)
         client_id, audience = client_of(request, form), Audience(issuer)
         client = await self._desk.clients.find(client_id, request.peer)

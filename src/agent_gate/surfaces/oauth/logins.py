@@ -67,7 +67,7 @@ class LoginPages:
         provider, begun = self._provider(), self._desk.begun
         if provider is None:
             raise SignInFault("invalid_request", "Nobody can log in at a provider here any more")
-        if (known := await begun.same(browser, asked, login=True)) is not None:
+        if (known := await begun.find_same(browser, asked, login=True)) is not None:
             return redirect(f"{WAIT}?id={known.id}", 303)
         url, flow = await provider.begin(f"{issuer}{CALLBACK}", LOGIN_SECONDS)
         sign_in = BegunSignIn(

@@ -111,7 +111,7 @@ class Dialer:
         self, known: Revision | None, capabilities: Mapping[str, Json], deadline: float, caller: str
     ) -> ServerSession:
         apart = "" if capabilities is ALL_CAPABILITIES else "older"
-        link = await self.link(self.transport, deadline, caller, apart)
+        link = await self.open_link(self.transport, deadline, caller, apart)
         return await self.meet(link, known, capabilities, deadline)
 
     async def dial_older(
@@ -119,7 +119,7 @@ class Dialer:
     ) -> ServerSession:
         """Try the older transport with a server that refuses the newer; what works is kept for the next time."""
         try:
-            link = await self.link("sse", deadline, caller)
+            link = await self.open_link("sse", deadline, caller)
             session = await self.meet(link, NEWEST_WITH_SESSIONS, capabilities, deadline)
         except (RpcError, Broken, TimeoutError):
             raise refusal from None
@@ -143,7 +143,7 @@ class Dialer:
         await link.borrow(lender, Loan(self.settings.key, tuple(self.argv), env, cwd, f"{apart}:{caller}"))
         return link
 
-    async def link(self, transport: str, deadline: float, caller: str, apart: str = "") -> ServerLink:
+    async def open_link(self, transport: str, deadline: float, caller: str, apart: str = "") -> ServerLink:
         settings = self.settings
         if self.missing:
             self.resolve()

@@ -80,7 +80,7 @@ class Agents:
             ),
             Route("DELETE", "/api/operators/{name}", self._revoke_operator, "Revoke an operator token"),
             Route(
-                "POST", "/api/logins", self._link, "A fresh one-time link to the page",
+                "POST", "/api/logins", self._make_link, "A fresh one-time link to the page",
                 body={"login": TEXT}, role="viewer",
             ),
             Route("GET", "/api/clients", self._list_clients, "How each client is connected to this gateway"),
@@ -187,13 +187,13 @@ class Agents:
             raise Forbidden(f"{ask.person} can log in only as {ask.person}")
         return person
 
-    async def _link(self, ask: OperatorRequest) -> Reply:
+    async def _make_link(self, ask: OperatorRequest) -> Reply:
         person = self._standing_in(ask, ask.body().get("login"))
         base = self._admin.setup.listeners.people_url()
         reply = {"person": person, "seconds": LINK_SECONDS}
         if is_loopback(urlsplit(base).hostname or ""):
             reply["advice"] = ONLY_HERE
-        secret = await self._admin.who.logins.link(person)
+        secret = await self._admin.who.logins.make_link(person)
         return json_response(201, reply | {"url": f"{base}/login#{secret}"})
 
     async def _list_clients(self, _ask: OperatorRequest) -> Reply:

@@ -28,7 +28,7 @@ def shown(one: FellowGateway, me: str, holds: list[str]) -> dict[str, Any]:
     }
 
 
-async def all_gateways(admin: Admin) -> list[dict[str, Any]]:
+async def list_gateways(admin: Admin) -> list[dict[str, Any]]:
     """Every gateway on the store, with what it alone does now."""
     holders = await admin.others.leases.list_holders()
     me = admin.others.gateways.id
@@ -45,7 +45,7 @@ class GatewayRoutes:
         self._admin = admin
 
     def routes(self) -> list[Route]:
-        return [Route("GET", "/api/gateways", self._all, "The gateways that share this store")]
+        return [Route("GET", "/api/gateways", self._list, "The gateways that share this store")]
 
-    async def _all(self, _ask: OperatorRequest) -> Reply:
-        return json_response(200, await all_gateways(self._admin))
+    async def _list(self, _ask: OperatorRequest) -> Reply:
+        return json_response(200, await list_gateways(self._admin))

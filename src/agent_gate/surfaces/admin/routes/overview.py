@@ -10,7 +10,7 @@ from agent_gate.net.http import Response, json_response
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.needs import needs
 from agent_gate.surfaces.admin.reasons import SAYS
-from agent_gate.surfaces.admin.routes.gateways import all_gateways
+from agent_gate.surfaces.admin.routes.gateways import list_gateways
 from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
 
 
@@ -68,7 +68,7 @@ class Overview:
         ]
 
     async def _show_status(self, _ask: OperatorRequest) -> Reply:
-        return json_response(200, status(self._admin) | {"gateways": await all_gateways(self._admin)})
+        return json_response(200, status(self._admin) | {"gateways": await list_gateways(self._admin)})
 
     async def _show_me(self, ask: OperatorRequest) -> Reply:
         wants = not self._admin.who.passphrases.check(ask.person, None)

@@ -120,7 +120,7 @@ class Calling:
             patience = self._soon if "progressToken" in visit.meta else self._hold
             reply = await self._calls.run(call, wait=patience)
             if isinstance(reply, Pending):
-                reply = await self._on_hold(visit, reply, began)
+                reply = await self._keep_waiting(visit, reply, began)
         try:
             return self._shown(visit, wanted, reply)
         except RpcError:
@@ -210,9 +210,9 @@ class Calling:
         """Hold the request while a person is asked."""
         began = self._clock.monotonic()
         reply = await first(self._soon if "progressToken" in visit.meta else self._hold)
-        return await self._on_hold(visit, reply, began) if isinstance(reply, Pending) else reply
+        return await self._keep_waiting(visit, reply, began) if isinstance(reply, Pending) else reply
 
-    async def _on_hold(self, visit: Visit, reply: Outcome | Pending, began: float) -> Outcome | Pending:
+    async def _keep_waiting(self, visit: Visit, reply: Outcome | Pending, began: float) -> Outcome | Pending:
         """Go on waiting for a person, with a sign of life where the client wants progress."""
         while visit.progress_token is not None and isinstance(reply, Pending) and reply.question is None:
             waited = self._clock.monotonic() - began
