@@ -35,7 +35,7 @@ from agent_gate.errors import (
     Unreachable,
     UpstreamError,
 )
-from agent_gate.net.trust import made_authority
+from agent_gate.net.tls.trust import made_authority
 
 OWN_CERTIFICATES = Path("data/tls")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

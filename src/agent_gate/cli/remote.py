@@ -10,6 +10,7 @@ from agent_gate.cli.operator import PATIENCE, AdminClient
 from agent_gate.core.ports import SystemClock
 from agent_gate.errors import ConfigError, GatewayError, Unreachable
 from agent_gate.hosts.component import HostSetup, PairedComponent
+from agent_gate.hosts.kept import read_setup
 from agent_gate.peers.belonging import Belonging
 from agent_gate.peers.joining import Membership
 
@@ -55,7 +56,6 @@ class RemoteClient(AdminClient):
 
 def component_in(folder: Path) -> PairedComponent:
     """What `agent-gate join` left in a folder."""
-    from agent_gate.hosts.kept import read_setup
 
     async def do_nothing(_membership: Membership) -> None:
         return None

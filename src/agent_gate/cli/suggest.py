@@ -18,7 +18,7 @@ from agent_gate.cli.operator import client_of
 from agent_gate.cli.toolhelp import mapping, plain
 from agent_gate.client.client import Client
 from agent_gate.errors import GatewayError
-from agent_gate.net.trust import made_authority
+from agent_gate.net.tls.trust import made_authority
 
 KEEP_SECONDS = 60.0
 PATIENCE = 2.0

@@ -31,7 +31,7 @@ from agent_gate.config.files.dotenv import known_variables
 from agent_gate.config.files.yamlfile import read_yaml
 from agent_gate.config.settings import GatewaySettings
 from agent_gate.errors import ConfigError, Unreachable
-from agent_gate.net.trust import made_authority
+from agent_gate.net.tls.trust import made_authority
 from agent_gate.surfaces.listeners import opened_at
 
 MADE_CERTIFICATES = Path("data/tls")

@@ -5,25 +5,23 @@ import importlib
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import put
 from agent_gate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from agent_gate.hosts import Host
-    from agent_gate.hosts.server import HostServer
+from agent_gate.hosts import Host
+from agent_gate.hosts.component import HostSetup
+from agent_gate.hosts.server import HostServer
+from agent_gate.peers.encoding import Malformed
+from agent_gate.peers.signing import check_public_key
 
 KEY_HELP = "The gateway's public key, as `agent-gate identity` prints it there."
 
 
-def load_host(spec: str) -> "Host":
+def load_host(spec: str) -> Host:
     """`package.module:name` or `file.py:name`."""
-    from agent_gate.hosts import Host
-
     module, _, name = spec.partition(":")
     path = Path(module)
     if path.suffix == ".py":
@@ -49,9 +47,6 @@ def split_address(listen: str) -> tuple[str, int]:
 
 def public_key(key: str) -> bytes:
     """The gateway's key, as it was given on the command line."""
-    from agent_gate.peers.encoding import Malformed
-    from agent_gate.peers.signing import check_public_key
-
     if not key:
         raise ConfigError(
             "Which gateway may call this host? Give its key with --gateway-key; `agent-gate identity` prints it there"
@@ -62,7 +57,7 @@ def public_key(key: str) -> bytes:
         raise ConfigError(f"--gateway-key is no public key of a gateway: {error}") from None
 
 
-def announce(server: "HostServer") -> None:
+def announce(server: HostServer) -> None:
     """One line for people and programs: where it is, and the fingerprint to pair it with."""
     if server.folder is None:
         put(json.dumps({"socket": server.server.address}))
@@ -105,8 +100,6 @@ def run_command(
     pair_again: bool,
 ) -> None:
     """Serve until it is stopped. MODULE:HOST is an importable module or a file.py, and the Host in it."""
-    from agent_gate.hosts.component import HostSetup
-
     if (dial or gateway) and not gateway.startswith("wss://"):
         raise click.UsageError("--gateway is wss://HOST:PORT, the peers: listener of the gateway")
     with reporting():

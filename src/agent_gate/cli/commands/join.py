@@ -3,16 +3,15 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from agent_gate.cli.commands.host import KEY_HELP, public_key, split_address
 from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import put, say
-
-if TYPE_CHECKING:
-    from agent_gate.hosts.component import HostSetup
+from agent_gate.hosts.component import HostSetup
+from agent_gate.hosts.kept import save_setup
+from agent_gate.hosts.server import HostServer
 
 KINDS = {"subscriber": "subscriber", "listener": "listener", "cli": "operator"}
 
@@ -28,8 +27,6 @@ KINDS = {"subscriber": "subscriber", "listener": "listener", "cli": "operator"}
 )
 def command(kind: str, name: str, listen: str, gateway: str, gateway_key: str, state: Path | None) -> None:
     """Be paired as NAME: `agent-gate pair KIND URL NAME` on the gateway does it. Ends once that is done."""
-    from agent_gate.hosts.component import HostSetup
-
     with reporting():
         if not gateway.startswith("wss://"):
             raise click.UsageError("--gateway is wss://HOST:PORT, the peers: listener of the gateway")
@@ -45,10 +42,7 @@ def command(kind: str, name: str, listen: str, gateway: str, gateway_key: str, s
         say(f"Paired. Use it with --remote {setup.folder}")
 
 
-async def join_gateway(setup: "HostSetup", host: str, port: int) -> None:
-    from agent_gate.hosts.kept import save_setup
-    from agent_gate.hosts.server import HostServer
-
+async def join_gateway(setup: HostSetup, host: str, port: int) -> None:
     server = HostServer(setup.component_id, {}, setup)
     assert server.folder is not None
     save_setup(setup)

@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.sync.client import unix_connect
 
 from agent_gate.cli.operator import client_of, reporting, socket_of
 from agent_gate.cli.output import print_json, say
 from agent_gate.errors import GatewayError, Internal, Unreachable, by_code
+from agent_gate.hosts import Host
+from agent_gate.hosts.component import HostSetup
 from agent_gate.net.unixpath import reachable
+from agent_gate.peers.encoding import from_base64
 
 PATIENCE = 180.0
 LISTEN_PATIENCE = 900.0
@@ -42,9 +47,6 @@ def ask_person(fingerprint: str) -> bool:
 
 def pair(path: Path, wanted: dict[str, Any], *, quiet: bool, patience: float = PATIENCE) -> dict[str, Any]:
     """The gateway's answer; phases are told as they come, and a person is asked where no pin was given."""
-    from websockets.exceptions import ConnectionClosed, InvalidHandshake
-    from websockets.sync.client import unix_connect
-
     try:
         with reachable(path) as name:
             socket = unix_connect(name, "ws://localhost/v1/pairings/ws", compression=None)
@@ -159,10 +161,6 @@ def test_command(admin_socket: Path | None, config: Path | None, as_json: bool) 
 
 
 async def try_pairing(path: Path, *, quiet: bool) -> dict[str, Any]:
-    from agent_gate.hosts import Host
-    from agent_gate.hosts.component import HostSetup
-    from agent_gate.peers.encoding import from_base64
-
     identity = await asyncio.to_thread(client_of(path, None).get, "/v1/identity")
     name, key = f"test-{secrets.token_hex(4)}", from_base64(identity["public_key_ed25519"])
     with tempfile.TemporaryDirectory() as folder:

@@ -139,7 +139,7 @@ def invite(url: str) -> None:
 async def offer_link(gateway: Gateway) -> None:
     """Calls are served without a link, too; it may be that the store takes none just now."""
     try:
-        invite(await gateway.login_url())
+        invite(await gateway.make_login_url())
     except GatewayError as error:
         remark(
             f"There is no link to the operator's page yet, make one with agent-gate login: {error.message}"

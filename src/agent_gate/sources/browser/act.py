@@ -46,10 +46,10 @@ class Act:
     def tab(self) -> Tab:
         return self.browsing.page()
 
-    async def login(self, origin: str) -> tuple[str, str]:
+    async def find_login(self, origin: str) -> tuple[str, str]:
         if self.logins is None:
             raise InvalidArgs(no_login(origin))
-        return await self.logins.of(origin, self.caller)
+        return await self.logins.find(origin, self.caller)
 
     async def aim(self) -> Sight:
         """A fresh snapshot in which the call still means what was decided on; raises where it does not."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent_gate.core.facts import CHANGED
 from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError
-from agent_gate.sources.browser.engine import first_line
+from agent_gate.sources.browser.engine import first_line, page_errors
 from agent_gate.sources.browser.facts import stale
-from agent_gate.sources.browser.looking import look, number_of, resolve
+from agent_gate.sources.browser.looking import find_number, look, resolve
 from agent_gate.sources.browser.tab import KEY, Tab, origin_of
 from agent_gate.sources.browser.tree import PageNode, described
 from agent_gate.sources.browser.worlds import World
@@ -51,7 +51,7 @@ async def locate(tab: Tab, node: PageNode) -> Place:
         guard = tab.worlds.guard_of(world.frame)
         if guard is None:
             continue
-        number = node.details.backend or await number_by_ref(world, node.ref)
+        number = node.details.backend or await find_number_by_ref(world, node.ref)
         element = await resolve(guard, number) if number else ""
         if element and await is_inside(guard, element):
             return Place(node, guard, element, number)
@@ -74,10 +74,10 @@ def gone(node: PageNode) -> str:
     return f"{described(node)} [{node.ref}] has just gone from the page. Look with browser_snapshot"
 
 
-async def number_by_ref(world: World, ref: str) -> int:
+async def find_number_by_ref(world: World, ref: str) -> int:
     try:
-        element = await world.object(f"agentGateSight.find({ref!r})")
-        return await number_of(world, element) if element else 0
+        element = await world.find_object(f"agentGateSight.find({ref!r})")
+        return await find_number(world, element) if element else 0
     except Exception:  # noqa: BLE001 -- a frame that is going away
         return 0
 
@@ -175,8 +175,6 @@ def locator(tab: Tab, node: PageNode) -> "Locator":
 
 async def do(work: Awaitable[Any], tab: Tab) -> None:
     """Let Playwright act. A dialog that opens meanwhile ends the waiting: the act goes on once it is answered."""
-    from playwright.async_api import Error
-
     task = asyncio.ensure_future(work)
     opened = asyncio.ensure_future(tab.dialog_opened.wait())
     try:
@@ -191,7 +189,7 @@ async def do(work: Awaitable[Any], tab: Tab) -> None:
         return
     try:
         task.result()
-    except Error as error:
+    except page_errors() as error:
         if "Timeout" in str(error) and not await tab.answers():
             raise TimeoutError from None
         raise UpstreamError(explain(error)) from None
@@ -209,7 +207,7 @@ def explain(error: Exception) -> str:
     return first_line(error)
 
 
-async def middle(place: Place) -> tuple[float, float]:
+async def find_middle(place: Place) -> tuple[float, float]:
     """Where an element is on the page, scrolled into sight, for those that only Chromium knows."""
     session = place.guard.session
     with contextlib.suppress(Exception):

@@ -49,7 +49,7 @@ class Browsing:
     async def __aenter__(self) -> Self:
         await self.proxy.__aenter__()
         try:
-            browser = await self._engine.browser()
+            browser = await self._engine.ensure_browser()
             size = self.settings.viewport
             self._context = await browser.new_context(
                 proxy={"server": self.proxy.url},
@@ -112,7 +112,7 @@ class Browsing:
         self.notes.clear()
         return said
 
-    async def new_tab(self) -> Tab:
+    async def open_tab(self) -> Tab:
         if len(self.tabs) >= self.settings.max_tabs:
             raise InvalidArgs(
                 f"{len(self.tabs)} tabs are open, which is the most. Close one with browser_tabs"

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from hashlib import sha256
@@ -50,6 +51,12 @@ def load_playwright() -> Any:
     except ImportError:
         raise DependencyUnavailable(NO_EXTRA) from None
     return async_playwright
+
+
+def page_errors() -> tuple[type[Exception], ...]:
+    """What Playwright raises where a page, or the browser, cannot do what it is told; nothing while it is not loaded."""
+    loaded = sys.modules.get("playwright.async_api")
+    return () if loaded is None else (loaded.Error,)
 
 
 def environment(temporary: Path) -> dict[str, str]:
@@ -107,7 +114,7 @@ class BrowserEngine:
     def running(self) -> bool:
         return self._browser is not None and self._browser.is_connected()
 
-    async def browser(self) -> "Browser":
+    async def ensure_browser(self) -> "Browser":
         """The browser, started where it does not run."""
         async with self._starting:
             if self._browser is not None and self._browser.is_connected():
@@ -133,8 +140,6 @@ class BrowserEngine:
         with driver_environment(self._temporary):
             self._manager = playwright()
             self._driver = await self._manager.start()
-        from playwright.async_api import Error
-
         try:
             return await self._driver.chromium.launch(
                 executable_path=executable,
@@ -150,7 +155,7 @@ class BrowserEngine:
                 handle_sighup=False,
                 timeout=START_SECONDS * 1000,
             )
-        except Error as error:
+        except page_errors() as error:
             await self._close()
             raise DependencyUnavailable(f"{executable} cannot be started: {first_line(error)}") from None
 
@@ -175,9 +180,9 @@ class BrowserEngine:
         browser, self._browser = self._browser, None
         driver, self._driver = self._driver, None
         if browser is not None:
-            await patiently(browser.close())
+            await wait_patiently(browser.close())
         if driver is not None:
-            await patiently(driver.stop())
+            await wait_patiently(driver.stop())
             end_driver(self._manager)
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
@@ -229,7 +234,7 @@ def end_driver(manager: Any) -> None:
             process.kill()
 
 
-async def patiently(work: Any) -> None:
+async def wait_patiently(work: Any) -> None:
     """Wait a little for something that should end, whatever it says."""
     with contextlib.suppress(Exception):
         async with asyncio.timeout(CLOSE_SECONDS):

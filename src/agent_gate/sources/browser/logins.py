@@ -39,7 +39,7 @@ class KeptLogins:
             for origin, secret in origins(settings.logins).items()
         }
 
-    async def of(self, origin: str, caller: str) -> tuple[str, str]:
+    async def find(self, origin: str, caller: str) -> tuple[str, str]:
         """The user, where the secret names one, and the password."""
         access = self._access.get(origin)
         if access is None:

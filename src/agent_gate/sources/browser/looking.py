@@ -135,7 +135,7 @@ async def find_listeners(main: World | None) -> list[int]:
     """
     if main is None:
         return []
-    sent = {"objectId": await main.object("document"), "depth": -1, "pierce": True}
+    sent = {"objectId": await main.find_object("document"), "depth": -1, "pierce": True}
     answer = await main.session.send("DOMDebugger.getEventListeners", sent)
     await main.session.send("Runtime.releaseObjectGroup", {"objectGroup": GROUP})
     heard = (one.get("backendNodeId") for one in answer["listeners"] if one["type"] in HEARD)
@@ -167,7 +167,7 @@ async def list_members(world: World, array: str) -> list[str]:
 async def find_closed_roots(world: World) -> list[int]:
     """The closed shadow roots below elements that look as if they had one, and were not looked into yet."""
     found: list[int] = []
-    for host in await list_members(world, await world.object("agentGateSight.hosts()")):
+    for host in await list_members(world, await world.find_object("agentGateSight.hosts()")):
         sent = {"objectId": host, "depth": 1, "pierce": True}
         node = (await world.session.send("DOM.describeNode", sent))["node"]
         roots = node.get("shadowRoots") or ()
@@ -180,8 +180,8 @@ async def find_unspoken(world: World, origin: str, heard: list[int]) -> list[Loo
     records: list[dict[str, Any]] = await ask(world, f"agentGateSight.unspoken({heard})")
     nameless = [record for record in records if not record["backend"]]
     if nameless:
-        elements = await list_members(world, await world.object("agentGateSight.unnumbered()"))
-        numbers = await asyncio.gather(*(number_of(world, element) for element in elements))
+        elements = await list_members(world, await world.find_object("agentGateSight.unnumbered()"))
+        numbers = await asyncio.gather(*(find_number(world, element) for element in elements))
         for record, number in zip(nameless, numbers, strict=True):
             record["backend"] = number
         await introduce(world, numbers, elements)
@@ -214,6 +214,6 @@ async def resolve(world: World, number: int) -> str:
     return str(answer["object"].get("objectId") or "")
 
 
-async def number_of(world: World, element: str) -> int:
+async def find_number(world: World, element: str) -> int:
     answer = await world.session.send("DOM.describeNode", {"objectId": element})
     return int(answer["node"]["backendNodeId"])

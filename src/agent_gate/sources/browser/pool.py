@@ -8,7 +8,7 @@ from agent_gate.core.call import Call, new_id
 from agent_gate.core.ports import Clock
 from agent_gate.errors import DependencyUnavailable, RateLimited
 from agent_gate.sources.browser.browsing import Browsing
-from agent_gate.sources.browser.engine import BrowserEngine, first_line
+from agent_gate.sources.browser.engine import BrowserEngine, first_line, page_errors
 from agent_gate.sources.browser.settings import BrowserSettings
 
 log = logging.getLogger("agent_gate.sources.browser")
@@ -50,11 +50,9 @@ class BrowsingPool:
             return browsing
 
     async def _enter(self, browsing: Browsing) -> None:
-        from playwright.async_api import Error
-
         try:
             await browsing.__aenter__()
-        except Error as error:
+        except page_errors() as error:
             raise DependencyUnavailable(f"No page can be opened: {first_line(error)}") from None
 
     async def _make_room(self) -> None:

@@ -18,7 +18,7 @@ from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CallTimeout, GatewayError, InvalidArgs, OutcomeUnknown, UpstreamError
 from agent_gate.sources.browser.act import Act, dialog_words, text
 from agent_gate.sources.browser.aiming import locate
-from agent_gate.sources.browser.engine import first_line, folder_for
+from agent_gate.sources.browser.engine import first_line, folder_for, page_errors
 from agent_gate.sources.browser.logins import KeptLogins, check_logins
 from agent_gate.sources.browser.pictures import take, take_outlined
 from agent_gate.sources.browser.pool import BrowsingPool
@@ -149,8 +149,6 @@ class BrowserSource:
         return replace(answered, body=self._logins.masked(answered.body))
 
     async def _perform(self, act: Act) -> Sequence[Mapping[str, Any]]:
-        from playwright.async_api import Error
-
         tab, name = act.browsing.tab, act.tool.name
         if tab is not None and tab.dialog is not None and name not in BESIDE_DIALOG:
             raise InvalidArgs(dialog_words(tab))
@@ -158,7 +156,7 @@ class BrowserSource:
             raise UpstreamError("This page crashed. Open one with browser_navigate")
         try:
             return await act.tool.perform(act)
-        except Error as error:
+        except page_errors() as error:
             raise self._judge_failure(act, error) from None
         finally:
             if tab is not None:

@@ -43,7 +43,7 @@ class World:
         sent = {"expression": expression, "uniqueContextId": self.id, "returnByValue": True, **more}
         return value_of(await self.session.send("Runtime.evaluate", sent))
 
-    async def object(self, expression: str) -> str:
+    async def find_object(self, expression: str) -> str:
         """The id of the object that an expression gives; empty where it gives none."""
         sent = {"expression": expression, "uniqueContextId": self.id, "objectGroup": GROUP}
         return str((await self.session.send("Runtime.evaluate", sent))["result"].get("objectId") or "")

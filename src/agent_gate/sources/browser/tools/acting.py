@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_gate.errors import GatewayError, InvalidArgs
 from agent_gate.sources.browser.act import Act, Block, text
-from agent_gate.sources.browser.aiming import ACTION_MS, Place, do, guarded, locate, locator, middle
+from agent_gate.sources.browser.aiming import ACTION_MS, Place, do, find_middle, guarded, locate, locator
 from agent_gate.sources.browser.browsing import NO_PAGE, Browsing
 from agent_gate.sources.browser.facts import (
     about_choice,
@@ -57,7 +57,7 @@ async def press(act: Act, place: Place) -> None:
     twice = bool(given.get("doubleClick"))
     modifiers = given.get("modifiers") or []
     if place.node.details.backend:
-        x, y = await middle(place)
+        x, y = await find_middle(place)
         await do(tab.page.mouse.click(x, y, button=button, click_count=2 if twice else 1), tab)
         return
     where = locator(tab, place.node)
@@ -69,7 +69,7 @@ async def hover(act: Act) -> Sequence[Block]:
     await act.aim()
     node = act.node()
     if node.details.backend:
-        x, y = await middle(await locate(act.tab, node))
+        x, y = await find_middle(await locate(act.tab, node))
         await act.tab.page.mouse.move(x, y)
     else:
         await do(locator(act.tab, node).hover(timeout=ACTION_MS), act.tab)

@@ -14,7 +14,7 @@ from agent_gate.errors import InvalidArgs, UpstreamError
 from agent_gate.sources.browser.act import Act, Block, text
 from agent_gate.sources.browser.aiming import ACTION_MS, do, guarded, locate, locator
 from agent_gate.sources.browser.browsing import Browsing
-from agent_gate.sources.browser.engine import first_line
+from agent_gate.sources.browser.engine import first_line, page_errors
 from agent_gate.sources.browser.facts import about_click, about_element
 from agent_gate.sources.browser.tool import ELEMENT, REF, BrowserTool, define
 from agent_gate.sources.browser.tools.acting import ABOUT, page_in, press, submitted
@@ -34,8 +34,6 @@ def download_facts(browsing: Browsing | None, arguments: Mapping[str, Any]) -> d
 
 
 async def download(act: Act) -> Sequence[Block]:
-    from playwright.async_api import Error
-
     await act.aim()
     tab, node = act.tab, act.node()
     place = await locate(tab, node)
@@ -46,7 +44,7 @@ async def download(act: Act) -> Sequence[Block]:
             await press(act, place)
         taken = await offered.value
         body = await read_download(taken, act.settings.max_download)
-    except Error as error:
+    except page_errors() as error:
         raise UpstreamError(f"{described(node)} did not lead to a file: {first_line(error)}") from None
     finally:
         tab.wants_download = False
@@ -96,8 +94,6 @@ def upload_facts(browsing: Browsing | None, arguments: Mapping[str, Any]) -> dic
 
 
 async def upload(act: Act) -> Sequence[Block]:
-    from playwright.async_api import Error
-
     await act.aim()
     tab, node = act.tab, act.node()
     payloads = [payload(file) for file in act.arguments["files"]]
@@ -112,7 +108,7 @@ async def upload(act: Act) -> Sequence[Block]:
                 async with tab.page.expect_file_chooser(timeout=ACTION_MS) as chosen:
                     await press(act, place)
                 await (await chosen.value).set_files(payloads)
-    except Error as error:
+    except page_errors() as error:
         raise UpstreamError(f"{described(node)} takes no files: {first_line(error)}") from None
     act.browsing.notes.clear()
     return await act.report(f"Gave {', '.join(one['name'] for one in payloads)} to {described(node)}.")

@@ -45,7 +45,7 @@ def login_facts(browsing: Browsing | None, arguments: Mapping[str, Any]) -> dict
 async def login(act: Act) -> Sequence[Block]:
     await act.aim()
     tab = act.tab
-    user, password = await act.login(tab.origin)
+    user, password = await act.find_login(tab.origin)
     where, secret = fields(tab)
     if user and where is not None:
         place = await locate(tab, where)

@@ -8,7 +8,7 @@ from agent_gate.errors import Forbidden, InvalidArgs, UpstreamError
 from agent_gate.sources.browser.act import Act, Block, text
 from agent_gate.sources.browser.aiming import check_same
 from agent_gate.sources.browser.browsing import Browsing
-from agent_gate.sources.browser.engine import first_line
+from agent_gate.sources.browser.engine import first_line, page_errors
 from agent_gate.sources.browser.facts import about_page, complete
 from agent_gate.sources.browser.tab import Tab, origin_of
 from agent_gate.sources.browser.tool import ACTS, READS, BrowserTool, define
@@ -21,7 +21,7 @@ def navigate_facts(_: Browsing | None, arguments: Mapping[str, Any]) -> dict[str
 
 
 async def navigate(act: Act) -> Sequence[Block]:
-    tab = act.browsing.tab or await act.browsing.new_tab()
+    tab = act.browsing.tab or await act.browsing.open_tab()
     await tab.opened
     await go(act, tab, complete(act.arguments["url"]))
     return text(await act.see())
@@ -29,12 +29,10 @@ async def navigate(act: Act) -> Sequence[Block]:
 
 async def go(act: Act, tab: Tab, url: str) -> None:
     """Open an address. A host that is refused, at any hop, is said so."""
-    from playwright.async_api import Error
-
     failed = ""
     try:
         await tab.page.goto(url, wait_until="domcontentloaded", timeout=act.seconds * 1000)
-    except Error as error:
+    except page_errors() as error:
         failed = first_line(error)
     if why := act.browsing.proxy.why_refused(tab.asked_for):
         await tab.page.goto("about:blank")
@@ -58,13 +56,11 @@ async def forward(act: Act) -> Sequence[Block]:
 
 
 async def step(act: Act, *, forward: bool) -> Sequence[Block]:
-    from playwright.async_api import Error
-
     page = act.tab.page
     move = page.go_forward if forward else page.go_back
     try:
         await move(wait_until="domcontentloaded", timeout=act.seconds * 1000)
-    except Error as error:
+    except page_errors() as error:
         raise UpstreamError(f"The page could not be opened: {first_line(error)}") from None
     await act.tab.settle()
     return text(await act.see())
@@ -81,7 +77,7 @@ async def tabs(act: Act) -> Sequence[Block]:
     check_same(act.facts, act.tool.facts(act.browsing, act.arguments))
     action, browsing = act.arguments["action"], act.browsing
     if action == "new":
-        tab = await browsing.new_tab()
+        tab = await browsing.open_tab()
         if act.arguments.get("url"):
             await go(act, tab, complete(act.arguments["url"]))
         return text(f"Opened tab {browsing.current}.\n{await act.see()}")
@@ -108,8 +104,6 @@ def chosen_tab(browsing: Browsing, index: int | None) -> Tab:
 
 
 async def wait(act: Act) -> Sequence[Block]:
-    from playwright.async_api import Error
-
     wanted, unwanted, seconds = (act.arguments.get(name) for name in ("text", "textGone", "time"))
     if not (wanted or unwanted or seconds):
         raise InvalidArgs("Say what to wait for: time, text or textGone")
@@ -122,7 +116,7 @@ async def wait(act: Act) -> Sequence[Block]:
             await act.tab.page.get_by_text(wanted).first.wait_for(state="visible", timeout=limit)
         if unwanted:
             await act.tab.page.get_by_text(unwanted).first.wait_for(state="hidden", timeout=limit)
-    except Error:
+    except page_errors():
         raise UpstreamError(f"It did not happen within {limit / 1000:g} s: {wanted or unwanted!r}") from None
     return await act.report("Waited.")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_gate.errors import InvalidArgs, UpstreamError
 from agent_gate.sources.browser.act import Act, Block, heading, text
-from agent_gate.sources.browser.engine import first_line
+from agent_gate.sources.browser.engine import first_line, page_errors
 from agent_gate.sources.browser.facts import about_page, stale
 from agent_gate.sources.browser.pictures import take
 from agent_gate.sources.browser.tool import ACTS, READS, REF, BrowserTool, define
@@ -61,12 +61,10 @@ def eval_facts(browsing: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 async def evaluate(act: Act) -> Sequence[Block]:
-    from playwright.async_api import Error
-
     await act.aim()
     try:
         value = await act.tab.page.evaluate(act.arguments["expression"])
-    except Error as error:
+    except page_errors() as error:
         raise UpstreamError(f"The script failed: {first_line(error)}") from None
     said = json.dumps(value, ensure_ascii=False, default=str)
     more = f"… {len(said)} characters in all" if len(said) > LONGEST_VALUE else ""
