@@ -20,7 +20,7 @@ from agent_gate.cli.commands.backup import copy_keys
 from agent_gate.cli.commands.init import ASSISTANT, NOTHING, Wanted, ask, what_to_mend, write
 from agent_gate.config.load import load
 from agent_gate.config.services.section import SERVICES
-from agent_gate.net.certificates import ensure_certificate
+from agent_gate.net.tls.certificates import ensure_certificate
 
 TOOLS = """
 tools:

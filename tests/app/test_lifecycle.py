@@ -29,8 +29,8 @@ from agent_gate.config.load import load
 from agent_gate.config.options import Options
 from agent_gate.config.settings import Settings
 from agent_gate.errors import GatewayError
-from agent_gate.net.certificates import ensure_certificate
-from agent_gate.net.trust import fingerprint_der
+from agent_gate.net.tls.certificates import ensure_certificate
+from agent_gate.net.tls.trust import fingerprint_der
 
 COUNTING = Path(__file__).with_name("counting_server.py")
 

@@ -38,7 +38,7 @@ HEAVY = (
     "ruamel",
     "agent_gate.app",
     "agent_gate.net.http",
-    "agent_gate.net.tls",
+    "agent_gate.net.tls.files",
     "click",
 )
 

@@ -12,7 +12,7 @@ from agent_gate.client.messages import HostMessage, mirrors_of, read, repeated, 
 from agent_gate.errors import ConfigError
 from agent_gate.mcp.headers import wrap
 from agent_gate.mcp.names import META_KEY
-from agent_gate.net.trust import plain_fingerprint
+from agent_gate.net.tls.trust import plain_fingerprint
 
 JSON = st.recursive(
     st.none()

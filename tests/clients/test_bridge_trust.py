@@ -6,10 +6,10 @@ import json
 import pytest
 from tests.clients.hosting import modern, start_bridge
 
-from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.http import Response, json_response
 from agent_gate.net.server import Server
-from agent_gate.net.tls import server_context
+from agent_gate.net.tls.certificates import ensure_certificate
+from agent_gate.net.tls.files import server_context
 
 
 async def answer_with_authorization(request) -> Response:

@@ -23,7 +23,7 @@ from tests.gateway import Api, running
 from tests.sign_in.conftest import files
 from tests.ui import chromium
 
-from agent_gate.net.certificates import ensure_certificate
+from agent_gate.net.tls.certificates import ensure_certificate
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("AGENT_GATE_CLIENTS"), reason="make clients installs the clients and runs this"

@@ -13,7 +13,7 @@ from agent_gate.core.declared import declared_by
 from agent_gate.core.signature import compile_signer
 from agent_gate.core.validate import compile_validator
 from agent_gate.errors import InvalidArgs
-from agent_gate.net.certificates import ensure_certificate
+from agent_gate.net.tls.certificates import ensure_certificate
 
 ROOT = Path(__file__).parents[2]
 SERVICE = "services: {api: {url: 'http://api.example', tools: t.yaml}}"

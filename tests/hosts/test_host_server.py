@@ -14,8 +14,8 @@ from tests.hosts.hosting import CONTEXT, Gate, a_call, send, serving_host
 from agent_gate.errors import ConfigError, PairingFailed
 from agent_gate.hosts import Host, Refused, current_context, log_line
 from agent_gate.hosts.server import MOST_HANDSHAKES
-from agent_gate.net.mutual import unverified_client
 from agent_gate.net.pool import Lost, NotSent, Pool, Target
+from agent_gate.net.tls.mutual import unverified_client
 from agent_gate.peers.dialing import Endpoint, dial
 from agent_gate.peers.signing import IdentityKey
 

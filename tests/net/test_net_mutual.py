@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.net.conftest import Run
 
 from agent_gate.core.ports import SystemClock
-from agent_gate.net.certificates import private_pem
 from agent_gate.net.http import Request, Response
-from agent_gate.net.mutual import KeyPair, mutual_client, mutual_server, own_server, unverified_client
 from agent_gate.net.pool import Lost, NotSent, Pool, Target, WholeReply
 from agent_gate.net.server import Server
-from agent_gate.net.trust import fingerprint_der
+from agent_gate.net.tls.certificates import private_pem
+from agent_gate.net.tls.mutual import KeyPair, mutual_client, mutual_server, own_server, unverified_client
+from agent_gate.net.tls.trust import fingerprint_der
 from agent_gate.net.unixpath import check_owner
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf
 

@@ -14,10 +14,10 @@ from tests.net.rawhttp import GET, Client, connected, serving
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.net.server import Limits
-from agent_gate.net.tls import server_context
+from agent_gate.net.tls.certificates import ensure_certificate
+from agent_gate.net.tls.files import server_context
 from agent_gate.net.websocket import WebSocket
 
 LARGE = bytes(range(32, 127)) * 44_150  # more than 4 MiB, and no record like the next

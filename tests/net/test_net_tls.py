@@ -20,13 +20,13 @@ from tests.net.rawhttp import GET, Client, connected, echo, serving
 from websockets.asyncio.client import connect
 
 from agent_gate.errors import ConfigError
-from agent_gate.net import certificates
-from agent_gate.net.certificates import ensure_certificate
 from agent_gate.net.http import Request, Response, json_response
 from agent_gate.net.pool import NotSent, Pool, Target
 from agent_gate.net.server import Server
-from agent_gate.net.tls import fingerprint, named_certificate, renew, server_context
-from agent_gate.net.trust import client_context, fingerprint_der, made_authority
+from agent_gate.net.tls import certificates
+from agent_gate.net.tls.certificates import ensure_certificate
+from agent_gate.net.tls.files import fingerprint, named_certificate, renew, server_context
+from agent_gate.net.tls.trust import client_context, fingerprint_der, made_authority
 
 
 def mode(path: Path) -> int:

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 from tests.typescript.node_tools import installed, node
 
-from agent_gate.net.tls import CertificateFiles
+from agent_gate.net.tls.files import CertificateFiles
 
 ANY_AUTHORITY = ssl._create_unverified_context()
 PROGRAM = Path(__file__).with_name("authorization_server.mjs")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from tests.oauth.authority import connection_to
 
-from agent_gate.net.tls import CertificateFiles, server_context
+from agent_gate.net.tls.files import CertificateFiles, server_context
 
 TOOLS = [
     {"name": name, "description": f"Does {name}", "inputSchema": {"type": "object"}}

@@ -15,7 +15,7 @@ from tests.oauth.authority import AuthorizationProcess, Person, answer_in, autho
 from tests.oauth.protected import ProtectedServer, protected_server
 
 from agent_gate.errors import GatewayError
-from agent_gate.net.certificates import ensure_certificate
+from agent_gate.net.tls.certificates import ensure_certificate
 
 CONFIG = """
 gateway: {{port: 0}}

@@ -13,7 +13,7 @@ from tests.processes import free_port
 from tests.proxies.nginx import nginx
 from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS, Browser
 
-from agent_gate.net.certificates import ensure_certificate
+from agent_gate.net.tls.certificates import ensure_certificate
 
 PAGE = Path(__file__).parents[2] / "docs" / "operator.md"
 NAME = "gate.example.org"

@@ -14,9 +14,9 @@ from typing import Any, Self
 from tests import nursery
 from tests.gateway import COMMAND, TOKEN, Gateway, running
 
-from agent_gate.net.certificates import ensure_certificate
-from agent_gate.net.mutual import unverified_client
-from agent_gate.net.tls import server_context
+from agent_gate.net.tls.certificates import ensure_certificate
+from agent_gate.net.tls.files import server_context
+from agent_gate.net.tls.mutual import unverified_client
 
 CONFIG = f"""
 gateway: {{port: 0, id: home, tenant: family}}

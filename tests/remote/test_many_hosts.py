@@ -17,11 +17,11 @@ from tests.toolboxes import toolbox
 
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import SystemClock
-from agent_gate.net.certificates import private_pem
 from agent_gate.net.http import Request, Response, json_response
-from agent_gate.net.mutual import KeyPair, mutual_server
 from agent_gate.net.pool import Pool
 from agent_gate.net.server import Server
+from agent_gate.net.tls.certificates import private_pem
+from agent_gate.net.tls.mutual import KeyPair, mutual_server
 from agent_gate.peers.authority import CertificateSubject, Leaf
 from agent_gate.peers.encoding import to_base64
 from agent_gate.peers.signing import IdentityKey

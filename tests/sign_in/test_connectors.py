@@ -16,7 +16,7 @@ from tests.gateway import running
 from tests.sign_in.conftest import files
 from tests.ui import chromium
 
-from agent_gate.net.certificates import ensure_certificate
+from agent_gate.net.tls.certificates import ensure_certificate
 
 SCRIPT = Path(__file__).with_name("connector.py")
 ISSUER = "https://gate.example"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from agent_gate.errors import ConfigError
-from agent_gate.net.trust import client_context, is_pinned, plain_fingerprint
+from agent_gate.net.tls.trust import client_context, is_pinned, plain_fingerprint
 
 PORTS = {"http": 80, "https": 443}
 SCHEMES = {"ws": "http", "wss": "https"}

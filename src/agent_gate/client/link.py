@@ -20,7 +20,7 @@ from websockets.uri import WebSocketURI
 
 from agent_gate.client.wire import WireError
 from agent_gate.errors import ConfigError, GatewayError, RateLimited, Unauthorized, Unreachable
-from agent_gate.net.trust import client_context, is_pinned, plain_fingerprint
+from agent_gate.net.tls.trust import client_context, is_pinned, plain_fingerprint
 
 SECURE = {"ws": False, "http": False, "wss": True, "https": True}
 LARGEST_MESSAGE = 128 * 1024 * 1024

@@ -9,8 +9,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from agent_gate.core.ports import Clock
 from agent_gate.errors import PairingFailed
 from agent_gate.hosts.kept import HostFolder, HostSetup, SeenInitiations
-from agent_gate.net.mutual import KeyPair, shown_certificate, unverified_client
-from agent_gate.net.tls import fingerprint
+from agent_gate.net.tls.files import fingerprint
+from agent_gate.net.tls.mutual import KeyPair, shown_certificate, unverified_client
 from agent_gate.peers.belonging import Belonging
 from agent_gate.peers.dialing import DIAL_SECONDS, PAIR, DialledLine
 from agent_gate.peers.joining import Component, Joining, Membership

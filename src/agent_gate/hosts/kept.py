@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from agent_gate.errors import ConfigError
-from agent_gate.net.certificates import ensure_certificate
-from agent_gate.net.mutual import KeyPair
+from agent_gate.net.tls.certificates import ensure_certificate
+from agent_gate.net.tls.mutual import KeyPair
 from agent_gate.peers.encoding import Malformed, from_base64, to_base64
 from agent_gate.peers.identity import IDENTITY_FILE, ensure_identity_key, private_folder, read_private_file
 from agent_gate.peers.joining import REMEMBERED_SECONDS, Membership

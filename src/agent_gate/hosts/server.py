@@ -23,8 +23,8 @@ from agent_gate.hosts.publishing import EventOutbox, offer_events
 from agent_gate.hosts.tools import FunctionTool
 from agent_gate.net.http import Request, Response, error_response, json_response, refusal
 from agent_gate.net.limits import Limits
-from agent_gate.net.mutual import mutual_server, own_server
 from agent_gate.net.server import Server
+from agent_gate.net.tls.mutual import mutual_server, own_server
 from agent_gate.net.websocket import WebSocketHandler
 from agent_gate.peers.authority import Leaf
 from agent_gate.peers.dialing import PAIR

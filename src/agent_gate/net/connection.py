@@ -23,9 +23,9 @@ from agent_gate.net.http import (
     header_lines,
     refusal,
 )
-from agent_gate.net.mutual import shown_certificate
 from agent_gate.net.reading import BETWEEN, BODY, ENDED, HEAD, RequestReader
-from agent_gate.net.records import RECORD, hold_little, in_records
+from agent_gate.net.tls.mutual import shown_certificate
+from agent_gate.net.tls.records import RECORD, hold_little, in_records
 from agent_gate.net.websocket import open_websocket
 
 if TYPE_CHECKING:

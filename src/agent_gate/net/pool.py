@@ -32,7 +32,7 @@ from agent_gate.net.exchange import (
 )
 from agent_gate.net.http import Header, header_lines
 from agent_gate.net.outbox import Outbox
-from agent_gate.net.trust import check_fingerprint, client_context
+from agent_gate.net.tls.trust import check_fingerprint, client_context
 from agent_gate.net.unixpath import check_owner, reachable
 
 __all__ = [

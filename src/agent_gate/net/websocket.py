@@ -17,7 +17,7 @@ from websockets.server import ServerProtocol
 
 from agent_gate.errors import GatewayError
 from agent_gate.net.http import Request, Response, error_response, refusal
-from agent_gate.net.records import RECORD, in_records
+from agent_gate.net.tls.records import RECORD, in_records
 
 if TYPE_CHECKING:
     from agent_gate.net.server import Server

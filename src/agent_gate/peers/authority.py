@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from agent_gate.net.certificates import key_usage, private_pem
+from agent_gate.net.tls.certificates import key_usage, private_pem
 from agent_gate.peers.encoding import Malformed
 from agent_gate.peers.messages import MOST_PEM
 from agent_gate.peers.roles import dials, serves

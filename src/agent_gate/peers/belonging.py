@@ -5,7 +5,7 @@ from functools import cached_property
 
 from cryptography import x509
 
-from agent_gate.net.mutual import KeyPair, mutual_client
+from agent_gate.net.tls.mutual import KeyPair, mutual_client
 from agent_gate.peers.authority import Leaf, component_uri
 from agent_gate.peers.joining import Membership
 from agent_gate.peers.passport import renewal

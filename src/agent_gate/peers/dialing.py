@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from agent_gate.errors import InvalidArgs, PairingFailed
-from agent_gate.net.mutual import KeyPair, shown_certificate, unverified_client
-from agent_gate.net.trust import fingerprint_der
+from agent_gate.net.tls.mutual import KeyPair, shown_certificate, unverified_client
+from agent_gate.net.tls.trust import fingerprint_der
 from agent_gate.peers.messages import MOST_BYTES
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from agent_gate.core.ports import Clock
 from agent_gate.errors import PairingFailed
-from agent_gate.net.certificates import private_pem
+from agent_gate.net.tls.certificates import private_pem
 from agent_gate.observe.failpoint import reach
 from agent_gate.peers import messages
 from agent_gate.peers.authority import UNREADABLE, Leaf, component_uri, request_certificate, spki

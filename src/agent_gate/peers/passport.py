@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent_gate.core.ports import Clock
-from agent_gate.net.certificates import private_pem
-from agent_gate.net.mutual import KeyPair, mutual_client, mutual_server
+from agent_gate.net.tls.certificates import private_pem
+from agent_gate.net.tls.mutual import KeyPair, mutual_client, mutual_server
 from agent_gate.peers.authority import CertificateSubject, Leaf
 from agent_gate.peers.identity import GatewayIdentity
 from agent_gate.peers.roles import GATEWAY

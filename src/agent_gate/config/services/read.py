@@ -22,7 +22,7 @@ from agent_gate.config.signin import check_accounts, check_sign_in
 from agent_gate.core.signature import placeholders
 from agent_gate.errors import ConfigError
 from agent_gate.net.auth import AUTH_TYPES
-from agent_gate.net.trust import client_context
+from agent_gate.net.tls.trust import client_context
 
 
 def read_services(node: Node, reading: Reading) -> dict[str, ServiceConfig]:

@@ -18,7 +18,7 @@ from agent_gate.core.ports import Job, Plan
 from agent_gate.core.tool import Definition
 from agent_gate.errors import CallTimeout, Forbidden, GatewayError
 from agent_gate.net.pool import Lost, NotSent, Pool, Target, WholeReply
-from agent_gate.net.trust import client_context
+from agent_gate.net.tls.trust import client_context
 from agent_gate.observe import failpoint
 from agent_gate.observe.trace import outgoing
 from agent_gate.sources.http.reply import MAY_RETRY, UNAUTHENTICATED, failure, result

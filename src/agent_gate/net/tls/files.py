@@ -1,4 +1,4 @@
-"""TLS for listeners: a certificate, its names, and its fingerprint, `sha256:<hex>` of its DER form."""
+"""The certificate that a listener shows: its files, its names, and its fingerprint, `sha256:<hex>` of its DER form."""
 
 import base64
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from cryptography import x509
 
 from agent_gate.errors import ConfigError
-from agent_gate.net.trust import fingerprint_der
+from agent_gate.net.tls.trust import fingerprint_der
 
 PEM = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from agent_gate.errors import ConfigError
-from agent_gate.net.tls import CertificateFiles, named_certificate, names_in
+from agent_gate.net.tls.files import CertificateFiles, named_certificate, names_in
 
 LIFETIME = timedelta(days=825)
 AUTHORITY_LIFETIME = timedelta(days=3650)
