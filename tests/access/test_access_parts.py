@@ -109,7 +109,7 @@ def test_no_more_headers_are_remembered_than_there_is_room_for(tokens, monkeypat
     monkeypatch.setattr(kept, "MOST_REMEMBERED", 2)
     for scheme in ("Bearer", "bearer", "BEARER", "BeareR"):
         assert tokens.from_header(f"{scheme} {TOKEN}".encode()) == PI
-    assert len(tokens._headers) == 2
+    assert len(tokens.remembered) == 2
 
 
 def request(header=None, peer="10.0.0.1"):

@@ -441,6 +441,29 @@ def test_serving_stdio_as_an_agent_that_there_is_not_names_those_there_are(tmp_p
     assert "There is no agent named nobody. Name one with --agent: default" in said
 
 
+@pytest.mark.parametrize(
+    "agents", [{}, {"agents": {"coder": {"token": TOKEN}}}], ids=["made-by-itself", "of-another-name"]
+)
+def test_serving_stdio_without_a_name_serves_the_only_agent(tmp_path, agents):
+    config = {"gateway": {"port": 0}, "admin": {"port": 0}, **agents}
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    argv = [COMMAND, "serve", "--config", "config.yaml", "--stdio"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with nursery.ForkedCommand(argv, cwd=tmp_path, bufsize=0, **pipes) as process:
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}\n')
+        assert json.loads(process.stdout.readline())["result"]["tools"] == []
+        process.stdin.close()
+
+
+def test_serving_stdio_without_a_name_is_refused_where_there_are_several_agents(tmp_path):
+    agents = {name: {"token": name * 32} for name in ("a", "b")}
+    config = {"gateway": {"port": 0}, "admin": {"port": 0}, "agents": agents}
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    code, said = failed_start(tmp_path, "--config", "config.yaml", "--stdio")
+    assert code == 8
+    assert "There is no agent named default. Name one with --agent: a, b" in said
+
+
 def test_a_certificate_of_another_format_is_named(tmp_path, files):
     config = files["config.yaml"].replace("port: 0}", "port: 0, tls: {cert: c.der, key: c.der}}", 1)
     for name, text in (files | {"config.yaml": config}).items():

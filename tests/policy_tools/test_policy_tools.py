@@ -19,7 +19,7 @@ from agent_gate.core.tool import Definition
 from agent_gate.errors import InvalidArgs
 from agent_gate.policy import Policy, Subject
 from agent_gate.policy.rule import make_rule
-from agent_gate.policy.simulate import recorded, simulate
+from agent_gate.policy.simulate import Simulation, recorded
 from agent_gate.policy.suggest import literal, past_questions, rule_from, suggest
 from agent_gate.store import StoreSettings
 from agent_gate.surfaces.admin.routes.policy_tools import PolicyTools
@@ -316,19 +316,25 @@ def row(state, signature="light(hall)", call="c1", at=1.0, **body):
     }  # fmt: skip
 
 
+def simulate(policy, call):
+    simulation = Simulation(policy, CATALOG.find)
+    simulation.add([call])
+    return simulation.report().differences
+
+
 def test_a_masked_argument_is_named_where_a_rule_would_look_at_it():
     policy = Policy(
         [make_rule(pattern="light(*", action="allow", when={"pin": "1"})], [make_rule(action="deny")]
     )
     call = recorded(row("pending", arguments={"pin": "•••"}))
-    [found] = simulate(policy, [call], CATALOG.find).differences
+    [found] = simulate(policy, call)
     assert found.after == "deny"
     assert found.notes == ("pin was masked in the record, so `when` could not be tried",)
 
 
 def test_a_tool_that_is_gone_is_still_tried_and_said_to_be_gone():
     call = recorded(row("pending", "old(x)", wire="old") | {"tool": "lab:old@1"})
-    [found] = simulate(Policy([make_rule(pattern="old*", action="deny")]), [call], CATALOG.find).differences
+    [found] = simulate(Policy([make_rule(pattern="old*", action="deny")]), call)
     assert "the tool is gone" in found.notes[0]
 
 

@@ -28,12 +28,14 @@ class Door:
     def enter(self, request: Request) -> Caller:
         """Raises `Unauthorized`, or `RateLimited` for an address that guessed wrong too often."""
         header = request.fields.get(b"authorization")
-        try:
-            caller = self.tokens.from_header(header)
-        except Unauthorized:
-            if header is not None:
-                self.failed(request.peer)
-            raise
+        caller = self.tokens.remembered.get(header)
+        if caller is None:
+            try:
+                caller = self.tokens.from_header(header)
+            except Unauthorized:
+                if header is not None:
+                    self.failed(request.peer)
+                raise
         if caller.audience and (request.target != MCP or caller.audience != "/mcp"):
             check_audience(caller, request.path)
         return caller

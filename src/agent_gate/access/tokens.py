@@ -65,13 +65,14 @@ class Tokens:
     def __init__(self, credentials: Iterable[Credential] = (), issuers: Issuers | None = None) -> None:
         self.issuers = issuers
         self._by_digest: dict[bytes, Credential] = {}
-        self._headers: dict[bytes, Caller] = {}
+        self.remembered: dict[bytes | None, Caller] = {}
+        """The callers of headers that were seen before, for whoever reads one with each request."""
         self.replace(credentials)
 
     def replace(self, credentials: Iterable[Credential]) -> None:
         """Swap the whole set, as a reload or a revocation does."""
         self._by_digest = {credential.digest: credential for credential in credentials}
-        self._headers = {}
+        self.remembered = {}
 
     def proof(self, token: str) -> bytes:
         """What to keep of a token, to see later whether whoever came in with it may still be here."""
@@ -116,15 +117,12 @@ class Tokens:
         raise Unauthorized("Invalid token")
 
     def from_header(self, header: bytes | None) -> Caller:
-        """The caller of an `Authorization: Bearer …` header; one that was seen before costs a dictionary lookup."""
+        """The caller of an `Authorization: Bearer …` header, which is remembered unless its token ends by itself."""
         if header is None:
             raise Unauthorized(UNSAID)
-        caller = self._headers.get(header)
-        if caller is None:
-            token = bearer(header)
-            caller = self.authenticate(token)
-            if looks_signed(token):
-                return caller
-            if len(self._headers) < MOST_REMEMBERED and len(header) <= LONGEST_REMEMBERED:
-                self._headers[header] = caller
+        token = bearer(header)
+        caller = self.authenticate(token)
+        fits = len(self.remembered) < MOST_REMEMBERED and len(header) <= LONGEST_REMEMBERED
+        if fits and not looks_signed(token):
+            self.remembered[header] = caller
         return caller

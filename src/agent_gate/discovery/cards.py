@@ -19,7 +19,7 @@ from agent_gate.discovery.tokens import LONGEST, count
 from agent_gate.discovery.verbs import has_effects
 from agent_gate.errors import CatalogError
 
-AIM, CAP, PREAMBLE = 60, 80, 32
+AIM, CAP = 60, 80
 MAX_ID, MAX_NAME, MAX_TAGS, MAX_TAG = 240, 64, 5, 24
 ELLIPSIS = "…"
 BREAKPOINT = "__cache_breakpoint__"

@@ -157,10 +157,3 @@ class Simulation:
     def report(self) -> Report:
         found = sorted(self._found.values(), key=lambda d: (-d.count, d.signature))
         return Report(self._tried, self._same, found)
-
-
-def simulate(policy: Policy, calls: Iterable[Recorded], find: Find) -> Report:
-    """Decide every recorded call again with `policy`."""
-    simulation = Simulation(policy, find)
-    simulation.add(calls)
-    return simulation.report()

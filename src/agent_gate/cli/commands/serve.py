@@ -60,11 +60,15 @@ async def reload_when(gateway: Gateway, changed: asyncio.Event) -> None:
 
 
 def stdio_caller(gateway: Gateway, agent: str) -> Caller:
-    """Who the client on stdin and stdout is."""
-    caller = gateway.ways_in.tokens.caller(agent)
+    """Who the client on stdin and stdout is: the agent of that name; without a name the only one, or `default`."""
+    known = gateway.ways_in.tokens.callers()
+    if not agent and len(known) == 1:
+        return known[0]
+    wanted = agent or "default"
+    caller = gateway.ways_in.tokens.caller(wanted)
     if caller is None:
-        known = ", ".join(known.name for known in gateway.ways_in.tokens.callers())
-        raise ConfigError(f"There is no agent named {agent}. Name one with --agent: {known}")
+        names = ", ".join(one.name for one in known)
+        raise ConfigError(f"There is no agent named {wanted}. Name one with --agent: {names}")
     return caller
 
 
@@ -233,7 +237,9 @@ def choose_config(config: Path | None, no_config: bool) -> Path | None:
 )
 @click.option("--stdio", is_flag=True, help="Also serve one MCP client on stdin and stdout, and end with it.")
 @click.option(
-    "--agent", default="default", show_default=True, help="With --stdio: the agent that the client is."
+    "--agent",
+    default="",
+    help="With --stdio: the agent that the client is; without it the only one, or `default`.",
 )
 @click.option(
     "--workers",

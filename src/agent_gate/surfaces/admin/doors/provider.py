@@ -21,7 +21,7 @@ from agent_gate.surfaces.listeners import Listeners
 
 log = logging.getLogger("agent_gate.login")
 PREFIX = "/oidc/"
-BEGIN, CALLBACK, OFFER, LOGOUT = (f"{PREFIX}{name}" for name in ("login", "callback", "offer", "logout"))
+BEGIN, CALLBACK, LOGOUT = (f"{PREFIX}{name}" for name in ("login", "callback", "logout"))
 FLOW_SECONDS = 600.0
 LINK_SECONDS = 60.0
 LONGEST = 4096
