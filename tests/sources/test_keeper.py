@@ -11,11 +11,12 @@ from tests.tools import catalog
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.credentials import SignInNeeded
 from agent_gate.core.ports import Job, Plan, SystemClock
+from agent_gate.core.source_state import Status
 from agent_gate.core.tool import Definition
 from agent_gate.errors import DependencyUnavailable, OutcomeUnknown, Unauthorized
 from agent_gate.sources import keeper as keeper_module
 from agent_gate.sources.keeper import Keeper
-from agent_gate.sources.state import FAILURES_TO_OPEN, Circuit, ConnectionGone, Status
+from agent_gate.sources.state import FAILURES_TO_OPEN, Circuit, ConnectionGone
 
 
 class Shed:

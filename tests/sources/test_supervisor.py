@@ -12,12 +12,12 @@ from agent_gate.cli.commands.sources import listing
 from agent_gate.core.call import Call, Caller, Case, Decision, Result
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Job, Plan, SystemClock
+from agent_gate.core.source_state import Status
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
 from agent_gate.errors import ConfigError, DependencyUnavailable, Forbidden, InvalidArgs, ViewFailed
 from agent_gate.sources import pins as pins_module
 from agent_gate.sources.pins import Pins
-from agent_gate.sources.state import Status
 from agent_gate.sources.supervisor import Supervisor
 from agent_gate.store import StoreSettings
 

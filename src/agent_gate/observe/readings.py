@@ -4,22 +4,14 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from agent_gate.core.source_state import SourceState, Status
 from agent_gate.observe.metrics import Gauge, Labels, Metrics, Tally
-
-
-class SourceRead(Protocol):
-    """One source's state."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def status(self) -> str: ...
 
 
 class SourcesRead(Protocol):
     """Whoever keeps the sources connected."""
 
-    def states(self) -> Sequence[SourceRead]: ...
+    def states(self) -> Sequence[SourceState]: ...
     def restarts(self) -> Mapping[str, int]: ...
 
 
@@ -52,7 +44,7 @@ def read_heads(metrics: Metrics, requests: Callable[[], HeadsRead], replies: Hea
 
 def read_sources(metrics: Metrics, sources: SourcesRead) -> None:
     def up() -> dict[Labels, float]:
-        return {(state.key,): float(state.status == "ready") for state in sources.states()}
+        return {(state.key,): float(state.status is Status.READY) for state in sources.states()}
 
     def restarts() -> dict[Labels, float]:
         return {(key,): float(count) for key, count in sources.restarts().items()}

@@ -9,6 +9,7 @@ from agent_gate.core.call import Result
 from agent_gate.core.credentials import CallerSignInNeeded, SignInNeeded
 from agent_gate.core.facts import check_facts
 from agent_gate.core.ports import Clock, Job, Plan, Source
+from agent_gate.core.source_state import SourceState, Status
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import (
     CallTimeout,
@@ -22,8 +23,6 @@ from agent_gate.sources.state import (
     HEALTHY_AFTER,
     Circuit,
     ConnectionGone,
-    SourceState,
-    Status,
     delay,
     sentence,
 )

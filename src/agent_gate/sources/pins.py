@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from agent_gate.core.ports import Plan
+from agent_gate.core.source_state import DefinitionChange
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import TRAITS, Traits
 from agent_gate.errors import InvalidArgs
@@ -43,18 +44,6 @@ class Pin:
     pending: Definition | None = None
     changed_at: float | None = None
     size: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A definition that is not what it was, as a person reads it. `pin` names what it is now."""
-
-    source: str
-    tool: str
-    pin: str
-    held: bool
-    changed_at: float
-    diff: str
 
 
 def pretty(definition: Definition) -> list[str]:
@@ -216,10 +205,10 @@ class Pins:
         if dropped:
             self._store.post(*dropped)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[DefinitionChange]:
         """Every definition that differs from what was accepted."""
         return [
-            Change(
+            DefinitionChange(
                 source=source,
                 tool=name,
                 pin=pin.pending.pin(),

@@ -1,8 +1,6 @@
-"""The state of one source as people see it, and when to try again."""
+"""What a source that failed is told and tried by: its first line for agents, when to try again, and its circuit."""
 
 import random
-from dataclasses import dataclass
-from enum import StrEnum
 
 from agent_gate.errors import DependencyUnavailable
 
@@ -16,37 +14,6 @@ LONGEST_OPEN_SECONDS = 30.0
 
 class ConnectionGone(DependencyUnavailable):
     """The connection to a source had ended before anything was sent; it is being connected again."""
-
-
-class Status(StrEnum):
-    DISABLED = "disabled"
-    IDLE = "idle"
-    CONNECTING = "connecting"
-    READY = "ready"
-    DEGRADED = "degraded"
-    FAILED = "failed"
-    NEEDS_AUTH = "needs_auth"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceState:
-    """What is shown of a source: where it stands, why, since when, and when it is tried again.
-
-    `broken_since` lasts over all tries that fail; the last error is told also when it is well again.
-    """
-
-    key: str
-    namespace: str
-    kind: str
-    title: str
-    status: Status
-    reason: str = ""
-    since: float = 0.0
-    broken_since: float | None = None
-    last_error: str = ""
-    last_error_at: float | None = None
-    next_try: float | None = None
-    tools: int = 0
 
 
 def sentence(reason: str) -> str:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from agent_gate.config.settings import Settings
 from agent_gate.core.catalog import Catalog, Listing, Shelf, build
 from agent_gate.core.ports import Clock, ContextSource, Plan, Screens, Source, Witness
+from agent_gate.core.source_state import DefinitionChange, SourceState, Status
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.observe.lines import SourceLine, lines
 from agent_gate.sources.keeper import Keeper, Redact
-from agent_gate.sources.pins import ABOUT, Change, Pins
-from agent_gate.sources.state import SourceState, Status
+from agent_gate.sources.pins import ABOUT, Pins
 from agent_gate.sources.toolbox import Toolbox, source_kinds
 
 log = logging.getLogger("agent_gate.sources")
@@ -288,7 +288,7 @@ class Supervisor:
             raise ViewFailed(f"There is no source named {key[:64]}. See `agent-gate sources`")
         return self.keepers[key]
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[DefinitionChange]:
         """Definitions that are not what was accepted."""
         return self.pins.changes()
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from agent_gate.core.call import Caller, Outcome
 from agent_gate.core.credentials import KEY_KINDS, PERSON, Identity, SignIn, SignInNeeded, account_holder
 from agent_gate.core.ports import Clock
+from agent_gate.core.source_state import AccountState, SourceState, Status
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, ViewFailed
 from agent_gate.sources.accounts.credentials import (
     GATEWAY,
@@ -23,7 +23,6 @@ from agent_gate.sources.accounts.credentials import (
     sign_in_settings,
     what_to_do,
 )
-from agent_gate.sources.state import SourceState, Status
 from agent_gate.vault.accounts import Connected
 from agent_gate.vault.custody import Custody
 from agent_gate.vault.flows import NO_FLOW, Finished, Started, answer_in, flow_owner
@@ -52,32 +51,6 @@ class AccountCaller(Protocol):
     async def invite(self, source: str, flow: str, started: Started, requester: str, person: str) -> None: ...
     async def finish(self, source: str, person: str, answer: str, surface: str) -> Outcome: ...
     async def over(self, flow: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountState:
-    """How one source stands with its account, or with that of one of its callers, `agent`: `person:NAME` where it is a
-    person's.
-
-    `how` says what a person does: paste a key, click a link, type a code.
-    """
-
-    source: str
-    title: str
-    how: str
-    connected: bool
-    needed: bool
-    agent: str = ""
-    unconfirmed: bool = False
-    account: str | None = None
-    scopes: tuple[str, ...] = ()
-    expires_at: float | None = None
-    renewed_at: float | None = None
-    since: float | None = None
-    by: str = ""
-    status: str = ""
-    reason: str = ""
-    tools: int = 0
 
 
 HOW = {

@@ -15,13 +15,14 @@ from agent_gate.core.call import Call, Caller, Result
 from agent_gate.core.credentials import account_holder
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Job, Plan
+from agent_gate.core.source_state import AccountState
 from agent_gate.core.tool import Definition
 from agent_gate.core.traits import Traits
 from agent_gate.errors import ToolNotFound
 from agent_gate.sources.accounts.credentials import owner_of, parts_of
 from agent_gate.sources.accounts.links import has_shown, show_link
 from agent_gate.sources.accounts.questions import KEY, QUESTIONS, AccountCalls
-from agent_gate.sources.accounts.signins import AccountState, SignIns, flow_of, sentence_of, told
+from agent_gate.sources.accounts.signins import SignIns, flow_of, sentence_of, told
 from agent_gate.sources.builtin import BuiltinSource
 from agent_gate.vault.flows import Started
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from agent_gate.core.source_state import DefinitionChange, SourceState
 from agent_gate.surfaces.admin.admin import Admin
 
 Need = dict[str, Any]
@@ -129,9 +130,9 @@ def keyed(admin: Admin) -> dict[str, list[str]]:
     return found
 
 
-def troubled(states: Iterable[Any], secrets: Mapping[str, Sequence[str]]) -> Iterator[Need]:
+def troubled(states: Iterable[SourceState], secrets: Mapping[str, Sequence[str]]) -> Iterator[Need]:
     """The sources that are not well; those with the very same reason are one entry."""
-    alike: dict[tuple[str, str], list[Any]] = {}
+    alike: dict[tuple[str, str], list[SourceState]] = {}
     for state in states:
         if state.status in TROUBLED:
             alike.setdefault((str(state.status), state.reason or state.key), []).append(state)
@@ -139,7 +140,7 @@ def troubled(states: Iterable[Any], secrets: Mapping[str, Sequence[str]]) -> Ite
         yield source_need(status, group, secrets.get(group[0].key, ()))
 
 
-def secret_need(state: Any, secrets: Sequence[str]) -> Need:
+def secret_need(state: SourceState, secrets: Sequence[str]) -> Need:
     """A source that a secret of the vault does not open."""
     return need(
         f"{state.title or state.key} does not take its credential",
@@ -152,7 +153,7 @@ def secret_need(state: Any, secrets: Sequence[str]) -> Need:
     )
 
 
-def source_need(status: str, group: Sequence[Any], secrets: Sequence[str]) -> Need:
+def source_need(status: str, group: Sequence[SourceState], secrets: Sequence[str]) -> Need:
     first = group[0]
     if status == "needs_auth" and secrets:
         return secret_need(first, secrets)
@@ -185,9 +186,9 @@ def source_need(status: str, group: Sequence[Any], secrets: Sequence[str]) -> Ne
     )
 
 
-def changed(changes: Iterable[Any]) -> Iterator[Need]:
+def changed(changes: Iterable[DefinitionChange]) -> Iterator[Need]:
     """The changed definitions of a source are one entry: a person looks at them together."""
-    by_source: dict[str, list[Any]] = {}
+    by_source: dict[str, list[DefinitionChange]] = {}
     for change in changes:
         by_source.setdefault(change.source, []).append(change)
     for source, found in by_source.items():

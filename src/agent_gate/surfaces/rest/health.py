@@ -1,33 +1,15 @@
 """`/health`, `/ready` and `/status`: whether the process lives, whether it can do its work, and what is wrong."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from agent_gate import __version__
 from agent_gate.core.call import Caller
+from agent_gate.core.source_state import SourceState
 from agent_gate.net.http import Response, json_response
 
 
-class SourceView(Protocol):
-    """A source's state as it is shown."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def next_try(self) -> float | None: ...
-    @property
-    def tools(self) -> int: ...
-
-
-def shown(state: SourceView) -> dict[str, Any]:
+def shown(state: SourceState) -> dict[str, Any]:
     """A source as an agent may see it: of its reason the first line, since below it a program speaks."""
     out: dict[str, Any] = {
         "source": state.key,
@@ -48,8 +30,8 @@ class Health:
 
     def __init__(
         self,
-        states: Callable[[], Sequence[SourceView]],
-        unready: Callable[[], Sequence[SourceView]],
+        states: Callable[[], Sequence[SourceState]],
+        unready: Callable[[], Sequence[SourceState]],
         fault: Callable[[], str | None],
     ) -> None:
         self._states, self._unready, self._fault = states, unready, fault
