@@ -132,6 +132,23 @@ def test_guessing_gets_slow_for_that_address_and_a_right_token_is_never_kept_out
         door.enter(request(bearer("guess")))
 
 
+def test_a_token_that_another_gateway_may_have_given_is_looked_for_unless_whoever_shows_it_guesses(
+    tokens, clock
+):
+    async def catch_up():
+        """Never awaited here."""
+
+    door, given, foreign = Door(tokens, clock, catch_up), bearer("ag_given-elsewhere"), bearer("guess")
+    assert door.needs(request(given)) is catch_up
+    assert [door.needs(one) for one in (request(), request(bearer(TOKEN)), request(foreign))] == [None] * 3
+    for _ in range(door.backoff.limit):
+        with pytest.raises(Unauthorized):
+            door.enter(request(given))
+    assert door.needs(request(given)) is None
+    assert door.needs(request(given, peer="10.0.0.2")) is catch_up
+    assert Door(tokens, clock).needs(request(given)) is None
+
+
 def test_who_brings_no_token_did_not_guess(tokens, clock):
     door = Door(tokens, clock)
     for _ in range(door.backoff.limit * 2):

@@ -67,6 +67,16 @@ def test_an_operators_token_counts_on_the_other_gateway_until_it_is_revoked(pair
     until(lambda: status() == 401, SOON)
 
 
+@pytest.mark.parametrize("kind", ["agents", "operators"])
+def test_a_token_that_was_given_a_moment_ago_is_good_on_the_other_gateway_at_once(pair, kind):
+    for n in range(20):
+        token = made(pair.one, kind, f"quick-{n}")
+        if kind == "agents":
+            assert lets_in(pair.two, token)
+        else:
+            assert page(pair.two, "/api/me", Authorization=f"Bearer {token}")[0] == 200
+
+
 def test_a_remembered_answer_counts_on_the_other_gateway_until_it_is_taken_back(pair):
     pair.one.call("write", {"n": 70}, wait=0)
     [question] = until(lambda: questions(pair.two), SOON)

@@ -1,6 +1,7 @@
 """The door every public request passes: its token says who calls, and guessing gets slow."""
 
-from agent_gate.access.jwt.keys import IssuerKeys
+from collections.abc import Awaitable, Callable
+
 from agent_gate.access.tokens import Tokens, bearer, digest
 from agent_gate.core.call import Caller
 from agent_gate.core.ports import Clock
@@ -8,6 +9,9 @@ from agent_gate.errors import RateLimited, Unauthorized
 from agent_gate.net.guard import Backoff
 from agent_gate.net.http import Request, Response, error_response
 
+CatchUp = Callable[[], Awaitable[object]]
+GIVEN = b"bearer ag"
+"""How the header of a token begins that a gateway gave."""
 MCP = b"/mcp"
 CHALLENGE = (b"www-authenticate", b'Bearer realm="agent-gate"')
 
@@ -21,8 +25,10 @@ def check_audience(caller: Caller, path: str) -> None:
 class Door:
     """Turns a request into its caller."""
 
-    def __init__(self, tokens: Tokens, clock: Clock) -> None:
-        self.tokens, self._clock = tokens, clock
+    def __init__(self, tokens: Tokens, clock: Clock, catch_up: CatchUp | None = None) -> None:
+        self.tokens, self._clock, self._catch_up = tokens, clock, catch_up
+        self.shared = catch_up is not None
+        """Whether other gateways give tokens that are good here."""
         self.backoff = Backoff()
 
     def enter(self, request: Request) -> Caller:
@@ -40,10 +46,18 @@ class Door:
             check_audience(caller, request.path)
         return caller
 
-    def wants_keys(self, request: Request) -> IssuerKeys | None:
-        """The keys to fetch before this request can be judged, where its token is of another issuer."""
+    def needs(self, request: Request) -> CatchUp | None:
+        """What to wait for before this request can be judged: keys of its token's issuer, or, where nobody here knows
+        the token, what other gateways did, one of which may have given it a moment ago."""
+        header = request.fields.get(b"authorization")
+        if header is None or header in self.tokens.remembered:
+            return None
+        if header[: len(GIVEN)].lower() == GIVEN:
+            guesses = self.backoff.wait(request.peer, self._clock.monotonic()) > 0
+            return None if guesses or self.tokens.knows(header) else self._catch_up
         issuers = self.tokens.issuers
-        return None if issuers is None else issuers.wants_keys(request.fields.get(b"authorization"), digest)
+        keys = issuers.wants_keys(header, digest) if issuers is not None else None
+        return keys.fetch if keys is not None else None
 
     def proof(self, request: Request) -> bytes:
         """What to keep of the token that a request came with, to see later whether it still counts."""

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from agent_gate.access.door import CatchUp
 from agent_gate.access.keys import Key, Keys
 from agent_gate.access.tokens import digest
 from agent_gate.core.call import new_id
@@ -82,11 +83,20 @@ def same_origin(request: Request) -> bool:
 class Logins:
     """Makes links, opens sessions, and says who a request comes from."""
 
-    def __init__(self, keys: Keys, clock: Clock, known: Callable[[str], bool], cookie: str) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        clock: Clock,
+        known: Callable[[str], bool],
+        cookie: str,
+        catch_up: CatchUp | None = None,
+    ) -> None:
         """`known` says whether a person's name still counts, so that one removed from the file is out at once;
-        `cookie` is the name of the page's cookie, the same on all gateways of a store and on no other.
+        `cookie` is the name of the page's cookie, the same on all gateways of a store and on no other; `catch_up`
+        returns when what the other gateways did is known here.
         """
         self._keys, self._clock, self._known, self._cookie = keys, clock, known, cookie
+        self._catch_up = catch_up
         self._backoff = Backoff()
 
     def cookie(self, *, encrypted: bool) -> str:
@@ -131,11 +141,22 @@ class Logins:
             self._refuse_guesses(request.peer)
         return await self._keys.take("link", secret)
 
+    async def prepare(self, request: Request) -> None:
+        """Where a request shows a secret that nobody here knows, hear first what the other gateways did: one of them may
+        have made it a moment ago."""
+        if self._catch_up is None or self._backoff.wait(request.peer, self._clock.monotonic()):
+            return
+        token, cookie = self._token(request), self._shown_cookie(request)
+        if (token and self._keys.find("operator", token) is None) or (
+            cookie and self._keys.find("session", cookie) is None
+        ):
+            await self._catch_up()
+
     def enter(self, request: Request) -> Visitor:
         """Who this is; `Unauthorized` for strangers, `Forbidden` for what another page made a browser send."""
-        bearer = request.header(b"authorization")
-        if bearer is not None:
-            return self._program(request, bearer)
+        token = self._token(request)
+        if token is not None:
+            return self._program(request, token)
         session = self.session(request)
         if session is None:
             raise Unauthorized(NO_LOGIN)
@@ -155,11 +176,15 @@ class Logins:
             return False
         return True
 
-    def session(self, request: Request) -> Key | None:
-        """The session of the request's cookie, if it is live."""
+    def _shown_cookie(self, request: Request) -> str | None:
         cookie = cookie_of(request, self.cookie(encrypted=True))
         if cookie is None and not request.secure:
             cookie = cookie_of(request, self.cookie(encrypted=False))
+        return cookie
+
+    def session(self, request: Request) -> Key | None:
+        """The session of the request's cookie, if it is live."""
+        cookie = self._shown_cookie(request)
         found = self._keys.find("session", cookie) if cookie else None
         if found is None or found.body.get("expires_at", 0) <= self._clock.now():
             return None
@@ -169,9 +194,16 @@ class Logins:
         if visitor.session is not None:
             await self._keys.revoke("session", visitor.session)
 
-    def _program(self, request: Request, bearer: bytes) -> Visitor:
-        scheme, _, token = bearer.decode("latin-1").partition(" ")
-        found = self._keys.find("operator", token.strip()) if scheme.lower() == "bearer" else None
+    def _token(self, request: Request) -> str | None:
+        """The token that a program shows; empty where its header has none."""
+        header = request.header(b"authorization")
+        if header is None:
+            return None
+        scheme, _, token = header.decode("latin-1").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
+
+    def _program(self, request: Request, token: str) -> Visitor:
+        found = self._keys.find("operator", token)
         if found is None or not self._known(found.person):
             self._failed(request.peer)
             raise Unauthorized("This is no operator token. `agent-gate operators` makes one")

@@ -116,6 +116,10 @@ class Tokens:
             return self.issuers.authenticate(token, presented)
         raise Unauthorized("Invalid token")
 
+    def knows(self, header: bytes) -> bool:
+        """Whether this is the header of a token of ours."""
+        return digest(bearer(header)) in self._by_digest
+
     def from_header(self, header: bytes | None) -> Caller:
         """The caller of an `Authorization: Bearer …` header, which is remembered unless its token ends by itself."""
         if header is None:

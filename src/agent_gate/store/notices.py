@@ -31,7 +31,8 @@ class NoticeSubscriber:
     def __init__(self, heard: Heard) -> None:
         self._heard = heard
         self._owed: set[str] = set()
-        self._everything = self._busy = False
+        self._everything = False
+        self.telling: asyncio.Task[None] | None = None
 
     def owe(self, keys: Collection[str] | None) -> None:
         if keys is None:
@@ -41,16 +42,13 @@ class NoticeSubscriber:
 
     @property
     def due(self) -> bool:
-        return not self._busy and (self._everything or bool(self._owed))
+        busy = self.telling is not None and not self.telling.done()
+        return not busy and (self._everything or bool(self._owed))
 
     async def tell(self) -> None:
         """Tell what is owed, and what comes to be owed meanwhile. What could not be taken now waits for the next look."""
-        self._busy = True
-        try:
-            while (self._everything or self._owed) and await self._tell_once():
-                pass
-        finally:
-            self._busy = False
+        while (self._everything or self._owed) and await self._tell_once():
+            pass
 
     async def _tell_once(self) -> bool:
         keys, self._owed = None if self._everything else self._owed, set()
@@ -74,7 +72,7 @@ class StoreNotices:
         self._subscriptions: dict[str, list[NoticeSubscriber]] = {}
         self._read: dict[str, int] = {}
         self._looked = clock.monotonic()
-        self._wake = asyncio.Event()
+        self._wake, self._catching_up = asyncio.Event(), asyncio.Lock()
         self._tasks = KeptTasks(log, "A notice could not be taken")
         self.lag = 0.0
 
@@ -113,21 +111,35 @@ class StoreNotices:
         except Exception:  # the boundary: what is cached must not stay as it is for ever
             log.exception("Notices cannot be read; it is tried again")
 
+    async def catch_up(self, *topics: str) -> None:
+        """Return when whoever subscribed to `topics` has heard what was changed before now, or after a second. However
+        many ask at once, one look serves all who asked before it began."""
+        asked = self._clock.monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                async with self._catching_up:
+                    if self._looked < asked:
+                        await self._attempt()
+                subscribed = [one for topic in topics for one in self._subscriptions.get(topic, ())]
+                if telling := [one.telling for one in subscribed if one.telling is not None]:
+                    await asyncio.wait(telling)
+
     async def look(self) -> None:
         """Read what is new, and see that everybody who subscribed is told."""
-        silent = self._clock.monotonic() - self._looked
+        began = self._clock.monotonic()
+        silent = began - self._looked
         for gateway, seq, topic, key, age in await self._store.read(*self._unread()):
             self._read[gateway] = max(seq, self._read.get(gateway, 0))
             self.lag = max(0.0, round(float(age), 3))
             self._owe(topic, (key,))
-        self._looked = self._clock.monotonic()
+        self._looked = began
         if silent > KEEP_SECONDS / 2:
             for topic in self._subscriptions:
                 self._owe(topic, None)
         for subscriptions in self._subscriptions.values():
             for one in subscriptions:
                 if one.due:
-                    self._tasks.start(one.tell())
+                    one.telling = self._tasks.start(one.tell())
 
     def _owe(self, topic: str, keys: Collection[str] | None) -> None:
         for one in self._subscriptions.get(topic, ()):

@@ -2,9 +2,8 @@
 
 from collections.abc import Awaitable
 
-from agent_gate.access.door import Door
+from agent_gate.access.door import CatchUp, Door
 from agent_gate.access.issuers import Issuers
-from agent_gate.access.jwt.keys import IssuerKeys
 from agent_gate.errors import GatewayError
 from agent_gate.net.http import Answer, Request, Response, error_response, refusal
 from agent_gate.surfaces.mcp import McpSurface
@@ -41,8 +40,17 @@ class Paths:
         )
 
     def handle(self, request: Request) -> Answer | Awaitable[Answer]:
-        if self._issuers.trusted and (keys := self._door.wants_keys(request)) is not None:
-            return self._judge_later(request, keys)
+        door = self._door
+        if (door.shared or self._issuers.trusted) and (needed := door.needs(request)) is not None:
+            return self._judge_later(request, needed)
+        return self._serve(request)
+
+    async def _judge_later(self, request: Request, needed: CatchUp) -> Answer:
+        await needed()
+        answer = self._serve(request)
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    def _serve(self, request: Request) -> Answer | Awaitable[Answer]:
         target = request.target
         if target.startswith(b"/mcp"):
             return self._mcp.handle(request)
@@ -62,11 +70,6 @@ class Paths:
         if path == TYPESCRIPT:
             return self._typescript.handle(request)
         return refusal(404, "INVALID_ARGS", "There is nothing here. MCP is at /mcp, tools are at /api/tools")
-
-    async def _judge_later(self, request: Request, keys: IssuerKeys) -> Answer:
-        await keys.fetch()
-        answer = self.handle(request)
-        return await answer if isinstance(answer, Awaitable) else answer
 
     def _status(self, request: Request) -> Response:
         try:

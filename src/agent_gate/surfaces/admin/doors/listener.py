@@ -59,6 +59,7 @@ class AdminListener:
         try:
             if path == "/api/session" and request.method == "POST":
                 return await self._open(request)
+            await self._logins.prepare(request)
             if path.startswith(API) or path in PLAIN:
                 return await self._operate(request)
         except Unauthorized as error:
