@@ -70,7 +70,7 @@ def test_such_an_agent_sees_no_more_than_its_entry_says(started, issuer):
 
 
 def test_what_a_person_approves_runs_also_when_the_token_has_ended_meanwhile(started, issuer):
-    token = issuer.token(sub="short", exp=int(time.time()) + 1 - 60)
+    token = issuer.token(sub="short", exp=int(time.time()) + 4 - 60)
     asked = started.call("light_set", {"room": "hall"}, token=token, wait=0)
     assert asked.status == 202
     call = asked.json["call"]
@@ -106,7 +106,7 @@ async def until_both_ended(gateway, issuer):
         assert "authenticated" in await ws.recv()
         return ws
 
-    ending = await opened(issuer.token(sub="ending", exp=int(time.time()) + 1 - 60))
+    ending = await opened(issuer.token(sub="ending", exp=int(time.time()) + 4 - 60))
     lasting = await opened(issuer.token(sub="lasting"))
     async with asyncio.timeout(20):
         with pytest.raises(ConnectionClosed):
