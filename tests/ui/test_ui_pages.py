@@ -2,7 +2,6 @@ import json
 import re
 import subprocess
 import time
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -14,7 +13,6 @@ from agent_gate.approval.render import INVISIBLE, visible
 from agent_gate.cli.arguments import parse_arguments
 from agent_gate.cli.commands import request
 
-SHOTS = Path(__file__).resolve().parents[2] / ".cache" / "screens"
 PAGES = {
     "now": ("Nothing is broken", "Source 7 cannot be reached"),
     "approvals": ("No question waits for you", "mail_send(to=3@example.org)"),
@@ -38,14 +36,11 @@ def fixtures():
     server.stop()
 
 
-def shoot(page, name, state):
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
+def expect_to_fit(page, what):
+    for width, size in (("phone", PHONE), ("desktop", DESKTOP)):
         page.set_viewport_size(size)
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert page.evaluate(overflow) <= 0, f"{name} is wider than a {width}"
-        page.screenshot(path=SHOTS / f"{name}-{state}-{width}.png")
-    page.set_viewport_size(DESKTOP)
+        assert page.evaluate(overflow) <= 0, f"{what} is wider than a {width}"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -54,12 +49,12 @@ def test_a_page_has_words_for_nothing_and_for_failure_and_draws_few_of_ten_thous
     fixtures.state = "empty"
     page.goto(f"{fixtures.url}/#/{name}")
     page.wait_for_selector(f"main >> text={nothing}", timeout=10_000)
-    shoot(page, name, "empty")
+    expect_to_fit(page, f"{name} (empty)")
 
     fixtures.state = "error"
     page.reload()
     page.wait_for_selector("main [role=alert] >> text=no space left on device")
-    shoot(page, name, "error")
+    expect_to_fit(page, f"{name} (error)")
     fixtures.state = "some"
     alerts = page.locator("main [role=alert]:visible")
     before = alerts.count()
@@ -69,7 +64,7 @@ def test_a_page_has_words_for_nothing_and_for_failure_and_draws_few_of_ten_thous
     fixtures.state = "many"
     page.reload()
     page.wait_for_selector(f"main >> text={something}")
-    shoot(page, name, "many")
+    expect_to_fit(page, f"{name} (many)")
     assert page.locator("main *").count() < MANY
 
 
@@ -186,7 +181,6 @@ def test_dark_and_light_are_both_readable(browser, fixtures):
         page = context.new_page()
         page.goto(f"{fixtures.url}/#/now")
         page.wait_for_selector("text=Source 7 cannot be reached")
-        page.screenshot(path=SHOTS / f"now-some-{scheme}.png")
         assert contrast(page, "#nav a:not([aria-current])") > 4.5
         assert contrast(page, ".need p") > 4.5
         context.close()
