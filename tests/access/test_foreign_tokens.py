@@ -74,7 +74,7 @@ class Door:
             await keys.fetch()
         return self.issuers.authenticate(token, digest(token))
 
-    async def refused(self, token):
+    async def expect_refusal(self, token):
         with pytest.raises(BadToken) as refused:
             await self.enter(token)
         assert token not in refused.value.message
@@ -95,7 +95,7 @@ async def test_the_identity_of_a_workload_comes_in_as_spiffe_writes_it(issuer):
         identity = {"iss": None, "sub": "spiffe://example.org/ns/prod/sa/ci", "aud": [AUDIENCE, "other"]}
         assert (await door.enter(issuer.token(**identity))).name == "mesh/spiffe://example.org/ns/prod/sa/ci"
         for other in ("spiffe://example.org.evil/ns/a", "spiffe://example.org", "spiffe://other.example/a"):
-            await door.refused(issuer.token(**identity | {"sub": other}))
+            await door.expect_refusal(issuer.token(**identity | {"sub": other}))
 
 
 async def test_claims_are_found_inside_others_too(issuer):
@@ -151,14 +151,14 @@ WRONG = {
 async def test_a_token_that_says_something_else_is_refused(issuer, case):
     claims, why = WRONG[case]
     async with Door(entry(issuer)) as door:
-        assert why in await door.refused(issuer.token(**claims))
+        assert why in await door.expect_refusal(issuer.token(**claims))
 
 
 async def test_clocks_may_differ_a_little_and_no_more(issuer):
     now = int(time.time())
     async with Door(entry(issuer)) as door:
         assert await door.enter(issuer.token(exp=now - 20, nbf=now + 20))
-        assert "has expired" in await door.refused(issuer.token(exp=now - 90))
+        assert "has expired" in await door.expect_refusal(issuer.token(exp=now - 90))
 
 
 def forged_by_confusion(issuer):
@@ -211,9 +211,9 @@ KIDS = [
 async def test_no_known_attack_on_a_signed_token_lets_anybody_in(issuer):
     async with Door(entry(issuer)) as door:
         for token in attacks(issuer):
-            await door.refused(token)
+            await door.expect_refusal(token)
         for kid in KIDS:
-            await door.refused(issuer.token(key=OTHER, header={"kid": kid}))
+            await door.expect_refusal(issuer.token(key=OTHER, header={"kid": kid}))
         assert await door.enter(issuer.token())
     assert {request["path"] for request in issuer.requests} == {"/keys"}
 
@@ -225,7 +225,7 @@ async def test_a_published_secret_weak_key_or_key_for_another_use_signs_nothing(
     for key, more in ((secret, {}), (weak, {}), (EC, {"use": "enc"}), (EC, {"alg": "ES512"})):
         issuer.publish_as_it_is({"keys": [{**key.as_dict(private=key is secret), "kid": "first", **more}]})
         async with Door(entry(issuer)) as door:
-            await door.refused(issuer.token(key=key))
+            await door.expect_refusal(issuer.token(key=key))
 
 
 async def test_a_key_that_is_not_understood_does_not_spoil_the_others(issuer):
@@ -245,7 +245,7 @@ async def test_a_new_key_is_fetched_once_and_strangers_cannot_have_it_fetched_ag
         assert await door.enter(issuer.token("second"))
         assert issuer.fetches == 2
         for number in range(50):
-            await door.refused(issuer.token(key=OTHER, header={"kid": f"made-up-{number}"}))
+            await door.expect_refusal(issuer.token(key=OTHER, header={"kid": f"made-up-{number}"}))
         assert issuer.fetches == 2
 
 
@@ -263,7 +263,7 @@ async def test_what_a_withdrawn_key_signed_stops_counting(issuer):
         assert await door.enter(token)
         door.clock.later += FRESH
         await door.issuers.refresh()
-        await door.refused(token)
+        await door.expect_refusal(token)
 
 
 async def test_keys_that_cannot_be_fetched_let_nobody_in_and_say_so(issuer):
@@ -296,7 +296,7 @@ async def test_a_token_that_was_checked_is_not_checked_again_until_it_ends(issue
         assert door.issuers.recall(digest(token)) is first
         door.clock.later += 400
         assert door.issuers.recall(digest(token)) is None
-        await door.refused(token)
+        await door.expect_refusal(token)
         assert door.issuers.forget_ended() == {"ci/deploy"}
         assert door.issuers.callers() == []
 
@@ -313,12 +313,12 @@ async def test_an_entry_that_goes_takes_its_agents_with_it_and_others_keep_their
         door.issuers.replace([entry(issuer, likeness=Caller(name="ci", namespaces=frozenset()))])
         assert door.issuers.recall(digest(leaving)) is None
         assert door.issuers.recall(digest(here)).namespaces == frozenset()
-        assert "another audience" in await door.refused(leaving)
+        assert "another audience" in await door.expect_refusal(leaving)
 
 
 async def test_no_token_takes_the_name_of_another_agent(issuer):
     async with Door(entry(issuer), taken={"ci/deploy"}.__contains__) as door:
-        assert "another agent" in await door.refused(issuer.token())
+        assert "another agent" in await door.expect_refusal(issuer.token())
 
 
 async def test_of_two_issuers_each_signs_for_itself_alone(issuer):
@@ -328,8 +328,8 @@ async def test_of_two_issuers_each_signs_for_itself_alone(issuer):
         async with Door(entry(issuer), entry(second, prefix="second")) as door:
             assert (await door.enter(second.token())).name == "second/deploy"
             assert (await door.enter(issuer.token())).name == "ci/deploy"
-            await door.refused(second.token(iss=issuer.url))
-            await door.refused(issuer.token(iss=second.url))
+            await door.expect_refusal(second.token(iss=issuer.url))
+            await door.expect_refusal(issuer.token(iss=second.url))
 
 
 async def test_an_issuer_says_itself_where_its_keys_are(issuer):

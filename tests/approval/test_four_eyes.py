@@ -45,7 +45,7 @@ def test_a_call_runs_when_two_different_people_said_yes(gateway):
     assert "1 more" in first["became"]["text"]
     assert gateway.admin.get(f"/api/approvals/{question}")["yeses"] == ["ben"]
     assert answer(gateway, "cleo", question).json["state"] == "approved"
-    eventually(lambda: gateway.story(call)[-1] == "completed")
+    assert eventually(lambda: gateway.story(call)[-1] == "completed")
     [row] = [row for row in gateway.admin.get(f"/api/calls/{call}") if row["state"] == "approved"]
     assert row["body"]["yeses"] == ["ben", "cleo"]
 
@@ -88,7 +88,7 @@ def test_a_question_can_go_to_the_person_that_the_agent_works_for(gateway):
     assert gateway.admin.get(f"/api/approvals/{question}")["approvers"] == ["anna"]
     assert answer(gateway, "ben", question).status == 403
     assert answer(gateway, "anna", question).json["state"] == "approved"
-    eventually(lambda: gateway.story(call)[-1] == "completed")
+    assert eventually(lambda: gateway.story(call)[-1] == "completed")
 
 
 def test_two_yeses_at_the_same_moment_run_the_call_once(gateway):
@@ -99,7 +99,7 @@ def test_two_yeses_at_the_same_moment_run_the_call_once(gateway):
             one.start()
         for one in both:
             one.join()
-        eventually(
+        assert eventually(
             lambda call=call: gateway.story(call) == ["pending", "approved", "dispatching", "completed"]
         )
 

@@ -347,10 +347,15 @@ def test_each_question_is_told_once_across_failures_and_restarts(tmp_path):
 def test_what_a_reload_stopped_can_be_stopped_again_at_the_end(tmp_path):
     async def main():
         store, clock, inbox = await world(tmp_path)
-        dispatcher = Dispatcher(store, inbox, clock, Metrics())
-        await dispatcher.start([ToldChannel(channel=Recorder())])
+        dispatcher, channel = Dispatcher(store, inbox, clock, Metrics()), Recorder()
+        await dispatcher.start([ToldChannel(channel=channel)])
         await dispatcher.stop()
         await dispatcher.stop()
+        question = asked_now(clock)
+        await inbox.put(question)
+        inbox.announce(question)
+        await asyncio.sleep(0)
+        assert channel.seen == []
         await store.close()
 
     asyncio.run(main())
@@ -394,7 +399,7 @@ def test_an_answer_is_remembered_with_how_long_it_counts(tmp_path, lifetime):
     asyncio.run(main())
 
 
-async def ask_and_withdraw(inbox, clock, channel):
+async def expect_to_hear_of_a_question_and_its_end(inbox, clock, channel):
     """A question comes and goes again, and the channel hears of both."""
     question = asked_now(clock)
     await inbox.put(question)
@@ -409,7 +414,7 @@ def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
         store, clock, inbox = await world(tmp_path)
         dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
         await dispatcher.start([ToldChannel(channel=channel)])
-        await ask_and_withdraw(inbox, clock, channel)
+        await expect_to_hear_of_a_question_and_its_end(inbox, clock, channel)
         await dispatcher.stop()
         await store.close()
 
@@ -461,7 +466,7 @@ def test_a_channel_that_breaks_on_a_question_is_told_again_and_more_and_more_sel
         setattr(channel, step, breaks)
         dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0)
         await dispatcher.start([ToldChannel(channel=channel)])
-        await ask_and_withdraw(inbox, clock, channel)
+        await expect_to_hear_of_a_question_and_its_end(inbox, clock, channel)
         assert pauses == [0, 1, 2]
         await dispatcher.stop()
         await store.close()

@@ -112,7 +112,7 @@ def test_a_device_whose_subscription_is_gone_is_forgotten(pushed):
     gone, _ = subscribe(gate, service)
     service.replies[gone.path] = (410, {}, b"")
     light(gate)
-    until(lambda: gate.admin.get("/api/devices")["devices"] == [])
+    assert until(lambda: gate.admin.get("/api/devices")["devices"] == [])
 
 
 def test_only_the_devices_of_those_who_may_answer_are_told(pushed):

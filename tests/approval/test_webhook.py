@@ -187,7 +187,7 @@ def test_a_receiver_that_asks_to_wait_for_ever_is_asked_again_all_the_same(start
 
     receiver.replies["*"] = endless
     light(start(hook(receiver)))
-    until(lambda: len(receiver.requests) == 2)
+    assert until(lambda: len(receiver.requests) == 2)
 
 
 def test_ntfy_and_slack_get_what_they_take(start, receiver):

@@ -43,9 +43,9 @@ def test_the_page_shows_open_browsers_and_stops_one(agent):
             tab.goto(f"{gateway.announced['admin']}/#/now")
             card = tab.locator("div.need", has_text="Watched page")
             card.locator("img").wait_for()
-            eventually(lambda: card.locator("img").evaluate("image => image.naturalWidth > 100"))
+            assert eventually(lambda: card.locator("img").evaluate("image => image.naturalWidth > 100"))
             card.get_by_role("button", name="Stop").click()
-            eventually(lambda: "/watched" not in str(gateway.admin.get("/api/browsers")))
+            assert eventually(lambda: "/watched" not in str(gateway.admin.get("/api/browsers")))
         finally:
             browser.close()
 
@@ -66,6 +66,6 @@ def test_the_page_shows_the_picture_beside_the_question(agent):
             tab.wait_for_selector("#nav a")
             tab.goto(f"{gateway.announced['admin']}/#/approvals/{ask['id']}")
             image = tab.get_by_alt_text("What the call would act on")
-            eventually(lambda: image.evaluate("image => image.naturalWidth > 100"))
+            assert eventually(lambda: image.evaluate("image => image.naturalWidth > 100"))
         finally:
             browser.close()
