@@ -55,9 +55,14 @@ class Cluster:
             "AGENT_GATE_SECRET": secrets.token_hex(32),
             "DATABASE_URL": database,
         }
-        self.gateways = {name: self._start(name, host) for name, host in self.hosts.items()}
+        self.gateways, self.proxy = {}, None
+
+    def start(self):
+        for name, host in self.hosts.items():
+            self.gateways[name] = self._start(name, host)
         self.proxy = self._start_proxy()
-        until(lambda: all(self.takes_calls(name) for name in self.hosts), 20)
+        until(lambda: self.proxy.poll() is not None or all(map(self.takes_calls, self.hosts)), 20)
+        assert self.proxy.poll() is None, (self.folder / "haproxy.log").read_text()
 
     def _start(self, name, host):
         place = self.folder / name
@@ -98,8 +103,9 @@ class Cluster:
         return text.replace(line, "\n".join([line, *more]))
 
     def close(self):
-        self.proxy.terminate()
-        self.proxy.wait(10)
+        if self.proxy is not None:
+            self.proxy.terminate()
+            self.proxy.wait(10)
         with ThreadPoolExecutor() as pool:
             list(pool.map(Gateway.stop, self.gateways.values()))
         self._short.cleanup()
@@ -152,4 +158,5 @@ def behind_haproxy(folder, database, count=2):
         pytest.skip("there is no openssl here")
     program()
     with Api() as api, contextlib.closing(Cluster(folder, api, database, count)) as made:
+        made.start()
         yield made
