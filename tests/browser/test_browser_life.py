@@ -2,11 +2,12 @@
 
 import os
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.browser.browser_house import Agent, browser_house, page
+from tests.browser.browser_house import Agent, browser_house, page, stop_browsers
 from tests.processes import eventually
 
 from agent_gate.sources.state import FAILURES_TO_OPEN
@@ -41,14 +42,34 @@ def lives(process):
         return False
 
 
-@pytest.fixture
-def small(tmp_path):
-    with browser_house(tmp_path, max_contexts=2, max_tabs=3, timeout=8) as (gateway, site):
+@contextmanager
+def small_house(folder):
+    with browser_house(folder, max_contexts=2, max_tabs=3, timeout=8) as (gateway, site):
         site.replies["/here"] = page("<h1>Here</h1><button onclick='for(;;);'>Hang</button>")
         site.replies["/many"] = page(
             "<button onclick='for(let i=0;i<50;i++)window.open(\"/here\")'>Many</button>"
         )
         yield gateway, site
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A house of the test's own, which may end it."""
+    with small_house(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    with small_house(tmp_path_factory.mktemp("kept")) as made:
+        yield made
+
+
+@pytest.fixture
+def shared(kept):
+    """The house of those that leave it standing, with nobody in it."""
+    yield kept
+    stop_browsers(kept[0])
 
 
 def test_nothing_is_left_after_a_stop(small):
@@ -83,8 +104,8 @@ def test_a_browser_that_is_killed_is_replaced_and_the_agent_told(small):
     assert "# Here" in agent.last
 
 
-def test_a_page_that_hangs_is_stopped_and_goes_on(small):
-    gateway, site = small
+def test_a_page_that_hangs_is_stopped_and_goes_on(shared):
+    gateway, site = shared
     agent = Agent(gateway, site, "a")
     agent.open("/here")
     said = agent.refused("click", ref=agent.ref("Hang"))
@@ -92,8 +113,8 @@ def test_a_page_that_hangs_is_stopped_and_goes_on(small):
     assert "# Here" in agent.call("snapshot") if "stopped" in said else agent.open("/here")
 
 
-def test_a_page_that_opens_fifty_windows_gets_no_more_than_the_tabs_it_may_have(small):
-    gateway, site = small
+def test_a_page_that_opens_fifty_windows_gets_no_more_than_the_tabs_it_may_have(shared):
+    gateway, site = shared
     agent = Agent(gateway, site, "a")
     agent.open("/many")
     agent.call("click", ref=agent.ref("Many"))
@@ -102,15 +123,15 @@ def test_a_page_that_opens_fifty_windows_gets_no_more_than_the_tabs_it_may_have(
     assert 1 <= len(lines) <= 3
 
 
-def test_sessions_beyond_the_most_are_refused(small):
-    gateway, site = small
+def test_sessions_beyond_the_most_are_refused(shared):
+    gateway, site = shared
     for name in "ab":
         Agent(gateway, site, name).open("/here")
     assert "browser.max_contexts" in Agent(gateway, site, "c").refused("navigate", url=site.url)
 
 
-def test_sessions_that_are_refused_again_and_again_keep_nobody_from_their_own_pages(small):
-    gateway, site = small
+def test_sessions_that_are_refused_again_and_again_keep_nobody_from_their_own_pages(shared):
+    gateway, site = shared
     first, second, third = (Agent(gateway, site, name) for name in "abc")
     first.open("/here")
     second.open("/here")
@@ -119,8 +140,8 @@ def test_sessions_that_are_refused_again_and_again_keep_nobody_from_their_own_pa
     assert "# Here" in first.call("snapshot")
 
 
-def test_a_session_that_closes_its_browser_makes_room_for_another(small):
-    gateway, site = small
+def test_a_session_that_closes_its_browser_makes_room_for_another(shared):
+    gateway, site = shared
     first, second, third = (Agent(gateway, site, name) for name in "abc")
     first.open("/here")
     second.open("/here")
