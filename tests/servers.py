@@ -59,8 +59,9 @@ def install_python(name: str) -> None:
     with locked(folder):
         if (folder / ".ready").exists():
             return
-        venv.create(folder, with_pip=True, clear=False)
-        run(str(folder / "bin" / "python"), "-m", "pip", "install", "-q", PYTHON_SERVERS[name])
+        venv.create(folder, with_pip=False, clear=False)
+        into = ("--python", str(folder / "bin" / "python"))
+        run(sys.executable, "-m", "pip", *into, "install", "-q", PYTHON_SERVERS[name])
         (folder / ".ready").touch()
 
 
