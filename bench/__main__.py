@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "only",
         nargs="*",
-        help="calls, credentials, stores, workers, several, hosts, lists, start, many, large, endurance, parts; all by default",
+        help="calls, credentials, stores, workers, several, single, hosts, lists, start, many, large, endurance, parts; all by default",
     )
     parser.add_argument("--connections", default="1,16,64", help="numbers of connections, with commas")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
@@ -68,6 +68,7 @@ def main() -> None:
         "stores": lambda: scenarios.stores(wanted.seconds, wanted.rounds),
         "workers": lambda: scenarios.workers(wanted.seconds, wanted.rounds),
         "several": lambda: scenarios.several(wanted.seconds),
+        "single": lambda: scenarios.single(connections, wanted.seconds),
         "hosts": lambda: scenarios.hosts(wanted.seconds, wanted.rounds),
         "lists": lambda: scenarios.lists(wanted.seconds),
         "start": scenarios.start,

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from itertools import product
 from typing import Any
 
 from bench.load import (
@@ -240,6 +241,28 @@ def together(subjects: Sequence[Subject], seconds: float) -> Found:
         f"gateways_{count}_calls_per_second": round(calls / max(one["seconds"] for one in ended)),
         f"gateways_{count}_cpu_us": round(used / calls, 1),
     }
+
+
+def single(connections: Sequence[int], seconds: float) -> Found:
+    """Calls a second of a server that runs on one of two gateways: made there, and made on the other one."""
+    found: Found = {}
+    ask = Ask("/mcp", "http__echo", MODERN)
+    with upstream_server(LOADED) as upstream, postgres_server(LOADED) as url, ExitStack() as life:
+        subjects = {}
+        for name in ("holder", "elsewhere"):
+            more = {"storage": {"type": "postgres", "url": url}, "gateway": {"id": name}}
+            servers = {"http": {**remote(upstream), "single": True}}
+            env = {"AGENT_GATE_SECRET": "a passphrase that both have"}
+            made = gateway(servers, more=more, name=name, cores=set(CORES), env=env)
+            subjects[name] = life.enter_context(made)
+            first_answer(subjects[name].port, ask)
+        for name, number in product(subjects, connections):
+            before = sum(cpu_us(subject.pid) for subject in subjects.values())
+            ended = outcome(drive(subjects[name].port, ask, number, seconds))
+            used = sum(cpu_us(subject.pid) for subject in subjects.values()) - before
+            found[f"{name}_{number}_calls_per_second"] = round(ended["calls"] / ended["seconds"])
+            found[f"{name}_{number}_cpu_us"] = round(used / ended["calls"], 1)
+    return found
 
 
 def peers(connections: Sequence[int], seconds: float) -> Found:

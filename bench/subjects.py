@@ -97,6 +97,7 @@ def gateway(
     options: Sequence[str] = (),
     name: str = "gateway",
     cores: set[int] = SERVED,
+    env: Mapping[str, str] = NOTHING,
 ) -> Iterator[Subject]:
     """`files` are written beside the configuration, as JSON; `options` are those of `serve`."""
     folder, log = CACHE / name, CACHE / f"{name}.log"
@@ -106,7 +107,7 @@ def gateway(
     port = json.loads(config.read_text())["gateway"]["port"]
     command = [AGENT_GATE, "serve", "--config", config, "--insecure", *options]
     began = time.monotonic()
-    with running(command, cores, log) as child:
+    with running(command, cores, log, dict(env)) as child:
         yield Subject(child.pid, port, began, log)
 
 

@@ -79,6 +79,7 @@ class Agent:
     modern: bool
     name: str = "Ada"
     action: str = "accept"
+    thinks: asyncio.Event | None = None
     client: Client = None
     asked: list = field(default_factory=list)
     progress: list = field(default_factory=list)
@@ -86,6 +87,8 @@ class Agent:
 
     async def elicited(self, ctx, params):
         self.asked.append(params.message)
+        if self.thinks is not None:
+            await self.thinks.wait()
         fields = params.requested_schema["properties"]
         content = {"name": self.name, "colour": "green", "run": True}
         content = {name: value for name, value in content.items() if name in fields}
@@ -144,7 +147,7 @@ class Agent:
 
 @asynccontextmanager
 async def agent(gateway, era, mode="", *, token=TOKEN, can_answer=True, **answers):
-    """A client of `era`; `answers` are the name and the action with which its person answers."""
+    """A client of `era`; `answers` are the name and the action with which its person answers, when it no longer `thinks`."""
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as http:
         made = Agent(f"{gateway.url}/mcp{mode}", http, era == "modern", **answers)
         callbacks = {"elicitation_callback": made.elicited, "sampling_callback": made.sampled}

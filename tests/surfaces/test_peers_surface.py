@@ -17,6 +17,7 @@ from agent_gate.calls.events import EventFeed
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.peers.authority import Authority, CertificateSubject, Leaf
 from agent_gate.peers.authorization import NOTHING_SAID, PeerPolicy
+from agent_gate.peers.leases import PeerLeases
 from agent_gate.peers.pairing import Candidate
 from agent_gate.peers.records import Peers
 from agent_gate.peers.signing import IdentityKey
@@ -37,7 +38,7 @@ class Door:
 class Visiting:
     """Components on record that ask the surface what they could ask over mTLS."""
 
-    def __init__(self, peers: Peers, feed: EventFeed, clock: ShiftedClock) -> None:
+    def __init__(self, peers: Peers, feed: EventFeed, leases: PeerLeases, clock: ShiftedClock) -> None:
         self._peers, self._clock = peers, clock
         self._authority = Authority.new("home", clock.now())
         self._certificates: dict[str, bytes] = {}
@@ -45,6 +46,7 @@ class Visiting:
         self._surface = PeersSurface(
             Door(peers),  # type: ignore[arg-type]
             feed,
+            leases,
             clock,
             tenant="family",
             policy=lambda _name: self.policy,
@@ -89,7 +91,8 @@ async def visiting(folder: Path) -> AsyncIterator[Visiting]:
     async with opened(StoreSettings(path=folder / "gate.db")) as store:
         peers = Peers(store, clock)
         await peers.load()
-        found = Visiting(peers, EventFeed(store, clock, tenant="family", gateway_id="gw"), clock)
+        feed = EventFeed(store, clock, tenant="family", gateway_id="gw")
+        found = Visiting(peers, feed, PeerLeases(store, clock, lambda _gateway: True), clock)
         await found.pair("listener", "ear")
         await found.pair("subscriber", "desk")
         yield found

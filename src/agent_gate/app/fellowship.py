@@ -47,9 +47,11 @@ class Fellowship:
             "pins": gateway.supervisor.take_news,
             "vault": self._hear_vault,
             "peers": lambda _names: gateway.accounts.peering.refresh(),
+            "peer_leases": lambda idents: gateway.ways_in.peers.leases.hear(idents),
             "gateways": lambda _ids: self._taking_over.look(),
             "sessions": self._hear_sessions,
             "errands": gateway.errands.hear,
+            "words": kept.words.hear,
             "listings": self._hear_listings,
         }
         for topic, hear in heard.items():
@@ -61,6 +63,7 @@ class Fellowship:
         sweeper.run_every(BEAT_SECONDS, lambda: gateway.clock.follow(kept.store))
         sweeper.run_every(BEAT_SECONDS, gateway.errands.look)
         sweeper.run_every(HOUR, gateway.errands.purge)
+        sweeper.run_every(HOUR, kept.words.purge)
         sweeper.run_every(FEW_MINUTES, kept.notices.purge)
         sweeper.run_every(HOUR, kept.gateways.forget_old)
         usage = SharedUsage(kept.store, counters)

@@ -35,7 +35,7 @@ from agent_gate.policy.written import policy_of
 from agent_gate.results.artifacts import Artifacts
 from agent_gate.results.readers import Readers
 from agent_gate.sources.accounts.credentials import Roster
-from agent_gate.sources.errands import Errands
+from agent_gate.sources.errands.errands import Errands
 from agent_gate.sources.supervisor import Supervisor, plans
 from agent_gate.sources.toolbox import Toolbox
 from agent_gate.store.clock import GatewayClock
@@ -96,6 +96,7 @@ class Gateway:
         self.listeners = Listeners(settings, self.folder, insecure=self.configuration.options.insecure)
         self.supervisor = Supervisor(Shelf(), self.clock, self.kept.pins, self.redactor.text)
         self.errands = self._make_errands()
+        await self.errands.begin()
         self.in_force = InForce(Terms(settings=settings, policy=policy_of(self.configuration.loaded)))
         web = Web(self.clock)
         life.push_async_callback(web.aclose)
@@ -143,6 +144,7 @@ class Gateway:
             kept.errand_key,
             kept.alone,
             kept.pins,
+            kept.words,
             kept.gateways.is_alive,
             supervisor.shelf,
             supervisor.keepers,

@@ -18,6 +18,7 @@ from agent_gate.config.configuration import Configuration
 from agent_gate.config.filled import store_address
 from agent_gate.core.ports import Clock
 from agent_gate.errors import DependencyUnavailable
+from agent_gate.peers.leases import END_EVERY_LEASE
 from agent_gate.sources.pins import Pins
 from agent_gate.store import open_store
 from agent_gate.store.alone import AloneLeases
@@ -26,6 +27,7 @@ from agent_gate.store.gateways import STOPPED, Gateways
 from agent_gate.store.leases import Leases
 from agent_gate.store.notices import StoreNotices
 from agent_gate.store.statement import Store, StoreSettings
+from agent_gate.store.words import GatewayWords
 from agent_gate.surfaces.mcp.sessions.shared import SharedSessions
 from agent_gate.surfaces.websocket.before import Predecessors, SharedPredecessors
 from agent_gate.vault.shared import say_same_key, share_key
@@ -49,6 +51,7 @@ class KeptState:
     keys: Keys
     gateways: Gateways
     notices: StoreNotices
+    words: GatewayWords
     alone: AloneLeases
     sessions: SharedSessions | None
     state_key: bytes
@@ -62,7 +65,7 @@ class KeptState:
         await self.pins.load()
         noted = self.heads.known.get(self.store.chain)
         if await is_older(self.store, noted):
-            also = [self.grants.ending_all(), END_SESSIONS]
+            also = [self.grants.ending_all(), END_SESSIONS, END_EVERY_LEASE]
             await end_what_was_under_way(self.store, self.inbox, clock, noted, also, self.gateways.is_alive)
         await move_secrets(self.store, self.vault, self.folder)
         await self.grants.load()
@@ -94,6 +97,8 @@ async def open_kept(
     alone = AloneLeases(store, clock)
     life.push_async_callback(alone.close)
     await notices.begin()
+    words = GatewayWords(store)
+    await words.begin()
     vault = Vault(store, clock, folder, settings.gateway.tenant, env)
     await vault.open_or_say_why()
     say_same_key(vault, store, folder)
@@ -114,6 +119,7 @@ async def open_kept(
         keys=Keys(store, clock),
         gateways=gateways,
         notices=notices,
+        words=words,
         alone=alone,
         sessions=SharedSessions(store, clock) if store.shared else None,
         state_key=await share_key(vault, store, "states", ensure_key(folder / "seal.key")),

@@ -14,6 +14,7 @@ from agent_gate.net.connection import Connection
 from agent_gate.net.limits import Limits
 from agent_gate.net.server import Server
 from agent_gate.peers.authorization import NOTHING_SAID, PUBLISH, PeerPolicy, check_action
+from agent_gate.peers.leases import PeerLeases
 from agent_gate.sources.remote.localevents import LocalEvents
 from agent_gate.sources.remote.settings import HOSTS, HostSettings
 from agent_gate.surfaces.listeners import opened_at
@@ -56,9 +57,11 @@ class PeersWay:
             tenant=settings.gateway.tenant,
             gateway_id=settings.gateway.id,
         )
+        self.leases = PeerLeases(gateway.kept.store, gateway.clock, gateway.kept.gateways.is_alive)
         self._surface = PeersSurface(
             self._peering,
             self.feed,
+            self.leases,
             gateway.clock,
             tenant=settings.gateway.tenant,
             policy=lambda name: self.policies.get(name, NOTHING_SAID),
@@ -93,6 +96,8 @@ class PeersWay:
 
     async def start(self, sweeper: Sweeper, settings: Settings) -> None:
         self.hear_hosts(settings)
+        await self.leases.begin()
+        sweeper.run_every(HOUR, self.leases.purge)
         passport = self._peering.passport
         if self._place is None:
             return

@@ -84,7 +84,8 @@ ANYTHING = Scope()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerLease:
-    """A short-lived permission to do less: some actions, within some scope, until some time."""
+    """A short-lived permission to do less: some actions, within some scope, until some time. `gateway` has the stream that
+    it ends with."""
 
     lease_id: str
     owner: str
@@ -92,6 +93,7 @@ class PeerLease:
     expires_at: float
     scope: Scope = ANYTHING
     disconnect_bound: bool = False
+    gateway: str = ""
 
     def allows(self, action: str, about: Scope) -> bool:
         return self.scope.holds(about) and any(covers(one, action) for one in self.capabilities)

@@ -13,6 +13,7 @@ from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs, PairingFailed, PairingRequired
 from agent_gate.peers.authority import CertificateSubject, Leaf
 from agent_gate.peers.encoding import to_base64
+from agent_gate.peers.leases import ending_all
 from agent_gate.peers.pairing import TOTAL_SECONDS, Candidate
 from agent_gate.peers.roles import NOTHING_NOTED, PeerNotes
 from agent_gate.store.statement import Conflict, Statement, Store
@@ -217,6 +218,7 @@ class Peers:
         await self._store.write(
             Statement(REVOKE_PEER, (self._clock.now(), why, name), expect=1),
             Statement(REVOKE_CERTIFICATES, (why, name)),
+            ending_all(name),
             *also,
         )
         await self.load()

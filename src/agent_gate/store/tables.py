@@ -27,7 +27,7 @@ TABLES = (
                 "calls/calls.py",
                 "calls/events.py",
                 "cli/commands/backup.py",
-                "sources/errands.py",
+                "sources/errands/rows.py",
             ),
             *("store/gateways.py", "store/postgres.py", "store/sqlite.py"),
         ),
@@ -66,6 +66,9 @@ TABLES = (
     StoreTable("vault", "vault", "secrets and accounts, sealed", readers=("approval/sealed.py",)),
     StoreTable("peers", "peers", "components that were paired"),
     StoreTable("peer_certificates", "peers", "every certificate that was issued to one"),
+    StoreTable(
+        "peer_leases", "peers", "what components may do for a while, and no more than they may anyway"
+    ),
     StoreTable("pins", "sources", "the definitions of tools as they were first seen"),
     StoreTable("sources", "sources", "what is remembered of a source over a restart"),
     StoreTable("errands", "sources", "calls of sources that another gateway runs, sealed"),
@@ -73,10 +76,11 @@ TABLES = (
         "leases",
         "store",
         "what only one process at a time may do, and which one does it",
-        readers=("sources/errands.py",),
+        readers=("sources/errands/rows.py",),
     ),
     StoreTable("gateways", "store", "the gateways that share the store"),
     StoreTable("notices", "store", "what one gateway changed that others keep in memory"),
+    StoreTable("words", "store", "what one gateway says to another about what both have a part in, sealed"),
     StoreTable("mcp_sessions", "surfaces/mcp", "sessions that another gateway can take up"),
     StoreTable("usage", "access", "how much each caller did of late, on each gateway"),
     StoreTable(

@@ -75,6 +75,7 @@ class PeersSurface:
         self,
         gatekeeper: Gatekeeper,
         feed: EventFeed,
+        leases: PeerLeases,
         clock: Clock,
         *,
         tenant: str,
@@ -83,7 +84,7 @@ class PeersSurface:
     ) -> None:
         self._gatekeeper, self._feed, self._clock = gatekeeper, feed, clock
         self._tenant, self._policy, self._operator_api = tenant, policy, operator_api
-        self.leases = PeerLeases(clock)
+        self._leases = leases
         self._published: dict[str, tuple[float, int]] = {}
 
     # -- who comes
@@ -91,17 +92,17 @@ class PeersSurface:
     def peer(self, request: Request) -> Peer:
         return peer_of(self._gatekeeper.peers, request.certificate, self._gatekeeper.domain)
 
-    def visitor(self, request: Request) -> PairedVisitor:
+    async def visitor(self, request: Request) -> PairedVisitor:
         peer = self.peer(request)
         policy = self._policy(peer.name).plus(f"{PUBLISH}{kind}" for kind in peer.notes.publishes)
         named = request.params().get("lease") or (request.header(b"agent-gate-lease") or b"").decode(
             "latin-1"
         )
-        return PairedVisitor(peer, policy, self.leases.use(peer.name, named) if named else None)
+        return PairedVisitor(peer, policy, await self._leases.use(peer.name, named) if named else None)
 
     async def handle(self, request: Request) -> Answer:
         try:
-            visitor = self.visitor(request)
+            visitor = await self.visitor(request)
             self._gatekeeper.peers.note_seen_lately(visitor.peer.name)
             return await self._answer(request, visitor)
         except GatewayError as error:
@@ -113,13 +114,13 @@ class PeersSurface:
     async def _answer(self, request: Request, visitor: PairedVisitor) -> Answer:
         asked = (request.method, request.path)
         if asked == ("GET", EVENTS):
-            return self._events(request, visitor)
+            return await self._tell_events(request, visitor)
         if asked == ("POST", EVENTS):
             return await self._publish(request, visitor)
         if asked == ("POST", LEASES):
-            return self._lease(request, visitor)
+            return await self._give_lease(request, visitor)
         if request.path.startswith(f"{LEASES}/"):
-            return self._end_lease(request, visitor)
+            return await self._end_lease(request, visitor)
         if request.path.startswith(API) or request.path == "/openapi.json":
             return await self._serve_control(request, visitor)
         if request.path.startswith(PAIRINGS):
@@ -128,10 +129,12 @@ class PeersSurface:
 
     # -- events
 
-    def _events(self, request: Request, visitor: PairedVisitor) -> StreamResponse:
+    async def _tell_events(self, request: Request, visitor: PairedVisitor) -> StreamResponse:
         resumed = (request.header(b"last-event-id") or b"").decode("latin-1")
         given = request.params().get("after") or resumed
         after = Cursor.read(given) if given else self._feed.here()
+        if visitor.lease is not None:
+            await self._leases.bind(visitor.lease)
         return StreamResponse(200, self._stream(request, visitor, after))
 
     async def _stream(self, request: Request, visitor: PairedVisitor, after: Cursor) -> AsyncIterator[bytes]:
@@ -146,14 +149,14 @@ class PeersSurface:
                 yield as_sse(told)
         finally:
             if visitor.lease is not None:
-                self.leases.disconnected(visitor.lease)
+                self._leases.disconnected(visitor.lease)
 
     def _still(self, request: Request, visitor: PairedVisitor) -> bool:
         try:
             self.peer(request)
         except GatewayError:
             return False
-        return visitor.lease is None or self.leases.holds(visitor.lease)
+        return visitor.lease is None or self._leases.holds(visitor.lease)
 
     def _may_hear(self, visitor: PairedVisitor, told: Happening) -> bool:
         event = told.event
@@ -199,9 +202,9 @@ class PeersSurface:
 
     # -- leases
 
-    def _lease(self, request: Request, visitor: PairedVisitor) -> Response:
+    async def _give_lease(self, request: Request, visitor: PairedVisitor) -> Response:
         wish = read_wire(request.body, LeaseWish)
-        lease = self.leases.issue(
+        lease = await self._leases.issue(
             visitor.peer.name,
             visitor.peer.component_type,
             tuple(wish.capabilities),
@@ -212,10 +215,10 @@ class PeersSurface:
         )
         return json_response(201, shown_lease(lease))
 
-    def _end_lease(self, request: Request, visitor: PairedVisitor) -> Response:
+    async def _end_lease(self, request: Request, visitor: PairedVisitor) -> Response:
         if request.method != "DELETE":
             return refusal(405, "INVALID_ARGS", f"{request.method} is not offered here")
-        self.leases.revoke(visitor.peer.name, request.path.removeprefix(f"{LEASES}/"))
+        await self._leases.revoke(visitor.peer.name, request.path.removeprefix(f"{LEASES}/"))
         return Response(204)
 
     # -- the operator's API
