@@ -21,6 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,7 @@ from agent_gate.cli.operator import AdminClient
 from agent_gate.store.tables import TABLES
 from bench.connected import ConnectedAgent, Gate, PlainAgent, SessionAgent, SocketAgent
 from bench.load import TOKEN
-from bench.machine import CACHE, CORES, memory_mib, running
+from bench.machine import CACHE, CORES, cpu_us, memory_mib, running
 from bench.subjects import AGENT_GATE, postgres_server, remote, upstream_server, write_config
 
 CALLERS = 10
@@ -50,6 +51,11 @@ WARMING = 1 / 6
 """The part of a run that does not count for the slope: ten minutes of an hour."""
 PATIENCE = 150.0
 """Seconds in which everything must be gone after the agents are."""
+SILENCE = 5.0
+"""Seconds without a turn after which a call that fails says nothing of the gateway: it closes a connection on which nothing
+comes for ten, and the agents were those who said nothing."""
+CATCH_UP = 1.0
+"""Seconds of calls that are made up for after a sleep."""
 GROWS = {"record", "seals"}
 """What is meant to stay of a call."""
 
@@ -75,6 +81,7 @@ class Plan:
 class Sample:
     at: float
     rss_mb: float
+    cpu_us: float
     files: int
     tasks: int
     connections: int
@@ -89,7 +96,12 @@ class Tally:
     calls: int = 0
     big: int = 0
     late: int = 0
+    """Calls that were not made, because the agent still waited or because all agents had slept."""
     lost: int = 0
+    slept: float = 0.0
+    """The longest that the agents themselves got no CPU, in seconds."""
+    overslept: int = 0
+    """Calls in which the agents slept for so long that a gateway takes them for gone."""
     errors: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
@@ -149,7 +161,7 @@ def leftovers(tally: Tally, empty: Sample, left: Sample) -> Iterator[str]:
             yield f"{name}: {before} before the agents came, {after} after they left"
     expected = 2 * tally.calls
     written = left.rows["record"] - empty.rows["record"]
-    if not tally.errors and written != expected:
+    if not tally.errors and not tally.overslept and written != expected:
         yield f"{tally.calls} calls are {expected} rows, and the record has {written}"
     for name in sorted(left.rows.keys() - GROWS):
         if left.rows[name] > empty.rows[name]:
@@ -169,8 +181,14 @@ def report(found: Soaked) -> dict[str, Any]:
         "calls_with_4_mib": tally.big,
         "calls_per_second": round(tally.calls / (last.at - found.samples[0].at), 1),
         "failed": len(tally.errors),
+        "failed_because": dict(Counter(tally.errors).most_common(5)),
         "lost": tally.lost,
         "late": tally.late,
+        "overslept": tally.overslept,
+        "agents_slept_at_most_s": round(tally.slept, 2),
+        "cpu_percent": round(
+            (last.cpu_us - found.samples[0].cpu_us) / (last.at - found.samples[0].at) / 1e4, 1
+        ),
         "p50_ms": round(cuts[49] * 1e3, 1),
         "p99_ms": round(cuts[98] * 1e3, 1),
         "memory_empty_mb": round(found.empty.rss_mb, 1),
@@ -209,6 +227,7 @@ class Watcher:
         return Sample(
             at=time.monotonic(),
             rss_mb=memory_mib(self.pid) * 2**20 / 1e6,
+            cpu_us=cpu_us(self.pid),
             files=files,
             tasks=numbers["agent_gate_tasks"],
             connections=numbers["agent_gate_connections"],
@@ -241,6 +260,9 @@ class Soak:
             place = (SocketAgent, SessionAgent, PlainAgent).index(kind)
             self.kinds[place].append(kind(gate, token_of(number // len(makers) % CALLERS)))
         self.busy: set[int] = set()
+        self.awake = self.slept_until = 0.0
+        self.owed = 0
+        """Large results that are still to be asked for; one whose agent is busy is the next one's."""
 
     async def run(self) -> Soaked:
         empty = await self._wait_until_still()
@@ -270,7 +292,9 @@ class Soak:
         calls: set[asyncio.Task[None]] = set()
         sampling = asyncio.create_task(self._sample())
         began, number = time.monotonic(), 0
-        while (now := time.monotonic() - began) < self.plan.seconds:
+        self.awake = began
+        while (now := self._wake_up() - began) < self.plan.seconds:
+            number += self._miss(int(now * self.plan.rate) - number)
             while number <= now * self.plan.rate:
                 task = asyncio.create_task(self._call(number))
                 calls.add(task)
@@ -279,6 +303,20 @@ class Soak:
             await asyncio.sleep(1 / self.plan.rate)
         await asyncio.gather(*calls)
         return await sampling
+
+    def _wake_up(self) -> float:
+        """The time, once per turn; a turn that comes late says for how long the agents got no CPU."""
+        before, self.awake = self.awake, time.monotonic()
+        self.tally.slept = max(self.tally.slept, self.awake - before)
+        if self.awake - before >= SILENCE:
+            self.slept_until = self.awake
+        return self.awake
+
+    def _miss(self, due: int) -> int:
+        """How many of the calls that are due are given up: made all at once after a sleep, they would be another load."""
+        missed = max(0, due - int(self.plan.rate * CATCH_UP))
+        self.tally.late += missed
+        return missed
 
     async def _sample(self) -> list[Sample]:
         ends, samples = time.monotonic() + self.plan.seconds, []
@@ -291,21 +329,26 @@ class Soak:
     async def _call(self, number: int) -> None:
         kind = self.kinds[number % 3]
         agent = kind[number // 3 % len(kind)]
+        self.owed += number % BIG_EVERY == BIG_EVERY // 2
         if id(agent) in self.busy:
             self.tally.late += 1
             return
         self.busy.add(id(agent))
-        began = time.perf_counter()
+        began = time.monotonic()
         try:
             await self._ask(agent, number)
-            self.tally.seconds.append(time.perf_counter() - began)
+            self.tally.seconds.append(time.monotonic() - began)
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
-            self.tally.fail(f"{type(agent).__name__}: {error!r}")
+            if self.slept_until >= began:
+                self.tally.overslept += 1
+            else:
+                self.tally.fail(f"{type(agent).__name__}: {error!r}")
         finally:
             self.busy.discard(id(agent))
 
     async def _ask(self, agent: ConnectedAgent, number: int) -> None:
-        big = number % BIG_EVERY == BIG_EVERY // 2
+        big = self.owed > 0
+        self.owed -= big
         text = f"hello {number:08d} soak"
         tool, arguments = ("http__big", {"kib": BIG_KIB}) if big else ("http__echo", {"text": text})
         answer = await agent.call(tool, arguments, number)
@@ -350,7 +393,8 @@ def note(sample: Sample, tally: Tally) -> None:
     rows = sum(sample.rows.values())
     say(
         f"{time.strftime('%H:%M:%S')} {sample.rss_mb:.1f} MB, {sample.files} files, {sample.tasks} tasks, "
-        f"{sample.connections} connections, {rows} rows, {tally.calls} calls, {len(tally.errors)} failed"
+        f"{sample.connections} connections, {rows} rows, {tally.calls} calls, {tally.late} late, "
+        f"{tally.overslept} overslept, {len(tally.errors)} failed, load {os.getloadavg()[0]:.0f}, slept {tally.slept:.1f} s"
         + (f" ({tally.errors[-1]})" if tally.errors else "")
     )
 

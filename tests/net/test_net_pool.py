@@ -1,9 +1,11 @@
 """The outbound pool: bytes as given, reuse, bounds, and the truth about what was delivered."""
 
 import asyncio
+import gc
 import math
 import socket
 import time
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -17,6 +19,7 @@ from tests.net.rawhttp import Script, Upstream, eventually, serving
 from agent_gate.errors import ConfigError
 from agent_gate.net.exchange import Wire
 from agent_gate.net.http import Request, Response
+from agent_gate.net.limits import Limits
 from agent_gate.net.pool import (
     BadReply,
     Lost,
@@ -31,6 +34,7 @@ from agent_gate.net.pool import (
     encode_request,
 )
 
+LARGE = 4 << 20
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -679,3 +683,34 @@ def test_what_comes_before_a_reply_is_never_taken_for_one(before: bytes) -> None
         await pool.aclose()
 
     asyncio.run(story())
+
+
+def test_a_connection_that_waits_for_its_next_request_holds_nothing_of_the_last(run: Run) -> None:
+    async def main() -> None:
+        async with serving(limits=Limits(body_bytes=4 * LARGE)) as server, pooled() as pool:
+            target = Target.parse(f"http://127.0.0.1:{server.port}")
+            await call(pool, target, "POST", body=b"first")
+            tracemalloc.start()
+            try:
+                reply = await call(pool, target, "POST", body=bytes(LARGE), max_bytes=8 * LARGE)
+                assert reply.status == 200
+                del reply
+                await eventually(lambda: tracemalloc.get_traced_memory()[0] < LARGE / 2)
+            finally:
+                tracemalloc.stop()
+
+    run(main())
+
+
+def test_a_connection_that_ended_leaves_nothing_to_the_collector(run: Run) -> None:
+    async def main() -> None:
+        async with scripted(replying(OK, close=True)) as (_, pool, target):
+            gc.collect()
+            gc.disable()
+            try:
+                assert (await call(pool, target)).body == b"ok"
+                await eventually(lambda: not any(isinstance(one, Wire) for one in gc.get_objects()))
+            finally:
+                gc.enable()
+
+    run(main())

@@ -5,12 +5,12 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 import pytest
 from tests.net.conftest import Run
-from tests.net.rawhttp import GET, Client, connected, serving
+from tests.net.rawhttp import GET, Client, connected, eventually, serving
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
@@ -96,7 +96,12 @@ def test_what_waits_behind_a_slow_reader_counts_and_ends_the_connection(
 ) -> None:
     async def main() -> None:
         talker = Talker(LARGE.decode() * 5)  # more than the system takes by itself
-        options: Any = {"upgrade": lambda _request: talker, "ssl": contexts["server"]}
+        patient = Limits(linger_seconds=15)  # however busy this machine is
+        options: Any = {
+            "upgrade": lambda _request: talker,
+            "ssl": contexts["server"],
+            "limits": patient,
+        }
         async with serving(give, **options) as server, speak(server, contexts) as ws:
             await ws.send("go")
             assert len(await ws.recv()) == len(talker.text)
@@ -140,5 +145,61 @@ def test_a_connection_does_not_keep_what_a_large_answer_took(
                 await fetch(client)
             grown = psutil.Process().memory_info().rss - before
             assert grown < 12 * len(LARGE), f"{grown / len(LARGE):.1f} answers are still in memory"
+
+    run(main())
+
+
+class Counted(bytes):
+    """An answer's body that says how many of its kind there still are."""
+
+    alive = 0
+
+    def __new__(cls) -> Self:
+        cls.alive += 1
+        return super().__new__(cls, LARGE)
+
+    def __del__(self) -> None:
+        type(self).alive -= 1
+
+
+async def give_anew(_request: Request) -> Response:
+    return Response(200, Counted())
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_connection_that_waits_for_its_next_request_holds_no_answer(
+    run: Run, contexts: dict[str, ssl.SSLContext], secure: bool
+) -> None:
+    async def main() -> None:
+        server_side, client_side = (contexts["server"], contexts["client"]) if secure else (None, None)
+        async with (
+            serving(give_anew, ssl=server_side) as server,
+            connected(server, ssl=client_side) as client,
+        ):
+            for _ in range(2):
+                await client.send(GET)
+                assert (await client.answer()).body == LARGE
+            while Counted.alive:
+                await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_how_long_a_handshake_took_does_not_count_for_the_request_after_it(
+    run: Run, contexts: dict[str, ssl.SSLContext]
+) -> None:
+    async def main() -> None:
+        limits = Limits(tick=3600)
+        async with (
+            serving(give, ssl=contexts["server"], limits=limits) as server,
+            connected(server) as client,
+        ):
+            server.now += 2 * limits.header_seconds
+            await client.writer.start_tls(contexts["client"], server_hostname="127.0.0.1")
+            await eventually(lambda: bool(server.connections))
+            for one in server.connections:
+                one.sweep(server.now)
+            await client.send(GET)
+            assert (await client.answer()).status == 200
 
     run(main())

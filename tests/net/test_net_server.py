@@ -1,9 +1,11 @@
 """The listener with well-meaning clients: order, keep-alive, HEAD, 100-continue, streams, drain."""
 
 import asyncio
+import gc
 import itertools
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tests.net.conftest import Run
 from tests.net.rawhttp import FAST, GET, HOST, ask, connected, echo, eventually, serving
 
 from agent_gate.errors import ConfigError, InvalidArgs, RateLimited
+from agent_gate.net.connection import Connection
 from agent_gate.net.http import Request, Response, StreamResponse
 from agent_gate.net.server import Limits, Server
 from agent_gate.net.unixpath import reachable
@@ -557,5 +560,33 @@ def test_a_socket_whose_path_is_too_long_for_the_kernel_is_served_all_the_same(
             writer.close()
         finally:
             await server.drain(1)
+
+    run(main())
+
+
+def test_a_connection_that_ended_leaves_nothing_to_the_collector(run: Run) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            gc.collect()
+            gc.disable()
+            try:
+                await ask(server, POST)
+                await eventually(lambda: not any(isinstance(one, Connection) for one in gc.get_objects()))
+            finally:
+                gc.enable()
+
+    run(main())
+
+
+def test_the_time_in_which_the_gateway_got_no_cpu_is_not_held_against_a_client(run: Run) -> None:
+    async def main() -> None:
+        async with serving(limits=FAST) as server, connected(server) as client:
+            await client.send(GET[:10])
+            await eventually(lambda: any(one.feeding for one in server.connections))  # type: ignore[union-attr]
+            time.sleep(3 * FAST.header_seconds)  # noqa: ASYNC251 - the loop is what must stand still
+            swept = server.now
+            await eventually(lambda: server.now > swept)
+            await client.send(GET[10:])
+            assert (await client.answer()).status == 200
 
     run(main())

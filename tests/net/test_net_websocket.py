@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gc
 import logging
 import os
 import sys
@@ -14,6 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, ConnectionClosedError, InvalidStatus
 
 from agent_gate.errors import Unauthorized
+from agent_gate.net.connection import Connection
 from agent_gate.net.guard import HostGuard
 from agent_gate.net.http import Request, Response
 from agent_gate.net.server import Limits, Server
@@ -425,5 +427,21 @@ def test_without_websocket_handler_an_upgrade_is_refused(run: Run) -> None:
         async with serving() as server, connected(server) as client:
             await client.send(handshake())
             assert (await client.answer()).status == 426
+
+    run(main())
+
+
+def test_what_read_the_handshake_is_gone_when_the_websocket_is_open(run: Run) -> None:
+    async def main() -> None:
+        async with serve_echo(Echo()) as server:
+            gc.collect()
+            gc.disable()
+            try:
+                async with connect(url(server)) as client:
+                    await client.send("hello")
+                    await client.recv()
+                    assert not any(isinstance(one, Connection) for one in gc.get_objects())
+            finally:
+                gc.enable()
 
     run(main())

@@ -1,14 +1,16 @@
 """`make soak` in short, and what it would say of a gateway that keeps something."""
 
+import asyncio
 import shutil
+import time
 from dataclasses import replace
 
 import pytest
 from bench.machine import CORES
-from bench.soak import TABLES, Plan, Sample, Soaked, Tally, faults, report, slope, soak
+from bench.soak import SILENCE, TABLES, Plan, Sample, Soak, Soaked, Tally, faults, report, slope, soak
 
 NOTHING = {table.name: 0 for table in TABLES}
-EMPTY = Sample(at=0.0, rss_mb=70.0, files=20, tasks=10, connections=0, sessions=0, rows=NOTHING)
+EMPTY = Sample(at=0.0, rss_mb=70.0, cpu_us=0.0, files=20, tasks=10, connections=0, sessions=0, rows=NOTHING)
 HOUR = Plan()
 
 
@@ -68,3 +70,40 @@ def test_failed_calls_lost_agents_and_a_record_that_does_not_verify_are_faults()
         "2 agents lost the connection that they held",
         "the record does not verify",
     ]
+
+
+class Sleeper(Soak):
+    """Agents whose machine gives them no CPU for a while; their calls fail, or wait for `answered`."""
+
+    def __init__(self, plan):
+        self.plan, self.tally, self.busy, self.owed = plan, Tally(), set(), 0
+        self.kinds, self.awake, self.slept_until = [["a"], ["b"], ["c"]], time.monotonic(), 0.0
+        self.answered = asyncio.Event()
+
+    async def _ask(self, _agent, _number):
+        await self.answered.wait()
+        raise ConnectionError("closed")
+
+    def sleep(self, seconds):
+        self.awake -= seconds
+        return self._wake_up()
+
+
+async def test_a_call_that_the_agents_slept_through_says_nothing_of_the_gateway():
+    soak = Sleeper(HOUR)
+    through = asyncio.create_task(soak._call(0))
+    await asyncio.sleep(0)
+    soak.sleep(SILENCE + 1)
+    after = asyncio.create_task(soak._call(1))
+    await asyncio.sleep(0)
+    soak.answered.set()
+    await asyncio.gather(through, after)
+    assert (soak.tally.overslept, len(soak.tally.errors)) == (1, 1)
+    assert soak.tally.slept > SILENCE
+
+
+def test_what_was_due_during_a_sleep_is_not_all_made_up_for():
+    soak = Sleeper(HOUR)
+    assert soak._miss(20) == 0
+    assert soak._miss(1000) == 900
+    assert soak.tally.late == 900

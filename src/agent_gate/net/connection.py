@@ -8,6 +8,7 @@ every connection once per tick.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
 from agent_gate.errors import GatewayError
@@ -73,6 +74,7 @@ class Connection(RequestReader):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.peer, self.uid = self.server.identify(self.transport)
+        self.since = self.server.now
         if self.server.secure:
             self.certificate = shown_certificate(self.transport)
             hold_little(self.transport)
@@ -81,7 +83,7 @@ class Connection(RequestReader):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.transport = None
-        self.reading = ENDED
+        self.let_go()
         self.server.connections.discard(self)
         self.resume_writing()
         for waiting in self.queue:
@@ -162,7 +164,7 @@ class Connection(RequestReader):
         if refused is not None:
             self._refuse(refused)
             return
-        self.reading = ENDED
+        self.let_go()
         self.server.connections.discard(self)
         self.transport = None
         self._stop_serving()
@@ -215,6 +217,8 @@ class Connection(RequestReader):
         while request is not None:
             if self.drained is not None and not await self._wait_for_reader():
                 return
+            found: Answer | Awaitable[Answer] | None
+            response: Answer | None
             try:
                 found = self.server.handler(request)
                 response = found if isinstance(found, ANSWERS) else await found
@@ -237,6 +241,8 @@ class Connection(RequestReader):
                 return
             # Whoever asked to hear of a lost client mostly holds the request too; such cycles cost the collector much.
             request.callbacks = request.opener = None
+            # Nor may a connection that waits for its next request hold the answer to the last one.
+            found = response = None
             request = self.active
             if request is None and self.transport is not None and self.reading is not ENDED:
                 self.wanted = self.server.loop.create_future()

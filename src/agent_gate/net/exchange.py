@@ -352,6 +352,7 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
+        del self.parser  # which holds this wire
         self.pool.forget(self)
         if self.outgoing:
             self.fail(NotSent(f"{self.target.origin} closed the connection before the request was written"))

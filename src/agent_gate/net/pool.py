@@ -313,6 +313,7 @@ class Pool:
         if len(idle) >= self.max_idle:
             idle.pop(0).abort()
         wire.deadline = math.inf
+        del wire.sending  # and the request with it, which may be large
         wire.idle_since = now = wire.loop.time()
         idle.append(wire)
         if now + self.idle_seconds < self.sweep_at:

@@ -113,6 +113,11 @@ class RequestReader(asyncio.Protocol):
     @abstractmethod
     def _open_websocket(self, request: Request, rest: bytes) -> None: ...
 
+    def let_go(self) -> None:
+        """Read no more, and drop the parser: it holds this reader, and the two would wait for the collector."""
+        self.reading = ENDED
+        del self.parser
+
     def _feed(self, data: bytes) -> None:
         if self.reading is BETWEEN or (self.reading is HEAD and not self.feeding):
             request = self._recognise(data)

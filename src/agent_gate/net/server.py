@@ -26,6 +26,8 @@ __all__ = ["Guard", "Limits", "Server", "Upgrade"]
 log = logging.getLogger("agent_gate.net")
 
 BACKLOG = 2048
+MOST_TICKS = 2
+"""How much later than its tick the sweeper may come for the time to count in full."""
 Upgrade = Callable[[Request], WebSocketHandler | Response]
 
 
@@ -57,7 +59,8 @@ class Server:
         self.known = KnownHeads()
         self.connections: set[Connection | WebSocket] = set()
         self.draining = False
-        self.now = 0.0
+        self.now = self._swept = 0.0
+        """`now` counts the seconds in which this listener ran: whoever spoke while it got no CPU was not silent."""
         self.address = ""
         self.port = 0
         self._tasks = KeptTasks(log, "a request whose client is gone failed")
@@ -119,7 +122,7 @@ class Server:
     def _begin(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.outbox = Outbox(self.loop)
-        self.now = self.loop.time()
+        self._swept = self.loop.time()
 
     def _accept(self) -> Connection:
         return Connection(self)
@@ -147,7 +150,8 @@ class Server:
     def _sweep(self) -> None:
         """The one timer: every connection's deadlines, and the second in the Date header."""
         self._sweeper = self.loop.call_later(self.limits.tick, self._sweep)
-        self.now = now = self.loop.time()
+        before, self._swept = self._swept, self.loop.time()
+        self.now = now = self.now + min(self._swept - before, MOST_TICKS * self.limits.tick)
         self.heads.clear()
         for connection in tuple(self.connections):
             try:

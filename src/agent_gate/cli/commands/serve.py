@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import json
 import logging
@@ -32,6 +33,7 @@ log = logging.getLogger("agent_gate.cli")
 
 STOP = (signal.SIGINT, signal.SIGTERM)
 COLLECT = (50_000, 20, 50)
+TRIM_SECONDS = 60.0
 USUAL = Path("config.yaml")
 LEARN_SECONDS = 5.0
 
@@ -80,6 +82,18 @@ async def serve_stdio(gateway: Gateway, caller: Caller, out: TextIO, stop: async
     await gateway.supervisor.learn(LEARN_SECONDS)
     await StdioServer(gateway.ways_in.mcp, caller).run(await open_standard_streams(out))
     stop.set()
+
+
+async def give_back_memory(seconds: float = TRIM_SECONDS) -> None:
+    """Give back to the system, now and then, what large results took and left between what stays.
+
+    The C library gives back only what is free at the very end of its memory, and what came in the meantime, such as the
+    buffers of a connection, lies there. Only the one of GNU can be asked for the rest, page by page.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    while trim is not None:
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(trim, 0)
 
 
 def settle_memory() -> None:
@@ -191,6 +205,7 @@ async def run(
             tasks = [
                 group.create_task(watch_files(gateway, changed)),
                 group.create_task(reload_when(gateway, changed)),
+                group.create_task(give_back_memory()),
             ]
             if caller is not None:
                 tasks.append(group.create_task(serve_stdio(gateway, caller, out, stop)))
