@@ -202,12 +202,11 @@ class OperatorsWay:
         self._logins = Logins(kept.keys, clock, people.known, cookie, catch_up)
         self._people_url = gateway.listeners.people_url
         self._keys, self._vouching = kept.keys, gateway.sign_in.vouching
-        vouching = self._vouching
-        sweeper.run_every(MINUTE, vouching.sessions.look_again)
         trends = Trends(kept.store, gateway.metrics, clock)
+        keeping = RecordKeeping(kept, clock, lambda: gateway.settings.audit.retention)
+        sweeper.run_every(MINUTE, self._vouching.sessions.look_again)
         sweeper.run_every(MINUTE, trends.note)
         sweeper.run_every(HOUR, self._forget_logins)
-        keeping = RecordKeeping(kept, clock, lambda: gateway.settings.audit.retention)
         sweeper.run_every(HOUR, keeping.keep)
         admin = Admin(
             calls=gateway.calls,
@@ -219,17 +218,7 @@ class OperatorsWay:
             peering=gateway.accounts.peering,
             pushing=gateway.asking_people.pushing,
             feed=ways_in.peers.feed,
-            who=WhoComesIn(
-                keys=kept.keys,
-                people=people,
-                logins=self._logins,
-                passphrases=Passphrases(clock, people.passphrase),
-                vouching=vouching,
-                callers=ways_in.tokens.callers,
-                refresh_agents=gateway.refresh_agents,
-                sign_in=gateway.sign_in.desk,
-                issuer=gateway.sign_in.issuer,
-            ),
+            who=self._who_comes_in(gateway, ways_in, people),
             record=Ledger(
                 store=kept.store,
                 audit_key=kept.audit_key,
@@ -238,24 +227,24 @@ class OperatorsWay:
                 cut=keeping.cut,
             ),
             numbers=Numbers(metrics=gateway.metrics, trends=trends),
-            setup=Setup(
-                configuration=gateway.configuration,
-                listeners=gateway.listeners,
-                policy=lambda: gateway.in_force.terms.policy,
-                policy_faults=policy_faults,
-                channel_faults=gateway.asking_people.faults,
-                reload=gateway.reload,
-            ),
-            secrets=Entrusted(
-                custody=gateway.accounts.custody,
-                sign_ins=gateway.accounts.sign_ins,
-                changed=gateway.accounts.secret_changed,
-                uses=gateway.accounts.secret_uses,
-                mask=gateway.redactor.known,
-            ),
+            setup=setup_of(gateway, policy_faults),
+            secrets=entrusted_to(gateway),
             others=Fellows(gateways=kept.gateways, leases=Leases(kept.store, clock)),
         )
         self.surface: AdminSurface = AdminSurface(admin, gateway.asking_people.buttons, gateway.pool)
+
+    def _who_comes_in(self, gateway: "Gateway", ways_in: WaysIn, people: People) -> WhoComesIn:
+        return WhoComesIn(
+            keys=self._keys,
+            people=people,
+            logins=self._logins,
+            passphrases=Passphrases(gateway.clock, people.passphrase),
+            vouching=self._vouching,
+            callers=ways_in.tokens.callers,
+            refresh_agents=gateway.refresh_agents,
+            sign_in=gateway.sign_in.desk,
+            issuer=gateway.sign_in.issuer,
+        )
 
     async def make_login_url(self) -> str:
         """A fresh one-time link to the operator's page."""
@@ -264,6 +253,27 @@ class OperatorsWay:
     async def _forget_logins(self) -> None:
         await self._vouching.sessions.forget_over()
         await self._keys.purge()
+
+
+def setup_of(gateway: "Gateway", policy_faults: PolicyFaults) -> Setup:
+    return Setup(
+        configuration=gateway.configuration,
+        listeners=gateway.listeners,
+        policy=lambda: gateway.in_force.terms.policy,
+        policy_faults=policy_faults,
+        channel_faults=gateway.asking_people.faults,
+        reload=gateway.reload,
+    )
+
+
+def entrusted_to(gateway: "Gateway") -> Entrusted:
+    return Entrusted(
+        custody=gateway.accounts.custody,
+        sign_ins=gateway.accounts.sign_ins,
+        changed=gateway.accounts.secret_changed,
+        uses=gateway.accounts.secret_uses,
+        mask=gateway.redactor.known,
+    )
 
 
 def name_cookie(key: bytes) -> str:
