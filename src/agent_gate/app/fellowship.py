@@ -141,7 +141,7 @@ class Fellowship:
             owners = [*accounts.custody.accounts.owners(), *await self._list_owners()]
         for owner in set(owners):
             if owner.startswith(SECRET):
-                accounts.custody.secrets.changes += 1
+                accounts.custody.secrets.note_change()
                 accounts.secret_changed(owner.removeprefix(SECRET))
             elif owner.startswith(OF_SOURCE):
                 await accounts.sign_ins.hear(owner)

@@ -104,9 +104,9 @@ class PeersWay:
         if passport is None:
             log.error("Nothing listens for paired components, since this gateway has no identity")
             return
-        self._server.ssl, self._server.secure = passport.listening(strangers=False), True
         self._shown = passport.fingerprint
-        await self._server.start(self._place.host, self._place.port)
+        shown = passport.listening(strangers=False)
+        await self._server.start(self._place.host, self._place.port, ssl=shown)
         self._peering.listener = self
         self._listeners.peers_url = self.address
         sweeper.run_every(HOUR, self._renew)

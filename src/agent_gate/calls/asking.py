@@ -121,8 +121,11 @@ class Asking:
         self._inbox, self._grants, self._shelf, self._witnesses = inbox, grants, shelf, witnesses
         self._clock, self._metrics, self._in_force = clock, metrics, in_force
         self._cases: dict[str, Case] = {}
-        self.check_terms: Callable[[Approval, Answer], None] = refuse_terms
-        """Raises `InvalidArgs` where a yes cannot be given on these terms."""
+        self._check_terms: Callable[[Approval, Answer], None] = refuse_terms
+
+    def take_terms(self, check: Callable[[Approval, Answer], None]) -> None:
+        """Let answers carry terms; `check` raises `InvalidArgs` where a yes cannot be given on them."""
+        self._check_terms = check
 
     async def ask(self, case: Case, received: float, number: str = "") -> Approval:
         """Make the question durable and show it; the same question open already is that question. A yes must say the
@@ -216,7 +219,7 @@ class Asking:
             raise InvalidArgs(UNSAID)
         if answer.number != approval.number:
             return await self._end(approval, State.DENIED, replace(answer, verdict="deny", reason=WRONG))
-        self.check_terms(approval, answer)
+        self._check_terms(approval, answer)
         if answer.lifetime == "session" and approval.session is None:
             raise InvalidArgs("This call belongs to no session. Answer once, for an hour or always")
         if approval.decision.count > 1:

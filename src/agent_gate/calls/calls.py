@@ -85,7 +85,7 @@ class Calls:
 
     def take_terms(self, check: Callable[[Approval, Answer], None]) -> None:
         """Let answers carry terms, which `check` refuses where they do not fit the question."""
-        self._asking.check_terms = check
+        self._asking.take_terms(check)
 
     async def run(self, call: Call, *, wait: float | None = None) -> Outcome | Pending:
         """Take a call from its surface to its outcome.

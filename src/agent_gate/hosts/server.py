@@ -73,8 +73,7 @@ class HostServer:
         """Listen for the gateway, paired or not."""
         assert self.component is not None
         self.component.load()
-        self.server.ssl, self.server.secure = self._context(), True
-        await self.server.start(host, port)
+        await self.server.start(host, port, ssl=self._context())
 
     async def wait_until_paired(self) -> None:
         """Wait until a handshake has ended well, and its last words are out."""

@@ -68,9 +68,13 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._unix: Path | None = None
 
-    async def start(self, host: str, port: int, *, shared: bool = False) -> None:
+    async def start(
+        self, host: str, port: int, *, shared: bool = False, ssl: SSLContext | None = None
+    ) -> None:
         """Listen on `host:port`; port 0 takes any free one, told by `port` afterwards. A `shared` port is one that
-        other processes of this user may listen on too."""
+        other processes of this user may listen on too; `ssl` is a context that could only be made now."""
+        if ssl is not None:
+            self.ssl, self.secure = ssl, True
         self._begin()
         patience = self.limits.header_seconds if self.ssl else None
         try:

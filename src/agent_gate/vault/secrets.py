@@ -43,6 +43,10 @@ class Secrets:
         if not value.strip() or len(value) > LONGEST:
             raise InvalidArgs("A secret has between 1 and 65536 characters")
         await self._vault.put(owner_of(name), FIELD, value.strip("\r\n").encode())
+        self.note_change()
+
+    def note_change(self) -> None:
+        """A secret was changed, here or by another gateway."""
         self.changes += 1
 
     async def list_names(self) -> list[NamedSecret]:
@@ -50,7 +54,7 @@ class Secrets:
         return [NamedSecret(owner.removeprefix("secret:"), value.updated_at) for owner, value in kept.items()]
 
     async def remove(self, name: str) -> bool:
-        self.changes += 1
+        self.note_change()
         return await self._vault.remove(owner_of(name), FIELD)
 
     def variable(self, name: str) -> str:
