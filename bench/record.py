@@ -87,10 +87,14 @@ class Watch:
     """Times one thing after the other and says so at once."""
 
     async def time(self, name: str, work: Callable[[], Awaitable[Any]]) -> Any:
-        began = time.monotonic()
+        began, used = time.monotonic(), time.process_time()
         found = await work()
+        used = time.process_time() - used
         size = len(found.rows) if hasattr(found, "rows") and isinstance(found.rows, list) else found
-        print(f"{name:44s} {time.monotonic() - began:9.2f} s   {str(size)[:100]}", flush=True)
+        print(
+            f"{name:40s} {time.monotonic() - began:9.2f} s, {used:7.2f} s of CPU   {str(size)[:100]}",
+            flush=True,
+        )
         return found
 
 
@@ -149,7 +153,10 @@ async def measure(settings: StoreSettings, calls: int, folder: Path) -> None:
         async with Sealer(store, key):
             await fill(store, calls)
         took = time.monotonic() - began
-        print(f"{calls} calls in {2 * calls} rows: {took:.0f} s, {2 * calls / took:.0f} rows a second")
+        print(
+            f"{calls} calls in {2 * calls} rows: {took:.0f} s, {2 * calls / took:.0f} rows a second",
+            flush=True,
+        )
         if store.file is not None:
             print(f"the file has {store.file.stat().st_size >> 20} MiB")
         await examine(store, key, calls, folder)

@@ -428,3 +428,39 @@ def test_two_gateways_share_a_database_each_with_its_own_chain(
             assert (report.rows, report.ok) == (60, True)
 
     asyncio.run(story())
+
+
+async def travels_alone(store: Store, call: str) -> bool:
+    """Whether the rows of a call are their own commit; any other leaves a token."""
+    token = "SELECT value FROM kv WHERE name = 'commit:home'"
+    before = await store.read(token)
+    await store.write(step(call))
+    return await store.read(token) == before
+
+
+def test_rows_travel_alone_after_others_were_rolled_back(settings: StoreSettings) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await store.write(step("first"))
+            for number in range(12):
+                with pytest.raises(Conflict):
+                    await store.write(put(f"mark {number}"), step("first"))
+            assert await travels_alone(store, "second")
+
+    asyncio.run(story())
+
+
+def test_rows_travel_alone_again_after_the_server_forgot_how(settings: StoreSettings) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            assert await travels_alone(store, "first")
+            await store.write(Statement("DEALLOCATE ALL"))
+            assert not await travels_alone(store, "second")
+            assert await travels_alone(store, "third")
+            assert await store.read("SELECT call, seq FROM record ORDER BY seq") == [
+                ("first", 1),
+                ("second", 2),
+                ("third", 3),
+            ]
+
+    asyncio.run(story())

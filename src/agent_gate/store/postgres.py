@@ -6,10 +6,11 @@ token: the last of them says whether they are there. So they travel alone, in on
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -95,6 +96,15 @@ def lock_key(name: str) -> int:
 class PostgresConnection(psycopg.Connection[Record]):
     """A connection that gives up on a server which no longer answers."""
 
+    @cached_property
+    def _names(self) -> dict[str, bytes]:
+        """The statements that `run_all` prepared on this session."""
+        return {}
+
+    @cached_property
+    def _numbers(self) -> Iterator[int]:
+        return count()
+
     def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
         return super().wait(gen, interval, timeout or ANSWER_TIMEOUT)
 
@@ -123,23 +133,25 @@ class PostgresConnection(psycopg.Connection[Record]):
 
     def _name_of(self, sql: str) -> bytes:
         """The name of a statement on this session."""
-        names: dict[str, bytes] = self.__dict__.setdefault("_names", {})
-        if (name := names.get(sql)) is None:
-            name = b"rows_%d" % len(names)
+        if (name := self._names.get(sql)) is None:
+            name = b"rows_%d" % next(self._numbers)
             self.pgconn.send_prepare(name, numbered(sql).encode())
             self.wait(self._answers(1))
-            names[sql] = name
+            self._names[sql] = name
         return name
 
-    def _answers(self, count: int) -> PQGen[None]:
+    def _answers(self, number: int) -> PQGen[None]:
         """Send what is queued and read as many answers; raises the first error among them, when all are read."""
         yield from send(self.pgconn)
         found: list[PGresult] = []
-        for _ in range(count):
+        for _ in range(number):
             found += yield from fetch_many(self.pgconn)
         for result in found:
             if result.status == ExecStatus.FATAL_ERROR:
-                raise psycopg.errors.error_from_result(result, encoding="utf-8")
+                error = psycopg.errors.error_from_result(result, encoding="utf-8")
+                if isinstance(error, errors.InvalidSqlStatementName):
+                    self._names.clear()
+                raise error
 
 
 class PostgresEngine:
@@ -215,6 +227,8 @@ class PostgresEngine:
         session = PostgresConnection.connect(
             self._url,
             autocommit=True,
+            # The driver would drop what it prepared after a rollback, and what `run_all` prepared with it.
+            prepare_threshold=None,
             connect_timeout=timeout,
             application_name=f"agent-gate {self._chain} pid {os.getpid()}",
             **ALIVE,
