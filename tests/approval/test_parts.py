@@ -314,89 +314,75 @@ def asked_now(clock, **more):
     return approval(asked_at=clock.now(), expires_at=clock.now() + 600, **more)
 
 
-def test_each_question_is_told_once_across_failures_and_restarts(tmp_path):
-    async def main():
-        store, clock, inbox = await world(tmp_path)
-        first = Recorder(failures=2)
-        dispatcher = Dispatcher(store, inbox, clock, Metrics())
-        await dispatcher.start([ToldChannel(channel=first)])
-        question = asked_now(clock)
-        await inbox.put(question)
-        inbox.announce(question)
-        await heard(first, 1)
-        await dispatcher.stop()
-        again = Recorder()
-        await dispatcher.start([ToldChannel(channel=again)])
-        resolved = await inbox.resolve(
-            question, State.DENIED, Answer(verdict="deny", person="ann", channel="page"), []
-        )
-        inbox.announce(resolved)
-        await heard(again, 1)
-        assert first.seen == [("asked", question.id)]
-        assert again.seen == [("denied", "m1")]
-        await dispatcher.stop()
-        last = Recorder()
-        await dispatcher.start([ToldChannel(channel=last)])
-        await dispatcher.stop()
-        assert last.seen == []
-        await store.close()
-
-    asyncio.run(main())
+async def test_each_question_is_told_once_across_failures_and_restarts(tmp_path):
+    store, clock, inbox = await world(tmp_path)
+    first = Recorder(failures=2)
+    dispatcher = Dispatcher(store, inbox, clock, Metrics())
+    await dispatcher.start([ToldChannel(channel=first)])
+    question = asked_now(clock)
+    await inbox.put(question)
+    inbox.announce(question)
+    await heard(first, 1)
+    await dispatcher.stop()
+    again = Recorder()
+    await dispatcher.start([ToldChannel(channel=again)])
+    resolved = await inbox.resolve(
+        question, State.DENIED, Answer(verdict="deny", person="ann", channel="page"), []
+    )
+    inbox.announce(resolved)
+    await heard(again, 1)
+    assert first.seen == [("asked", question.id)]
+    assert again.seen == [("denied", "m1")]
+    await dispatcher.stop()
+    last = Recorder()
+    await dispatcher.start([ToldChannel(channel=last)])
+    await dispatcher.stop()
+    assert last.seen == []
+    await store.close()
 
 
-def test_what_a_reload_stopped_can_be_stopped_again_at_the_end(tmp_path):
-    async def main():
-        store, clock, inbox = await world(tmp_path)
-        dispatcher, channel = Dispatcher(store, inbox, clock, Metrics()), Recorder()
-        await dispatcher.start([ToldChannel(channel=channel)])
-        await dispatcher.stop()
-        await dispatcher.stop()
-        question = asked_now(clock)
-        await inbox.put(question)
-        inbox.announce(question)
-        await asyncio.sleep(0)
-        assert channel.seen == []
-        await store.close()
-
-    asyncio.run(main())
+async def test_what_a_reload_stopped_can_be_stopped_again_at_the_end(tmp_path):
+    store, clock, inbox = await world(tmp_path)
+    dispatcher, channel = Dispatcher(store, inbox, clock, Metrics()), Recorder()
+    await dispatcher.start([ToldChannel(channel=channel)])
+    await dispatcher.stop()
+    await dispatcher.stop()
+    question = asked_now(clock)
+    await inbox.put(question)
+    inbox.announce(question)
+    await asyncio.sleep(0)
+    assert channel.seen == []
+    await store.close()
 
 
-def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
-    async def main():
-        store, clock, inbox = await world(tmp_path)
-        dispatcher, channel = Dispatcher(store, inbox, clock, Metrics()), Recorder()
-        await dispatcher.start([ToldChannel(channel=channel)])
-        question = asked_now(clock)
-        await inbox.put(question)
-        inbox.announce(question)
-        await heard(channel, 1)
-        await dispatcher.stop()
-        await inbox.resolve(
-            question, State.EXPIRED, Answer(verdict="deny", person="nobody", channel="clock"), []
-        )
-        await dispatcher.start([ToldChannel(channel=channel)])
-        await heard(channel, 2)
-        assert channel.seen[1] == ("expired", "m1")
-        await dispatcher.stop()
-        await store.close()
-
-    asyncio.run(main())
+async def test_an_end_that_nobody_could_show_is_shown_after_a_restart(tmp_path):
+    store, clock, inbox = await world(tmp_path)
+    dispatcher, channel = Dispatcher(store, inbox, clock, Metrics()), Recorder()
+    await dispatcher.start([ToldChannel(channel=channel)])
+    question = asked_now(clock)
+    await inbox.put(question)
+    inbox.announce(question)
+    await heard(channel, 1)
+    await dispatcher.stop()
+    await inbox.resolve(question, State.EXPIRED, Answer(verdict="deny", person="nobody", channel="clock"), [])
+    await dispatcher.start([ToldChannel(channel=channel)])
+    await heard(channel, 2)
+    assert channel.seen[1] == ("expired", "m1")
+    await dispatcher.stop()
+    await store.close()
 
 
 @pytest.mark.parametrize("lifetime", ["once", "hour", "always"])
-def test_an_answer_is_remembered_with_how_long_it_counts(tmp_path, lifetime):
-    async def main():
-        store, clock, inbox = await world(tmp_path)
-        question = asked_now(clock)
-        await inbox.put(question)
-        answer = Answer(verdict="approve", person="ann", channel="page", lifetime=lifetime)
-        await inbox.resolve(question, State.APPROVED, answer, [])
-        kept = await inbox.get(question.id)
-        assert kept.lifetime == lifetime
-        assert kept.state is State.APPROVED
-        await store.close()
-
-    asyncio.run(main())
+async def test_an_answer_is_remembered_with_how_long_it_counts(tmp_path, lifetime):
+    store, clock, inbox = await world(tmp_path)
+    question = asked_now(clock)
+    await inbox.put(question)
+    answer = Answer(verdict="approve", person="ann", channel="page", lifetime=lifetime)
+    await inbox.resolve(question, State.APPROVED, answer, [])
+    kept = await inbox.get(question.id)
+    assert kept.lifetime == lifetime
+    assert kept.state is State.APPROVED
+    await store.close()
 
 
 async def expect_to_hear_of_a_question_and_its_end(inbox, clock, channel):
@@ -409,94 +395,82 @@ async def expect_to_hear_of_a_question_and_its_end(inbox, clock, channel):
     assert channel.seen == [("asked", question.id), ("withdrawn", "m1")]
 
 
-def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
-    async def main():
-        store, clock, inbox = await world(tmp_path)
-        dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
-        await dispatcher.start([ToldChannel(channel=channel)])
-        await expect_to_hear_of_a_question_and_its_end(inbox, clock, channel)
-        await dispatcher.stop()
-        await store.close()
-
-    asyncio.run(main())
+async def test_a_question_that_nobody_announced_is_found_and_so_is_its_end(tmp_path):
+    store, clock, inbox = await world(tmp_path)
+    dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
+    await dispatcher.start([ToldChannel(channel=channel)])
+    await expect_to_hear_of_a_question_and_its_end(inbox, clock, channel)
+    await dispatcher.stop()
+    await store.close()
 
 
-def test_a_store_that_is_away_at_the_start_keeps_no_question_from_its_channel(tmp_path, monkeypatch):
-    async def main():
-        store, clock, inbox = await world(tmp_path)
-        question = asked_now(clock)
-        await inbox.put(question)
-        flush, away = store.flush, [True, True]
+async def test_a_store_that_is_away_at_the_start_keeps_no_question_from_its_channel(tmp_path, monkeypatch):
+    store, clock, inbox = await world(tmp_path)
+    question = asked_now(clock)
+    await inbox.put(question)
+    flush, away = store.flush, [True, True]
 
-        async def sometimes():
-            if away:
-                away.pop()
-                raise DependencyUnavailable("The record cannot be written: disk full.")
-            await flush()
+    async def sometimes():
+        if away:
+            away.pop()
+            raise DependencyUnavailable("The record cannot be written: disk full.")
+        await flush()
 
-        monkeypatch.setattr(store, "flush", sometimes)
-        dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
-        await dispatcher.start([ToldChannel(channel=channel)])
-        assert channel.seen == []
-        await heard(channel, 1)
-        assert channel.seen == [("asked", question.id)]
-        await dispatcher.stop()
-        await store.close()
-
-    asyncio.run(main())
+    monkeypatch.setattr(store, "flush", sometimes)
+    dispatcher, channel = Dispatcher(store, inbox, clock, Metrics(), look_every=0.02), Recorder()
+    await dispatcher.start([ToldChannel(channel=channel)])
+    assert channel.seen == []
+    await heard(channel, 1)
+    assert channel.seen == [("asked", question.id)]
+    await dispatcher.stop()
+    await store.close()
 
 
 @pytest.mark.parametrize("step", ["ask", "show_end"])
-def test_a_channel_that_breaks_on_a_question_is_told_again_and_more_and_more_seldom(
+async def test_a_channel_that_breaks_on_a_question_is_told_again_and_more_and_more_seldom(
     tmp_path, monkeypatch, step
 ):
     pauses = []
     monkeypatch.setattr(dispatching, "pause", lambda tries, _error: pauses.append(tries) or 0.0)
 
-    async def main():
-        store, clock, inbox = await world(tmp_path)
-        channel = Recorder()
-        told, faults = getattr(channel, step), [KeyError("a fault in the channel")] * 3
+    store, clock, inbox = await world(tmp_path)
+    channel = Recorder()
+    told, faults = getattr(channel, step), [KeyError("a fault in the channel")] * 3
 
-        async def breaks(*said):
-            if faults:
-                raise faults.pop()
-            return await told(*said)
+    async def breaks(*said):
+        if faults:
+            raise faults.pop()
+        return await told(*said)
 
-        setattr(channel, step, breaks)
-        dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0)
-        await dispatcher.start([ToldChannel(channel=channel)])
-        await expect_to_hear_of_a_question_and_its_end(inbox, clock, channel)
-        assert pauses == [0, 1, 2]
-        await dispatcher.stop()
-        await store.close()
-
-    asyncio.run(main())
+    setattr(channel, step, breaks)
+    dispatcher = Dispatcher(store, inbox, clock, Metrics(), look_every=0)
+    await dispatcher.start([ToldChannel(channel=channel)])
+    await expect_to_hear_of_a_question_and_its_end(inbox, clock, channel)
+    assert pauses == [0, 1, 2]
+    await dispatcher.stop()
+    await store.close()
 
 
-def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_path):
-    async def main():
-        store, clock, inbox = await world(tmp_path)
-        dispatcher, early, late = Dispatcher(store, inbox, clock, Metrics()), Recorder(), Recorder()
-        late.name = "late"
-        await dispatcher.start([ToldChannel(channel=early), ToldChannel(channel=late, after=30)])
-        question = asked_now(clock)
-        await inbox.put(question)
-        inbox.announce(question)
-        await heard(early, 1)
-        resolved = await inbox.resolve(
-            question, State.APPROVED, Answer(verdict="approve", person="ann", channel="page"), []
-        )
-        inbox.announce(resolved)
-        await heard(early, 2)
-        await store.flush()
-        rows = await store.read("SELECT channel, state FROM deliveries ORDER BY channel")
-        assert late.seen == []
-        assert ("late", "closed") in rows
-        await dispatcher.stop()
-        await store.close()
-
-    asyncio.run(main())
+async def test_a_channel_told_later_is_not_told_when_somebody_was_faster(tmp_path):
+    store, clock, inbox = await world(tmp_path)
+    dispatcher, early, late = Dispatcher(store, inbox, clock, Metrics()), Recorder(), Recorder()
+    late.name = "late"
+    await dispatcher.start([ToldChannel(channel=early), ToldChannel(channel=late, after=30)])
+    question = asked_now(clock)
+    await inbox.put(question)
+    inbox.announce(question)
+    await heard(early, 1)
+    resolved = await inbox.resolve(
+        question, State.APPROVED, Answer(verdict="approve", person="ann", channel="page"), []
+    )
+    inbox.announce(resolved)
+    await heard(early, 2)
+    await store.flush()
+    rows = await store.read("SELECT channel, state FROM deliveries ORDER BY channel")
+    assert late.seen == []
+    assert ("late", "closed") in rows
+    await dispatcher.stop()
+    await store.close()
 
 
 def test_the_pages_examples_load(tmp_path):

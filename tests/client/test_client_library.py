@@ -54,12 +54,9 @@ async def drop(home: Home) -> None:
     await eventually(lambda: home.gateway.ways_in.websocket.connected == 0)
 
 
-def test_a_token_with_the_line_break_of_its_file_is_taken(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home, f"{TOKEN}\n") as client:
-            assert await client.call("get_state", ALLOWED)
-
-    run(main())
+async def test_a_token_with_the_line_break_of_its_file_is_taken(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home, f"{TOKEN}\n") as client:
+        assert await client.call("get_state", ALLOWED)
 
 
 @pytest.mark.parametrize("token", ["hunter2\nhunter2", "hunter2\udcff", "hunter2\u20ac"])
@@ -69,58 +66,49 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_repeated(token: str) -> 
     assert "hunter2" not in str(refused.value)
 
 
-def test_text_that_is_not_unicode_is_an_invalid_argument(tmp_path: Path, api: Api) -> None:
+async def test_text_that_is_not_unicode_is_an_invalid_argument(tmp_path: Path, api: Api) -> None:
     with pytest.raises(InvalidArgs, match="The session's name"):
         Client("ws://127.0.0.1:1", TOKEN, session="\udcff")
 
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            with pytest.raises(InvalidArgs, match="not Unicode"):
-                await client.call("get_state", {"entity_id": "\udcff"})
-            assert await client.call("get_state", ALLOWED)
-
-    run(main())
+    async with started(tmp_path, api) as home, gate(home) as client:
+        with pytest.raises(InvalidArgs, match="not Unicode"):
+            await client.call("get_state", {"entity_id": "\udcff"})
+        assert await client.call("get_state", ALLOWED)
 
 
-def test_a_call_returns_the_data_and_leaves_nothing_pending(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            data = await client.call("get_state", ALLOWED)
-            assert data["path"] == "/states/sensor.temp"
-            [tool] = await client.tools(["get_state"])
-            assert tool["args"]["entity_id"]["required"] is True
-            assert len(await client.tools()) == 4
-            assert await client.pending() == []
-
-    run(main())
+async def test_a_call_returns_the_data_and_leaves_nothing_pending(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        data = await client.call("get_state", ALLOWED)
+        assert data["path"] == "/states/sensor.temp"
+        [tool] = await client.tools(["get_state"])
+        assert tool["args"]["entity_id"]["required"] is True
+        assert len(await client.tools()) == 4
+        assert await client.pending() == []
 
 
-def test_every_refusal_is_the_error_it_is_in_the_tree(tmp_path: Path, api: Api) -> None:
+async def test_every_refusal_is_the_error_it_is_in_the_tree(tmp_path: Path, api: Api) -> None:
     api.replies["/states/sensor.gone"] = (404, {}, b"{}")
 
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            with pytest.raises(Forbidden, match=r"^Denied by policy$"):
-                await client.call("unlock", {"entity_id": "lock.front"})
-            with pytest.raises(ToolNotFound, match="Unknown tool: nothing"):
-                await client.call("nothing")
-            with pytest.raises(InvalidArgs, match="Missing required argument: entity_id"):
-                await client.call("get_state")
-            with pytest.raises(UpstreamError, match="Entity not found"):
-                await client.call("get_state", {"entity_id": "sensor.gone"})
-            asked = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
-            await home.answer("deny")
-            with pytest.raises(ApprovalDenied, match="Denied by user"):
-                await asked
-            async with gate(home, LIMITED_TOKEN) as limited:
-                for _ in range(5):
-                    await limited.call("get_state", ALLOWED)
-                with pytest.raises(RateLimited) as caught:
-                    await limited.call("get_state", ALLOWED)
-                assert caught.value.retry_after > 0
-            assert await client.pending() == []
-
-    run(main())
+    async with started(tmp_path, api) as home, gate(home) as client:
+        with pytest.raises(Forbidden, match=r"^Denied by policy$"):
+            await client.call("unlock", {"entity_id": "lock.front"})
+        with pytest.raises(ToolNotFound, match="Unknown tool: nothing"):
+            await client.call("nothing")
+        with pytest.raises(InvalidArgs, match="Missing required argument: entity_id"):
+            await client.call("get_state")
+        with pytest.raises(UpstreamError, match="Entity not found"):
+            await client.call("get_state", {"entity_id": "sensor.gone"})
+        asked = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+        await home.answer("deny")
+        with pytest.raises(ApprovalDenied, match="Denied by user"):
+            await asked
+        async with gate(home, LIMITED_TOKEN) as limited:
+            for _ in range(5):
+                await limited.call("get_state", ALLOWED)
+            with pytest.raises(RateLimited) as caught:
+                await limited.call("get_state", ALLOWED)
+            assert caught.value.retry_after > 0
+        assert await client.pending() == []
 
 
 def test_every_outward_code_comes_back_as_its_own_class() -> None:
@@ -132,55 +120,46 @@ def test_every_outward_code_comes_back_as_its_own_class() -> None:
     assert issubclass(HTTPServiceError, GatewayError)
 
 
-def test_a_call_survives_a_lost_connection_and_runs_once(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            calls = [asyncio.create_task(client.call("turn_on", {"entity_id": f"light.{n}"})) for n in "abc"]
-            await home.asked(3)
-            await drop(home)
-            await eventually(lambda: home.gateway.ways_in.websocket.connected == 1)
-            while home.open:
-                await home.answer()
-            assert [data["path"] for data in await asyncio.gather(*calls)] == ["/turn_on"] * 3
-            assert home.executed("/turn_on") == 3
-            assert await client.pending() == []
-
-    run(main())
-
-
-def test_a_result_that_came_while_the_client_was_away_has_its_data(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
-            await home.asked()
-            home.gateway.listeners.public.upgrade = None
-            await drop(home)
+async def test_a_call_survives_a_lost_connection_and_runs_once(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        calls = [asyncio.create_task(client.call("turn_on", {"entity_id": f"light.{n}"})) for n in "abc"]
+        await home.asked(3)
+        await drop(home)
+        await eventually(lambda: home.gateway.ways_in.websocket.connected == 1)
+        while home.open:
             await home.answer()
-            await home.settled("/turn_on")
-            home.gateway.listeners.public.upgrade = home.gateway.ways_in.websocket.upgrade
-            assert (await call)["path"] == "/turn_on"
-            await eventually(lambda: not client._received)
-            assert await client.pending() == []
-            assert home.executed("/turn_on") == 1
-
-    run(main())
+        assert [data["path"] for data in await asyncio.gather(*calls)] == ["/turn_on"] * 3
+        assert home.executed("/turn_on") == 3
+        assert await client.pending() == []
 
 
-def test_a_call_made_while_the_gateway_is_away_waits_for_it(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            home.gateway.listeners.public.upgrade = None
-            await drop(home)
-            await eventually(lambda: client._link is None)
-            call = asyncio.create_task(client.call("get_state", ALLOWED))
-            await asyncio.sleep(0)
-            home.gateway.listeners.public.upgrade = home.gateway.ways_in.websocket.upgrade
-            assert (await call)["path"] == "/states/sensor.temp"
+async def test_a_result_that_came_while_the_client_was_away_has_its_data(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+        await home.asked()
+        home.gateway.listeners.public.upgrade = None
+        await drop(home)
+        await home.answer()
+        await home.settled("/turn_on")
+        home.gateway.listeners.public.upgrade = home.gateway.ways_in.websocket.upgrade
+        assert (await call)["path"] == "/turn_on"
+        await eventually(lambda: not client._received)
+        assert await client.pending() == []
+        assert home.executed("/turn_on") == 1
 
-    run(main())
+
+async def test_a_call_made_while_the_gateway_is_away_waits_for_it(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        home.gateway.listeners.public.upgrade = None
+        await drop(home)
+        await eventually(lambda: client._link is None)
+        call = asyncio.create_task(client.call("get_state", ALLOWED))
+        await asyncio.sleep(0)
+        home.gateway.listeners.public.upgrade = home.gateway.ways_in.websocket.upgrade
+        assert (await call)["path"] == "/states/sensor.temp"
 
 
-def test_a_client_waits_longer_each_time_and_never_in_step_with_others(
+async def test_a_client_waits_longer_each_time_and_never_in_step_with_others(
     tmp_path: Path, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bounds: list[tuple[float, float]] = []
@@ -189,16 +168,13 @@ def test_a_client_waits_longer_each_time_and_never_in_step_with_others(
         bounds.append((least, most))
         return 0.0
 
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            monkeypatch.setattr("random.uniform", uniform)
-            home.gateway.listeners.public.upgrade = None
-            await drop(home)
-            await eventually(lambda: len(bounds) >= 9)
-            assert bounds[:9] == [(0, min(0.25 * 2**n, 30.0)) for n in range(9)]
-            await client.close()
-
-    run(main())
+    async with started(tmp_path, api) as home, gate(home) as client:
+        monkeypatch.setattr("random.uniform", uniform)
+        home.gateway.listeners.public.upgrade = None
+        await drop(home)
+        await eventually(lambda: len(bounds) >= 9)
+        assert bounds[:9] == [(0, min(0.25 * 2**n, 30.0)) for n in range(9)]
+        await client.close()
 
 
 def test_pending_calls_survive_the_gateways_restart(tmp_path: Path, api: Api) -> None:
@@ -240,36 +216,30 @@ def test_what_a_gateway_refuses_because_it_stops_is_sent_to_the_next_one(tmp_pat
     run(main(), 40)
 
 
-def test_without_reconnecting_a_lost_connection_is_unreachable(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home, reconnect=False) as client:
-            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
-            await home.asked()
-            await drop(home)
-            with pytest.raises(Unreachable):
-                await call
-            with pytest.raises(Unreachable):
-                await client.tools()
-
-    run(main())
+async def test_without_reconnecting_a_lost_connection_is_unreachable(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home, reconnect=False) as client:
+        call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+        await home.asked()
+        await drop(home)
+        with pytest.raises(Unreachable):
+            await call
+        with pytest.raises(Unreachable):
+            await client.tools()
 
 
-def test_a_client_whose_token_was_revoked_says_so_on_every_call(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            waiting = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
-            await home.asked()
-            home.gateway.ways_in.tokens.replace([])
-            await drop(home)
-            with pytest.raises(Unauthorized):
-                await waiting
-            with pytest.raises(Unauthorized):
-                await client.call("get_state", ALLOWED, timeout=2)
-
-    run(main())
+async def test_a_client_whose_token_was_revoked_says_so_on_every_call(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        waiting = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+        await home.asked()
+        home.gateway.ways_in.tokens.replace([])
+        await drop(home)
+        with pytest.raises(Unauthorized):
+            await waiting
+        with pytest.raises(Unauthorized):
+            await client.call("get_state", ALLOWED, timeout=2)
 
 
-def test_a_result_is_acknowledged_also_when_the_gateway_leaves_right_after_it(
+async def test_a_result_is_acknowledged_also_when_the_gateway_leaves_right_after_it(
     tmp_path: Path, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def answers_and_leaves(agent: Agent, text: str) -> bool:
@@ -278,171 +248,141 @@ def test_a_result_is_acknowledged_also_when_the_gateway_leaves_right_after_it(
         agent.ws.close(1001, "the gateway is shutting down")
         return True
 
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
-            await home.asked()
-            first = client._link
-            monkeypatch.setattr(Agent, "deliver", answers_and_leaves)
-            await home.answer()
-            assert (await call)["path"] == "/turn_on"
-            await eventually(lambda: client._link not in (None, first))
-            async with asyncio.timeout(2):
-                while await client.pending():
-                    await asyncio.sleep(0.005)
-
-    run(main())
+    async with started(tmp_path, api) as home, gate(home) as client:
+        call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}))
+        await home.asked()
+        first = client._link
+        monkeypatch.setattr(Agent, "deliver", answers_and_leaves)
+        await home.answer()
+        assert (await call)["path"] == "/turn_on"
+        await eventually(lambda: client._link not in (None, first))
+        async with asyncio.timeout(2):
+            while await client.pending():
+                await asyncio.sleep(0.005)
 
 
-def test_a_result_that_an_earlier_run_of_the_session_left_is_not_taken_for_a_new_calls(
+async def test_a_result_that_an_earlier_run_of_the_session_left_is_not_taken_for_a_new_calls(
     tmp_path: Path, api: Api
 ) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            async with gate(home, session="nightly") as earlier:
-                left = asyncio.create_task(earlier.call("turn_on", {"entity_id": "light.a"}))
-                await home.asked()
-            with pytest.raises(Unreachable):
-                await left
+    async with started(tmp_path, api) as home:
+        async with gate(home, session="nightly") as earlier:
+            left = asyncio.create_task(earlier.call("turn_on", {"entity_id": "light.a"}))
+            await home.asked()
+        with pytest.raises(Unreachable):
+            await left
+        await home.answer()
+        await home.settled("/turn_on")
+        async with gate(home, session="nightly") as client:
+            call = asyncio.create_task(client.call("unlock", {"entity_id": "lock.back"}))
+            await home.asked()
+            await drop(home)
+            await eventually(lambda: home.gateway.ways_in.websocket.connected == 1)
+            assert len(await client.pending()) == 1
             await home.answer()
-            await home.settled("/turn_on")
-            async with gate(home, session="nightly") as client:
-                call = asyncio.create_task(client.call("unlock", {"entity_id": "lock.back"}))
-                await home.asked()
-                await drop(home)
-                await eventually(lambda: home.gateway.ways_in.websocket.connected == 1)
-                assert len(await client.pending()) == 1
-                await home.answer()
-                assert (await call)["path"] == "/unlock"
-                assert [row["tool_name"] for row in await client.pending()] == ["turn_on"]
-
-    run(main())
+            assert (await call)["path"] == "/unlock"
+            assert [row["tool_name"] for row in await client.pending()] == ["turn_on"]
 
 
-def test_a_callback_that_fails_costs_neither_the_call_nor_the_connection(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            told: list[Any] = []
+async def test_a_callback_that_fails_costs_neither_the_call_nor_the_connection(
+    tmp_path: Path, api: Api
+) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        told: list[Any] = []
 
-            def fails(params: Any) -> None:
-                told.append(params)
-                raise KeyError("total")
+        def fails(params: Any) -> None:
+            told.append(params)
+            raise KeyError("total")
 
-            call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}, on_waiting=fails))
-            await eventually(lambda: told)
-            link = client._link
-            await home.answer()
-            assert (await call)["path"] == "/turn_on"
-            assert client._link is link
-
-    run(main())
-
-
-def test_a_local_timeout_leaves_the_call_to_the_gateway(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            with pytest.raises(CallTimeout, match=r"No answer within 0\.05 s"):
-                await client.call("turn_on", {"entity_id": "light.a"}, timeout=0.05)
-            await home.answer()
-            await home.settled("/turn_on")
-            [row] = await client.pending()
-            assert await client.acknowledge([row["request_id"]]) == 1
-
-    run(main())
+        call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}, on_waiting=fails))
+        await eventually(lambda: told)
+        link = client._link
+        await home.answer()
+        assert (await call)["path"] == "/turn_on"
+        assert client._link is link
 
 
-def test_a_request_leaves_its_result_kept_until_it_is_acknowledged(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            reply = await client.request("get_state", ALLOWED)
-            assert reply.data["path"] == "/states/sensor.temp"
-            await client.close()
-            async with gate(home) as again:
-                assert [row["request_id"] for row in await again.pending()] == [reply.call_id]
-                assert await again.acknowledge([reply.call_id]) == 1
-                assert await again.pending() == []
-
-    run(main())
+async def test_a_local_timeout_leaves_the_call_to_the_gateway(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        with pytest.raises(CallTimeout, match=r"No answer within 0\.05 s"):
+            await client.call("turn_on", {"entity_id": "light.a"}, timeout=0.05)
+        await home.answer()
+        await home.settled("/turn_on")
+        [row] = await client.pending()
+        assert await client.acknowledge([row["request_id"]]) == 1
 
 
-def test_a_call_that_was_started_is_waited_for_or_withdrawn_later(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            wanted = client.start("turn_on", {"entity_id": "light.a"})
-            unwanted = client.start("turn_on", {"entity_id": "light.b"})
-            await home.asked(2)
-            assert await client.withdraw(unwanted) is True
-            with pytest.raises(ApprovalDenied, match="Withdrawn"):
-                await client.reply(unwanted)
-            await home.answer()
-            assert (await client.reply(wanted)).data["path"] == "/turn_on"
-            assert home.executed("/turn_on") == 1
-
-    run(main())
+async def test_a_request_leaves_its_result_kept_until_it_is_acknowledged(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        reply = await client.request("get_state", ALLOWED)
+        assert reply.data["path"] == "/states/sensor.temp"
+        await client.close()
+        async with gate(home) as again:
+            assert [row["request_id"] for row in await again.pending()] == [reply.call_id]
+            assert await again.acknowledge([reply.call_id]) == 1
+            assert await again.pending() == []
 
 
-def test_a_tool_runs_no_longer_than_its_run_timeout(tmp_path: Path, api: Api) -> None:
+async def test_a_call_that_was_started_is_waited_for_or_withdrawn_later(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        wanted = client.start("turn_on", {"entity_id": "light.a"})
+        unwanted = client.start("turn_on", {"entity_id": "light.b"})
+        await home.asked(2)
+        assert await client.withdraw(unwanted) is True
+        with pytest.raises(ApprovalDenied, match="Withdrawn"):
+            await client.reply(unwanted)
+        await home.answer()
+        assert (await client.reply(wanted)).data["path"] == "/turn_on"
+        assert home.executed("/turn_on") == 1
+
+
+async def test_a_tool_runs_no_longer_than_its_run_timeout(tmp_path: Path, api: Api) -> None:
     held = api.replies["/states/sensor.temp"] = HeldReply()
 
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            with pytest.raises(GatewayError) as late:
-                await client.call("get_state", ALLOWED, run_timeout=0.1)
-            held.go_on.set()
-            assert late.value.code in ("TIMEOUT", "OUTCOME_UNKNOWN")
-
-    run(main())
+    async with started(tmp_path, api) as home, gate(home) as client:
+        with pytest.raises(GatewayError) as late:
+            await client.call("get_state", ALLOWED, run_timeout=0.1)
+        held.go_on.set()
+        assert late.value.code in ("TIMEOUT", "OUTCOME_UNKNOWN")
 
 
-def test_callbacks_hear_what_is_waited_for_and_cancel_takes_it_back(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, gate(home) as client:
-            told: list[Any] = []
-            call = asyncio.create_task(
-                client.call("turn_on", {"entity_id": "light.a"}, on_waiting=told.append)
-            )
-            await eventually(lambda: told)
-            assert told[0]["signature"] == "turn_on(light.a)"
-            assert await client.cancel(told[0]["request_id"]) is True
-            with pytest.raises(ApprovalDenied, match="Withdrawn"):
-                await call
-            assert home.open == []
-
-    run(main())
+async def test_callbacks_hear_what_is_waited_for_and_cancel_takes_it_back(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, gate(home) as client:
+        told: list[Any] = []
+        call = asyncio.create_task(client.call("turn_on", {"entity_id": "light.a"}, on_waiting=told.append))
+        await eventually(lambda: told)
+        assert told[0]["signature"] == "turn_on(light.a)"
+        assert await client.cancel(told[0]["request_id"]) is True
+        with pytest.raises(ApprovalDenied, match="Withdrawn"):
+            await call
+        assert home.open == []
 
 
-def test_the_wrong_kind_of_address_is_told_with_the_right_one(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            with pytest.raises(Unreachable, match=r"TLS failed.*\n.*ws://"):
-                async with Client(home.url.replace("ws://", "wss://"), TOKEN):
-                    pass
-
-        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readline()
-            writer.close()
-
-        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            with pytest.raises(Unreachable, match=r"closed\n.*wss://"):
-                async with Client(f"ws://127.0.0.1:{port}", TOKEN):
-                    pass
-
-    run(main())
-
-
-def test_a_wrong_token_and_an_absent_gateway_are_told_at_once(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            with pytest.raises(Unauthorized, match="Invalid token"):
-                async with gate(home, "wrong"):
-                    pass
-            url = home.url
-        with pytest.raises(Unreachable, match="Connection refused"):
-            async with Client(url, TOKEN):
+async def test_the_wrong_kind_of_address_is_told_with_the_right_one(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home:
+        with pytest.raises(Unreachable, match=r"TLS failed.*\n.*ws://"):
+            async with Client(home.url.replace("ws://", "wss://"), TOKEN):
                 pass
 
-    run(main())
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Unreachable, match=r"closed\n.*wss://"):
+            async with Client(f"ws://127.0.0.1:{port}", TOKEN):
+                pass
+
+
+async def test_a_wrong_token_and_an_absent_gateway_are_told_at_once(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home:
+        with pytest.raises(Unauthorized, match="Invalid token"):
+            async with gate(home, "wrong"):
+                pass
+        url = home.url
+    with pytest.raises(Unreachable, match="Connection refused"):
+        async with Client(url, TOKEN):
+            pass
 
 
 def test_a_client_needs_an_address_and_a_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,18 +268,15 @@ def test_a_restart_remembers_certificate_results_and_initiations(tmp_path: Path)
     assert counting.done == ["x"]
 
 
-def test_a_host_that_is_to_be_paired_again_forgets_its_gateway(tmp_path: Path) -> None:
+async def test_a_host_that_is_to_be_paired_again_forgets_its_gateway(tmp_path: Path) -> None:
     gate = Gate()
 
-    async def main() -> None:
-        async with serving_host(Host("a"), tmp_path, gate) as server:
-            await paired(server, gate)
-        async with serving_host(Host("a"), tmp_path, gate) as server:
-            assert server.membership is not None
-        async with serving_host(Host("a"), tmp_path, gate, pair_again=True) as server:
-            assert server.membership is None
-
-    uvloop.run(main())
+    async with serving_host(Host("a"), tmp_path, gate) as server:
+        await paired(server, gate)
+    async with serving_host(Host("a"), tmp_path, gate) as server:
+        assert server.membership is not None
+    async with serving_host(Host("a"), tmp_path, gate, pair_again=True) as server:
+        assert server.membership is None
 
 
 def test_a_paired_host_is_paired_anew_by_its_gateway_alone(tmp_path: Path) -> None:
@@ -345,48 +342,42 @@ def test_p30_handshakes_that_go_nowhere_are_few_and_leave_room_later(
     play(tmp_path, scenario)
 
 
-def test_a_local_host_answers_this_user_on_its_socket_without_pairing(tmp_path: Path) -> None:
-    async def main() -> None:
-        server = Counting().host.server()
-        await server.start_unix(tmp_path / "run" / "host.sock")
-        pool = Pool()
-        try:
-            target = Target.unix(tmp_path / "run" / "host.sock")
-            reply = await send(pool, target, "POST", "/v1/tools/call", a_call("add", {"a": 4}))
-            assert msgspec.json.decode(reply.body)["result"] == {"result": 5}
-        finally:
-            await pool.aclose()
-            await server.stop(0.1)
-
-    uvloop.run(main())
+async def test_a_local_host_answers_this_user_on_its_socket_without_pairing(tmp_path: Path) -> None:
+    server = Counting().host.server()
+    await server.start_unix(tmp_path / "run" / "host.sock")
+    pool = Pool()
+    try:
+        target = Target.unix(tmp_path / "run" / "host.sock")
+        reply = await send(pool, target, "POST", "/v1/tools/call", a_call("add", {"a": 4}))
+        assert msgspec.json.decode(reply.body)["result"] == {"result": 5}
+    finally:
+        await pool.aclose()
+        await server.stop(0.1)
 
 
-def test_a_local_host_keeps_its_events_until_they_have_arrived(tmp_path: Path) -> None:
-    async def main() -> None:
-        host = Counting().host
-        server = host.server()
-        await server.start_unix(tmp_path / "run" / "host.sock")
-        pool, target = Pool(), Target.unix(tmp_path / "run" / "host.sock")
+async def test_a_local_host_keeps_its_events_until_they_have_arrived(tmp_path: Path) -> None:
+    host = Counting().host
+    server = host.server()
+    await server.start_unix(tmp_path / "run" / "host.sock")
+    pool, target = Pool(), Target.unix(tmp_path / "run" / "host.sock")
 
-        async def asked(after: int, wait: int) -> Any:
-            reply = await send(pool, target, "GET", f"/v1/events?after={after}&wait={wait}")
-            return msgspec.json.decode(reply.body)
+    async def asked(after: int, wait: int) -> Any:
+        reply = await send(pool, target, "GET", f"/v1/events?after={after}&wait={wait}")
+        return msgspec.json.decode(reply.body)
 
-        try:
-            assert await asked(0, 0) == {"version": "v1", "events": []}
-            waiting = asyncio.ensure_future(asked(0, 25))
-            await asyncio.sleep(0)
-            event = host.publish("cron.triggered", {"n": 1}, tenant="home")
-            [told] = (await waiting)["events"]
-            assert (set(told), told["event"]["event_id"]) == ({"cursor", "event"}, event.event_id)
-            assert (await asked(0, 0))["events"] == [told]
-            assert (await asked(told["cursor"], 0))["events"] == []
-            assert server.outbox.waiting() == []
-        finally:
-            await pool.aclose()
-            await server.stop(0.1)
-
-    uvloop.run(main())
+    try:
+        assert await asked(0, 0) == {"version": "v1", "events": []}
+        waiting = asyncio.ensure_future(asked(0, 25))
+        await asyncio.sleep(0)
+        event = host.publish("cron.triggered", {"n": 1}, tenant="home")
+        [told] = (await waiting)["events"]
+        assert (set(told), told["event"]["event_id"]) == ({"cursor", "event"}, event.event_id)
+        assert (await asked(0, 0))["events"] == [told]
+        assert (await asked(told["cursor"], 0))["events"] == []
+        assert server.outbox.waiting() == []
+    finally:
+        await pool.aclose()
+        await server.stop(0.1)
 
 
 @pytest.mark.parametrize("harm", ["mode", "link"])

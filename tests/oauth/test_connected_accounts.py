@@ -87,68 +87,59 @@ def at(tmp_path: Path) -> StoreSettings:
     return StoreSettings(path=tmp_path / "data" / "gate.db")
 
 
-def test_an_account_is_connected_by_a_link_and_there_after_a_restart(
+async def test_an_account_is_connected_by_a_link_and_there_after_a_restart(
     tmp_path: Path, authority: AuthorizationProcess
 ) -> None:
-    async def main() -> None:
-        async with a_house(at(tmp_path), tmp_path / "data") as house:
-            connected = await signed_in(house, authority)
-            assert connected.account == "alice"
-        async with a_house(at(tmp_path), tmp_path / "data") as house:
-            again = await house.connections.renew_if_due(OWNER)
-            assert again.tokens == connected.tokens
-            secrets = [connected.tokens.access_token, connected.tokens.refresh_token or ""]
-        found = [
-            path.name
-            for path in (tmp_path / "data").rglob("*")
-            if path.is_file() and any(secret.encode() in path.read_bytes() for secret in secrets)
-        ]
-        assert found == []
-        assert not any(secret in repr(connected) + repr(connected.tokens) for secret in secrets)
-
-    uvloop.run(main())
+    async with a_house(at(tmp_path), tmp_path / "data") as house:
+        connected = await signed_in(house, authority)
+        assert connected.account == "alice"
+    async with a_house(at(tmp_path), tmp_path / "data") as house:
+        again = await house.connections.renew_if_due(OWNER)
+        assert again.tokens == connected.tokens
+        secrets = [connected.tokens.access_token, connected.tokens.refresh_token or ""]
+    found = [
+        path.name
+        for path in (tmp_path / "data").rglob("*")
+        if path.is_file() and any(secret.encode() in path.read_bytes() for secret in secrets)
+    ]
+    assert found == []
+    assert not any(secret in repr(connected) + repr(connected.tokens) for secret in secrets)
 
 
-def test_t41_a_state_is_good_once_and_for_its_own_flow(
+async def test_t41_a_state_is_good_once_and_for_its_own_flow(
     tmp_path: Path, authority: AuthorizationProcess
 ) -> None:
-    async def main() -> None:
-        async with a_house(at(tmp_path), tmp_path / "data") as house:
-            before = authority.count("/token")
-            for state in ("", "unknown", "x" * 43):
-                with pytest.raises(InvalidArgs, match="Begin anew"):
-                    await house.flows.finish(state, "code", None)
-            first = await house.flows.start(settings_for(authority), OWNER, "operator")
-            second = await house.flows.start(settings_for(authority), OWNER, "operator")
-            codes = [
-                answer_in(await asyncio.to_thread(Person(authority.issuer).consent, flow.url))
-                for flow in (first, second)
-            ]
-            assert authority.count("/token") == before
-            for state, came in ((first.state, codes[1]), (second.state, codes[0])):
-                with pytest.raises(Exception, match="invalid_grant"):
-                    await house.flows.finish(state, came["code"], came.get("iss"))
+    async with a_house(at(tmp_path), tmp_path / "data") as house:
+        before = authority.count("/token")
+        for state in ("", "unknown", "x" * 43):
             with pytest.raises(InvalidArgs, match="Begin anew"):
-                await house.flows.finish(first.state, codes[0]["code"], codes[0].get("iss"))
+                await house.flows.finish(state, "code", None)
+        first = await house.flows.start(settings_for(authority), OWNER, "operator")
+        second = await house.flows.start(settings_for(authority), OWNER, "operator")
+        codes = [
+            answer_in(await asyncio.to_thread(Person(authority.issuer).consent, flow.url))
+            for flow in (first, second)
+        ]
+        assert authority.count("/token") == before
+        for state, came in ((first.state, codes[1]), (second.state, codes[0])):
+            with pytest.raises(Exception, match="invalid_grant"):
+                await house.flows.finish(state, came["code"], came.get("iss"))
+        with pytest.raises(InvalidArgs, match="Begin anew"):
+            await house.flows.finish(first.state, codes[0]["code"], codes[0].get("iss"))
 
-    uvloop.run(main())
 
-
-def test_t45_a_pasted_code_is_taken_from_whoever_began_it_alone(
+async def test_t45_a_pasted_code_is_taken_from_whoever_began_it_alone(
     tmp_path: Path, authority: AuthorizationProcess
 ) -> None:
-    async def main() -> None:
-        async with a_house(at(tmp_path), tmp_path / "data") as house:
-            started = await house.flows.start(settings_for(authority), OWNER, "alice")
-            ended_at = await asyncio.to_thread(Person(authority.issuer).consent, started.url)
-            with pytest.raises(InvalidArgs, match="somebody else"):
-                await house.flows.finish_pasted(started.state, ended_at, "mallory")
-            started = await house.flows.start(settings_for(authority), OWNER, "alice")
-            ended_at = await asyncio.to_thread(Person(authority.issuer).consent, started.url)
-            finished = await house.flows.finish_pasted(started.state, f" {ended_at}\n", "alice")
-            assert finished.connected.tokens.access_token
-
-    uvloop.run(main())
+    async with a_house(at(tmp_path), tmp_path / "data") as house:
+        started = await house.flows.start(settings_for(authority), OWNER, "alice")
+        ended_at = await asyncio.to_thread(Person(authority.issuer).consent, started.url)
+        with pytest.raises(InvalidArgs, match="somebody else"):
+            await house.flows.finish_pasted(started.state, ended_at, "mallory")
+        started = await house.flows.start(settings_for(authority), OWNER, "alice")
+        ended_at = await asyncio.to_thread(Person(authority.issuer).consent, started.url)
+        finished = await house.flows.finish_pasted(started.state, f" {ended_at}\n", "alice")
+        assert finished.connected.tokens.access_token
 
 
 def test_t46_two_hundred_calls_on_two_gateways_renew_once(
@@ -179,62 +170,55 @@ def test_t46_two_hundred_calls_on_two_gateways_renew_once(
     uvloop.run(main())
 
 
-def test_t49_an_account_that_was_taken_back_is_told_once_and_not_tried_again(
+async def test_t49_an_account_that_was_taken_back_is_told_once_and_not_tried_again(
     tmp_path: Path, authority: AuthorizationProcess
 ) -> None:
-    async def main() -> None:
-        async with a_house(at(tmp_path), tmp_path / "data") as house:
-            connected = await signed_in(house, authority)
-            told: list[str] = []
-            house.connections.lost = lambda owner, _why: told.append(owner)
-            gone = changed(connected.tokens, refresh_token="never-issued", expires_at=1.0)
-            await house.connections.keep(OWNER, changed(connected, tokens=gone))
-            before = authority.count("/token")
-            for _ in range(3):
-                with pytest.raises(SignInNeeded):
-                    await house.connections.renew_if_due(OWNER)
-            assert told == [OWNER]
-            assert authority.count("/token") == before + 1
-
-    uvloop.run(main())
-
-
-def test_ending_an_account_revokes_it_at_the_server(tmp_path: Path, authority: AuthorizationProcess) -> None:
-    async def main() -> None:
-        async with a_house(at(tmp_path), tmp_path / "data") as house:
-            connected = await signed_in(house, authority)
-            before = authority.count("/token/revocation")
-            await house.connections.end(OWNER)
-            authority.has_served("/token/revocation", before + 1)
+    async with a_house(at(tmp_path), tmp_path / "data") as house:
+        connected = await signed_in(house, authority)
+        told: list[str] = []
+        house.connections.lost = lambda owner, _why: told.append(owner)
+        gone = changed(connected.tokens, refresh_token="never-issued", expires_at=1.0)
+        await house.connections.keep(OWNER, changed(connected, tokens=gone))
+        before = authority.count("/token")
+        for _ in range(3):
             with pytest.raises(SignInNeeded):
                 await house.connections.renew_if_due(OWNER)
-            await house.connections.keep(OWNER, changed(connected, since=0.0))
-            stale = changed(connected.tokens, expires_at=1.0)
-            await house.connections.keep(OWNER, changed(connected, tokens=stale))
-            with pytest.raises(SignInNeeded):
-                await house.connections.renew_if_due(OWNER)
-
-    uvloop.run(main())
+        assert told == [OWNER]
+        assert authority.count("/token") == before + 1
 
 
-def test_a_machine_signs_in_by_itself_and_again_when_its_token_ends(
+async def test_ending_an_account_revokes_it_at_the_server(
     tmp_path: Path, authority: AuthorizationProcess
 ) -> None:
-    async def main() -> None:
-        async with a_house(at(tmp_path), tmp_path / "data") as house:
-            machine = replace(
-                settings_for(authority),
-                kind="client-credentials",
-                scopes=(),
-                client=ConfiguredClient("machine", "a-secret-of-the-machine-client"),
-            )
-            finished = await house.flows.connect_machine(machine, OWNER, "operator")
-            ended = changed(finished.connected.tokens, expires_at=1.0)
-            await house.connections.keep(OWNER, changed(finished.connected, tokens=ended))
-            fresh = await house.connections.renew_if_due(OWNER)
-            assert fresh.tokens.access_token != finished.connected.tokens.access_token
+    async with a_house(at(tmp_path), tmp_path / "data") as house:
+        connected = await signed_in(house, authority)
+        before = authority.count("/token/revocation")
+        await house.connections.end(OWNER)
+        authority.has_served("/token/revocation", before + 1)
+        with pytest.raises(SignInNeeded):
+            await house.connections.renew_if_due(OWNER)
+        await house.connections.keep(OWNER, changed(connected, since=0.0))
+        stale = changed(connected.tokens, expires_at=1.0)
+        await house.connections.keep(OWNER, changed(connected, tokens=stale))
+        with pytest.raises(SignInNeeded):
+            await house.connections.renew_if_due(OWNER)
 
-    uvloop.run(main())
+
+async def test_a_machine_signs_in_by_itself_and_again_when_its_token_ends(
+    tmp_path: Path, authority: AuthorizationProcess
+) -> None:
+    async with a_house(at(tmp_path), tmp_path / "data") as house:
+        machine = replace(
+            settings_for(authority),
+            kind="client-credentials",
+            scopes=(),
+            client=ConfiguredClient("machine", "a-secret-of-the-machine-client"),
+        )
+        finished = await house.flows.connect_machine(machine, OWNER, "operator")
+        ended = changed(finished.connected.tokens, expires_at=1.0)
+        await house.connections.keep(OWNER, changed(finished.connected, tokens=ended))
+        fresh = await house.connections.renew_if_due(OWNER)
+        assert fresh.tokens.access_token != finished.connected.tokens.access_token
 
 
 def test_a_token_is_renewed_early_but_a_short_one_not_at_every_call() -> None:
@@ -249,23 +233,20 @@ def test_a_token_is_renewed_early_but_a_short_one_not_at_every_call() -> None:
     assert not Connected(kind="key", tokens=OAuthTokens(access_token="t")).is_due(1e12)
 
 
-def test_an_identity_of_another_issuer_is_exchanged_for_a_token_of_the_server(
+async def test_an_identity_of_another_issuer_is_exchanged_for_a_token_of_the_server(
     tmp_path: Path, authority: AuthorizationProcess
 ) -> None:
-    async def main() -> None:
-        async with a_house(at(tmp_path), tmp_path / "data") as house:
-            identity = (await signed_in(house, authority)).tokens.access_token
-            settings = replace(
-                settings_for(authority),
-                kind="token-exchange",
-                client=ConfiguredClient("exchanger", "a-secret-of-the-exchanging-client"),
-            )
-            finished = await house.flows.exchange(settings, OWNER, identity, "gateway")
-            got = finished.connected
-            assert (got.kind, got.can_renew, got.tokens.access_token != identity) == ("exchange", False, True)
-            about = f"{authority.issuer}/test/token?token={got.tokens.access_token}"
-            assert json.load(await asyncio.to_thread(urlopen, about))["sub"] == "alice"
-            with pytest.raises(OAuthRefusal, match="invalid_grant"):
-                await house.flows.exchange(settings, OWNER, "a-token-of-nobody", "gateway")
-
-    uvloop.run(main())
+    async with a_house(at(tmp_path), tmp_path / "data") as house:
+        identity = (await signed_in(house, authority)).tokens.access_token
+        settings = replace(
+            settings_for(authority),
+            kind="token-exchange",
+            client=ConfiguredClient("exchanger", "a-secret-of-the-exchanging-client"),
+        )
+        finished = await house.flows.exchange(settings, OWNER, identity, "gateway")
+        got = finished.connected
+        assert (got.kind, got.can_renew, got.tokens.access_token != identity) == ("exchange", False, True)
+        about = f"{authority.issuer}/test/token?token={got.tokens.access_token}"
+        assert json.load(await asyncio.to_thread(urlopen, about))["sub"] == "alice"
+        with pytest.raises(OAuthRefusal, match="invalid_grant"):
+            await house.flows.exchange(settings, OWNER, "a-token-of-nobody", "gateway")

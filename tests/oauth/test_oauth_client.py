@@ -182,16 +182,13 @@ def test_t44_an_odd_address_is_refused_before_anybody_sees_it(url: str | None) -
 @pytest.mark.parametrize(
     "host", ["10.0.0.1", "169.254.169.254", "127.0.0.1", "localhost", "[::1]", "[::ffff:10.0.0.1]"]
 )
-def test_t29_a_server_that_is_elsewhere_cannot_point_into_our_network(host: str) -> None:
-    async def main() -> None:
-        web = Web(SystemClock())
-        try:
-            with pytest.raises(AuthorizationFault):
-                await web.get(f"https://{host}/x", Reach.of("https://mcp.example.com/mcp"), "token endpoint")
-        finally:
-            await web.aclose()
-
-    uvloop.run(main())
+async def test_t29_a_server_that_is_elsewhere_cannot_point_into_our_network(host: str) -> None:
+    web = Web(SystemClock())
+    try:
+        with pytest.raises(AuthorizationFault):
+            await web.get(f"https://{host}/x", Reach.of("https://mcp.example.com/mcp"), "token endpoint")
+    finally:
+        await web.aclose()
 
 
 def test_t42_only_the_issuer_that_was_asked_may_answer() -> None:

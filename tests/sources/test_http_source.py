@@ -22,7 +22,7 @@ AUTHS = [
 
 @pytest.mark.parametrize("auth", AUTHS, ids=lambda auth: auth.type)
 @pytest.mark.parametrize("path", ["/status", "/status?deep=1"])
-def test_a_health_check_carries_the_credential(auth, path):
+async def test_a_health_check_carries_the_credential(auth, path):
     wanted = {
         "/status": b"GET /status?api_key=key%20%26%20more HTTP/1.1",
         "/status?deep=1": b"GET /status?deep=1&api_key=key%20%26%20more HTTP/1.1",
@@ -35,19 +35,16 @@ def test_a_health_check_carries_the_credential(auth, path):
         await writer.drain()
         writer.close()
 
-    async def main():
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        health = HealthCheckConfig(path=path, configured=True)
-        config = ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth, health=health)
-        pool = Pool()
-        try:
-            assert await HttpSource(config, toolbox(pool)).check_health() is None
-        finally:
-            await pool.aclose()
-            server.close()
-
-    asyncio.run(main())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    health = HealthCheckConfig(path=path, configured=True)
+    config = ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth, health=health)
+    pool = Pool()
+    try:
+        assert await HttpSource(config, toolbox(pool)).check_health() is None
+    finally:
+        await pool.aclose()
+        server.close()
 
 
 @pytest.mark.parametrize(
@@ -69,53 +66,47 @@ def test_a_service_that_asks_to_slow_down_is_believed_only_a_number_of_seconds(s
         assert error_response(error).status == 503
 
 
-def test_a_service_that_cannot_be_reached_is_shown_so_without_a_health_check_and_is_well_when_it_is_back():
+async def test_a_service_that_cannot_be_reached_is_shown_so_without_a_health_check_and_is_well_when_it_is_back():
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 404 x\r\ncontent-length: 0\r\n\r\n")
         await writer.drain()
         writer.close()
 
-    async def main():
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        pool = Pool()
-        source = HttpSource(ServiceConfig(name="s", url=f"http://127.0.0.1:{port}"), toolbox(pool))
-        try:
-            await source.check_health()
-            assert source.unwell is None
-            server.close()
-            await server.wait_closed()
-            await source.check_health()
-            assert source.unwell.startswith("it cannot be reached: ")
-            server = await asyncio.start_server(serve, "127.0.0.1", port)
-            await source.check_health()
-            assert source.unwell is None
-        finally:
-            await pool.aclose()
-            server.close()
-
-    asyncio.run(main())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    pool = Pool()
+    source = HttpSource(ServiceConfig(name="s", url=f"http://127.0.0.1:{port}"), toolbox(pool))
+    try:
+        await source.check_health()
+        assert source.unwell is None
+        server.close()
+        await server.wait_closed()
+        await source.check_health()
+        assert source.unwell.startswith("it cannot be reached: ")
+        server = await asyncio.start_server(serve, "127.0.0.1", port)
+        await source.check_health()
+        assert source.unwell is None
+    finally:
+        await pool.aclose()
+        server.close()
 
 
 @pytest.mark.parametrize(("auth", "well"), [(AuthConfig(), True), (AUTHS[1], False)], ids=["none", "some"])
-def test_only_a_service_that_has_a_credential_can_refuse_it(auth, well):
+async def test_only_a_service_that_has_a_credential_can_refuse_it(auth, well):
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 401 x\r\ncontent-length: 0\r\n\r\n")
         await writer.drain()
         writer.close()
 
-    async def main():
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        pool = Pool()
-        source = HttpSource(ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth), toolbox(pool))
-        try:
-            await source.check_health()
-            assert (source.unwell is None) is well
-        finally:
-            await pool.aclose()
-            server.close()
-
-    asyncio.run(main())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    pool = Pool()
+    source = HttpSource(ServiceConfig(name="s", url=f"http://127.0.0.1:{port}", auth=auth), toolbox(pool))
+    try:
+        await source.check_health()
+        assert (source.unwell is None) is well
+    finally:
+        await pool.aclose()
+        server.close()

@@ -77,32 +77,26 @@ async def ended(life):
     await asyncio.gather(life, return_exceptions=True)
 
 
-def test_a_call_of_a_source_that_was_stopped_does_not_wait_for_it():
-    async def main():
-        shed = Shed()
-        keeper, life = await started(shed, connected=True)
-        await ended(life)
-        async with asyncio.timeout(5):
-            with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
-                await keeper.answer(job())
-        assert len(shed.sent) == 1
-
-    asyncio.run(main())
+async def test_a_call_of_a_source_that_was_stopped_does_not_wait_for_it():
+    shed = Shed()
+    keeper, life = await started(shed, connected=True)
+    await ended(life)
+    async with asyncio.timeout(5):
+        with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+            await keeper.answer(job())
+    assert len(shed.sent) == 1
 
 
-def test_a_call_that_waits_for_a_connection_hears_that_there_will_be_none():
-    async def main():
-        shed = Shed()
-        keeper, life = await started(shed, connected=False)
-        waiting = asyncio.create_task(keeper.answer(job()))
-        await asyncio.sleep(0)
-        await ended(life)
-        async with asyncio.timeout(5):
-            with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
-                await waiting
-        assert not shed.sent
-
-    asyncio.run(main())
+async def test_a_call_that_waits_for_a_connection_hears_that_there_will_be_none():
+    shed = Shed()
+    keeper, life = await started(shed, connected=False)
+    waiting = asyncio.create_task(keeper.answer(job()))
+    await asyncio.sleep(0)
+    await ended(life)
+    async with asyncio.timeout(5):
+        with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+            await waiting
+    assert not shed.sent
 
 
 class Broken(Shed):
@@ -132,99 +126,82 @@ async def status(keeper, wanted):
         await asyncio.sleep(0)
 
 
-def test_a_call_waits_for_the_next_try_of_a_source_on_demand(monkeypatch):
+async def test_a_call_waits_for_the_next_try_of_a_source_on_demand(monkeypatch):
     monkeypatch.setattr(keeper_module, "delay", lambda _failures: 0.001)
 
-    async def main():
-        source = Broken(failures=2)
-        source.may_connect.set()
-        keeper, life = on_demand(source)
-        async with asyncio.timeout(5):
-            assert (await keeper.answer(job())).body == b"1"
-        assert source.tries == 3
-        await ended(life)
-
-    asyncio.run(main())
+    source = Broken(failures=2)
+    source.may_connect.set()
+    keeper, life = on_demand(source)
+    async with asyncio.timeout(5):
+        assert (await keeper.answer(job())).body == b"1"
+    assert source.tries == 3
+    await ended(life)
 
 
-def test_calls_that_come_while_a_source_is_connected_do_not_hurry_the_next_try(monkeypatch):
+async def test_calls_that_come_while_a_source_is_connected_do_not_hurry_the_next_try(monkeypatch):
     monkeypatch.setattr(keeper_module, "delay", lambda _failures: 3600)
 
-    async def main():
-        source = Broken(failures=100)
-        keeper, life = on_demand(source)
-        async with asyncio.timeout(5):
-            first = asyncio.create_task(keeper.answer(job()))
-            await source.connecting.wait()
-            second = asyncio.create_task(keeper.answer(job()))
-            await asyncio.sleep(0)
-            source.may_connect.set()
-            await status(keeper, Status.FAILED)
-            for _ in range(10):
-                await asyncio.sleep(0)
-            assert source.tries == 1
-            keeper.wake()
-            source.connecting.clear()
-            await source.connecting.wait()
-            assert source.tries == 2
-        for call in first, second:
-            call.cancel()
-        await ended(life)
-
-    asyncio.run(main())
-
-
-def test_a_source_that_fails_to_connect_at_the_moment_it_is_stopped_is_stopped(monkeypatch):
-    monkeypatch.setattr(keeper_module, "delay", lambda _failures: 3600)
-
-    async def main():
-        source = Broken(failures=100)
-        keeper = Keeper(Plan(source=source, settings=None), SystemClock(), lambda *_: None, known=False)
-        life = asyncio.create_task(keeper.run())
+    source = Broken(failures=100)
+    keeper, life = on_demand(source)
+    async with asyncio.timeout(5):
+        first = asyncio.create_task(keeper.answer(job()))
         await source.connecting.wait()
-        source.may_connect.set()
+        second = asyncio.create_task(keeper.answer(job()))
         await asyncio.sleep(0)
-        life.cancel()
-        done, _ = await asyncio.wait([life], timeout=5)
-        assert done
+        source.may_connect.set()
+        await status(keeper, Status.FAILED)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert source.tries == 1
+        keeper.wake()
+        source.connecting.clear()
+        await source.connecting.wait()
+        assert source.tries == 2
+    for call in first, second:
+        call.cancel()
+    await ended(life)
 
-    asyncio.run(main())
 
-
-def test_a_call_whose_source_cannot_be_connected_is_told_why(monkeypatch):
+async def test_a_source_that_fails_to_connect_at_the_moment_it_is_stopped_is_stopped(monkeypatch):
     monkeypatch.setattr(keeper_module, "delay", lambda _failures: 3600)
 
-    async def main():
-        source = Broken(failures=100)
-        source.may_connect.set()
-        keeper, life = on_demand(source)
-        late = msgspec.structs.replace(job(), deadline=time.monotonic() + 0.05)
-        with pytest.raises(DependencyUnavailable, match="in time: the door is locked"):
-            await keeper.answer(late)
-        await ended(life)
+    source = Broken(failures=100)
+    keeper = Keeper(Plan(source=source, settings=None), SystemClock(), lambda *_: None, known=False)
+    life = asyncio.create_task(keeper.run())
+    await source.connecting.wait()
+    source.may_connect.set()
+    await asyncio.sleep(0)
+    life.cancel()
+    done, _ = await asyncio.wait([life], timeout=5)
+    assert done
 
-    asyncio.run(main())
+
+async def test_a_call_whose_source_cannot_be_connected_is_told_why(monkeypatch):
+    monkeypatch.setattr(keeper_module, "delay", lambda _failures: 3600)
+
+    source = Broken(failures=100)
+    source.may_connect.set()
+    keeper, life = on_demand(source)
+    late = msgspec.structs.replace(job(), deadline=time.monotonic() + 0.05)
+    with pytest.raises(DependencyUnavailable, match="in time: the door is locked"):
+        await keeper.answer(late)
+    await ended(life)
 
 
-def test_a_source_that_raises_what_nobody_expects_again_and_again_is_left_in_peace():
+async def test_a_source_that_raises_what_nobody_expects_again_and_again_is_left_in_peace():
     class Odd(Shed):
         async def answer(self, job):
             raise KeyError("hunter2")
 
-    async def main():
-        keeper = Keeper(
-            Plan(source=(odd := Odd()), settings=None), SystemClock(), lambda *_: None, known=False
-        )
-        odd.may_connect.set()
-        life = asyncio.create_task(keeper.run())
-        for _ in range(FAILURES_TO_OPEN):
-            with pytest.raises(KeyError):
-                await keeper.answer(job())
-        with pytest.raises(DependencyUnavailable, match="failed too often"):
-            keeper.check()
-        await ended(life)
-
-    asyncio.run(main())
+    keeper = Keeper(Plan(source=(odd := Odd()), settings=None), SystemClock(), lambda *_: None, known=False)
+    odd.may_connect.set()
+    life = asyncio.create_task(keeper.run())
+    for _ in range(FAILURES_TO_OPEN):
+        with pytest.raises(KeyError):
+            await keeper.answer(job())
+    with pytest.raises(DependencyUnavailable, match="failed too often"):
+        keeper.check()
+    await ended(life)
 
 
 class Fragile(Shed):
@@ -252,31 +229,28 @@ class Fragile(Shed):
 
 
 @pytest.mark.parametrize("noticed", [True, False])
-def test_a_call_waits_for_a_source_that_was_there_until_just_now(noticed):
-    async def main():
-        fragile = Fragile()
-        keeper, life = await started(fragile, connected=True)
-        fragile.may_connect.clear()
-        fragile.lose.set()
-        while noticed and keeper.state().status is Status.READY:
-            await asyncio.sleep(0)
-        keeper.check()
-        waiting = asyncio.create_task(keeper.answer(job()))
-        await asyncio.sleep(0.01)
-        assert not waiting.done()
-        keeper.check()
-        fragile.may_connect.set()
-        keeper.wake()
-        async with asyncio.timeout(5):
-            assert (await waiting).body == b"1"
-        assert (fragile.found_gone, len(fragile.sent)) == (0 if noticed else 1, 2)
-        await ended(life)
-
-    asyncio.run(main())
+async def test_a_call_waits_for_a_source_that_was_there_until_just_now(noticed):
+    fragile = Fragile()
+    keeper, life = await started(fragile, connected=True)
+    fragile.may_connect.clear()
+    fragile.lose.set()
+    while noticed and keeper.state().status is Status.READY:
+        await asyncio.sleep(0)
+    keeper.check()
+    waiting = asyncio.create_task(keeper.answer(job()))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    keeper.check()
+    fragile.may_connect.set()
+    keeper.wake()
+    async with asyncio.timeout(5):
+        assert (await waiting).body == b"1"
+    assert (fragile.found_gone, len(fragile.sent)) == (0 if noticed else 1, 2)
+    await ended(life)
 
 
 @pytest.mark.parametrize("step", ["connect", "answer"])
-def test_a_source_that_refuses_the_credential_waits_for_a_person_and_leaves_that_state_again(step):
+async def test_a_source_that_refuses_the_credential_waits_for_a_person_and_leaves_that_state_again(step):
     class Locked(Fragile):
         open, tries = False, 0
 
@@ -291,48 +265,42 @@ def test_a_source_that_refuses_the_credential_waits_for_a_person_and_leaves_that
                 raise SignInNeeded("Sign in again")
             return await super().answer(job)
 
-    async def main():
-        locked = Locked()
-        keeper = Keeper(Plan(source=locked, settings=None), SystemClock(), lambda *_: None, known=False)
-        life = asyncio.create_task(keeper.run())
-        if step == "answer":
-            with pytest.raises(DependencyUnavailable, match="Sign in again"):
-                await keeper.answer(job())
-        while keeper.state().status is not Status.NEEDS_AUTH:
-            await asyncio.sleep(0)
-        state = keeper.state()
-        assert (state.reason, state.next_try, locked.tries) == ("Sign in again", None, 1)
-        with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
-            keeper.check()
-        locked.open = True
-        keeper.wake()
-        while keeper.state().status is not Status.READY:
-            await asyncio.sleep(0)
-        assert (await keeper.answer(job())).body == b"1"
-        await ended(life)
-
-    asyncio.run(main())
+    locked = Locked()
+    keeper = Keeper(Plan(source=locked, settings=None), SystemClock(), lambda *_: None, known=False)
+    life = asyncio.create_task(keeper.run())
+    if step == "answer":
+        with pytest.raises(DependencyUnavailable, match="Sign in again"):
+            await keeper.answer(job())
+    while keeper.state().status is not Status.NEEDS_AUTH:
+        await asyncio.sleep(0)
+    state = keeper.state()
+    assert (state.reason, state.next_try, locked.tries) == ("Sign in again", None, 1)
+    with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+        keeper.check()
+    locked.open = True
+    keeper.wake()
+    while keeper.state().status is not Status.READY:
+        await asyncio.sleep(0)
+    assert (await keeper.answer(job())).body == b"1"
+    await ended(life)
 
 
-def test_a_source_that_does_not_come_back_is_not_waited_for():
+async def test_a_source_that_does_not_come_back_is_not_waited_for():
     class Dead(Fragile):
         async def connect(self):
             if self.sent:
                 raise DependencyUnavailable("It does not start")
             return await super().connect()
 
-    async def main():
-        dead = Dead()
-        keeper, life = await started(dead, connected=True)
-        dead.lose.set()
-        while "does not start" not in keeper.state().reason:
-            keeper.wake()
-            await asyncio.sleep(0)
-        with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
-            keeper.check()
-        await ended(life)
-
-    asyncio.run(main())
+    dead = Dead()
+    keeper, life = await started(dead, connected=True)
+    dead.lose.set()
+    while "does not start" not in keeper.state().reason:
+        keeper.wake()
+        await asyncio.sleep(0)
+    with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+        keeper.check()
+    await ended(life)
 
 
 def test_a_source_that_fails_again_and_again_is_tried_after_a_second_then_more_and_more_seldom():
@@ -344,7 +312,7 @@ def test_a_source_that_fails_again_and_again_is_tried_after_a_second_then_more_a
     assert waits == [0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30]
 
 
-def test_a_source_that_is_connected_anew_is_tried_at_once():
+async def test_a_source_that_is_connected_anew_is_tried_at_once():
     class Sick(Fragile):
         well = False
 
@@ -353,30 +321,27 @@ def test_a_source_that_is_connected_anew_is_tried_at_once():
                 raise DependencyUnavailable("no")
             return await super().answer(job)
 
-    async def main():
-        sick = Sick()
-        keeper = Keeper(Plan(source=sick, settings=None), SystemClock(), lambda *_: None, known=False)
-        life = asyncio.create_task(keeper.run())
-        for _ in range(FAILURES_TO_OPEN):
-            with pytest.raises(DependencyUnavailable):
-                await keeper.answer(job())
-        with pytest.raises(DependencyUnavailable, match="failed too often"):
-            keeper.check()
-        sick.lose.set()
-        sick.well = True
-        while keeper.restarts == 0 or keeper.state().status is not Status.READY:
-            keeper.wake()
-            await asyncio.sleep(0)
+    sick = Sick()
+    keeper = Keeper(Plan(source=sick, settings=None), SystemClock(), lambda *_: None, known=False)
+    life = asyncio.create_task(keeper.run())
+    for _ in range(FAILURES_TO_OPEN):
+        with pytest.raises(DependencyUnavailable):
+            await keeper.answer(job())
+    with pytest.raises(DependencyUnavailable, match="failed too often"):
         keeper.check()
-        assert (await keeper.answer(job())).body == b"1"
-        await ended(life)
-
-    asyncio.run(main())
+    sick.lose.set()
+    sick.well = True
+    while keeper.restarts == 0 or keeper.state().status is not Status.READY:
+        keeper.wake()
+        await asyncio.sleep(0)
+    keeper.check()
+    assert (await keeper.answer(job())).body == b"1"
+    await ended(life)
 
 
 @pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
 @pytest.mark.parametrize("step", ["connect", "watch", "answer"])
-def test_a_source_that_wants_to_end_the_process_ends_only_its_own_work(step, end):
+async def test_a_source_that_wants_to_end_the_process_ends_only_its_own_work(step, end):
     class Rude(Shed):
         raised = 0
 
@@ -396,21 +361,18 @@ def test_a_source_that_wants_to_end_the_process_ends_only_its_own_work(step, end
         def answer(self, job):
             return self.raise_first("answer", super().answer(job))
 
-    async def main():
-        rude = Rude()
-        rude.may_connect.set()
-        keeper = Keeper(Plan(source=rude, settings=None), SystemClock(), lambda *_: None, known=False)
-        life = asyncio.create_task(keeper.run())
-        if step == "answer":
-            with pytest.raises(OutcomeUnknown, match=end.__name__):
-                await keeper.answer(job())
-        while not rude.raised or keeper.state().status is not Status.READY:
-            keeper.wake()
-            await asyncio.sleep(0.01)
-        assert (await keeper.answer(job())).body == b"1"
-        await ended(life)
-
-    asyncio.run(main())
+    rude = Rude()
+    rude.may_connect.set()
+    keeper = Keeper(Plan(source=rude, settings=None), SystemClock(), lambda *_: None, known=False)
+    life = asyncio.create_task(keeper.run())
+    if step == "answer":
+        with pytest.raises(OutcomeUnknown, match=end.__name__):
+            await keeper.answer(job())
+    while not rude.raised or keeper.state().status is not Status.READY:
+        keeper.wake()
+        await asyncio.sleep(0.01)
+    assert (await keeper.answer(job())).body == b"1"
+    await ended(life)
 
 
 class Watched(Shed):
@@ -431,27 +393,24 @@ class Watched(Shed):
         self.ends.clear()
 
 
-def test_a_source_on_demand_stays_connected_as_long_as_somebody_watches_it(monkeypatch):
+async def test_a_source_on_demand_stays_connected_as_long_as_somebody_watches_it(monkeypatch):
     monkeypatch.setattr(keeper_module, "IDLE_SECONDS", 0.001)
 
-    async def main():
-        source = Watched()
-        plan = Plan(source=source, settings=None, on_demand=True)
-        keeper = Keeper(plan, SystemClock(), lambda *_: None, known=True)
-        running = asyncio.create_task(keeper.run())
-        async with asyncio.timeout(10):
-            for _ in range(2):
-                while source.looks < 5:
-                    await asyncio.sleep(0.001)
-                assert keeper.state().status is Status.READY
-                source.ends.set()
-                source.looks = 0
-            source.has_watchers = False
-            while keeper.state().status is not Status.IDLE:
+    source = Watched()
+    plan = Plan(source=source, settings=None, on_demand=True)
+    keeper = Keeper(plan, SystemClock(), lambda *_: None, known=True)
+    running = asyncio.create_task(keeper.run())
+    async with asyncio.timeout(10):
+        for _ in range(2):
+            while source.looks < 5:
                 await asyncio.sleep(0.001)
-        running.cancel()
-
-    asyncio.run(main())
+            assert keeper.state().status is Status.READY
+            source.ends.set()
+            source.looks = 0
+        source.has_watchers = False
+        while keeper.state().status is not Status.IDLE:
+            await asyncio.sleep(0.001)
+    running.cancel()
 
 
 def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugging(caplog, monkeypatch):
@@ -477,7 +436,7 @@ def test_a_failure_is_logged_as_an_error_once_and_its_repetition_only_for_debugg
     assert failures == [("ERROR", "refused"), ("DEBUG", "refused"), ("ERROR", "no route")]
 
 
-def test_a_source_that_is_tried_again_is_shown_as_what_it_last_was(monkeypatch):
+async def test_a_source_that_is_tried_again_is_shown_as_what_it_last_was(monkeypatch):
     monkeypatch.setattr(keeper_module, "delay", lambda _failures: 0.0)
 
     class SecondTry(Shed):
@@ -489,21 +448,18 @@ def test_a_source_that_is_tried_again_is_shown_as_what_it_last_was(monkeypatch):
                 raise DependencyUnavailable("the door is locked")
             return await super().connect()
 
-    async def main():
-        shed = SecondTry()
-        keeper, life = await started(shed, connected=False)
-        async with asyncio.timeout(5):
-            while shed.tries < 2:
-                await asyncio.sleep(0)
-            state = keeper.state()
-            assert (state.status, state.reason) == (Status.FAILED, "the door is locked")
-            assert state.broken_since is not None
-            assert state.broken_since <= state.since
-            shed.may_connect.set()
-            await status(keeper, Status.READY)
-        well = keeper.state()
-        assert (well.reason, well.broken_since) == ("", None)
-        assert (well.last_error, well.last_error_at) == ("the door is locked", state.broken_since)
-        await ended(life)
-
-    asyncio.run(main())
+    shed = SecondTry()
+    keeper, life = await started(shed, connected=False)
+    async with asyncio.timeout(5):
+        while shed.tries < 2:
+            await asyncio.sleep(0)
+        state = keeper.state()
+        assert (state.status, state.reason) == (Status.FAILED, "the door is locked")
+        assert state.broken_since is not None
+        assert state.broken_since <= state.since
+        shed.may_connect.set()
+        await status(keeper, Status.READY)
+    well = keeper.state()
+    assert (well.reason, well.broken_since) == ("", None)
+    assert (well.last_error, well.last_error_at) == ("the door is locked", state.broken_since)
+    await ended(life)

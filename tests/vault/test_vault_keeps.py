@@ -59,42 +59,35 @@ async def a_vault(
         yield store, await vault_of(store, folder, env)
 
 
-def test_a_value_is_there_again_after_a_restart(settings: StoreSettings, folder: Path) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder) as (_, vault):
-            await vault.put("server:notion", "token", CANARY)
-        async with a_vault(settings, folder) as (_, vault):
-            found = await vault.get("server:notion", "token")
-            assert found is not None
-            assert (found.value, found.version) == (CANARY, 1)
-            assert await vault.get("server:notion", "other") is None
-
-    uvloop.run(main())
+async def test_a_value_is_there_again_after_a_restart(settings: StoreSettings, folder: Path) -> None:
+    async with a_vault(settings, folder) as (_, vault):
+        await vault.put("server:notion", "token", CANARY)
+    async with a_vault(settings, folder) as (_, vault):
+        found = await vault.get("server:notion", "token")
+        assert found is not None
+        assert (found.value, found.version) == (CANARY, 1)
+        assert await vault.get("server:notion", "other") is None
 
 
-def test_what_is_kept_opens_under_the_name_of_its_tenant_alone(settings: StoreSettings, folder: Path) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder) as (store, vault):
-            await vault.put("server:notion", "token", CANARY)
-            with pytest.raises(VaultFault):
-                await Vault(store, SystemClock(), folder, "elsewhere", {}).open()
-            assert await (await vault_of(store, folder)).get("server:notion", "token") is not None
+async def test_what_is_kept_opens_under_the_name_of_its_tenant_alone(
+    settings: StoreSettings, folder: Path
+) -> None:
+    async with a_vault(settings, folder) as (store, vault):
+        await vault.put("server:notion", "token", CANARY)
+        with pytest.raises(VaultFault):
+            await Vault(store, SystemClock(), folder, "elsewhere", {}).open()
+        assert await (await vault_of(store, folder)).get("server:notion", "token") is not None
 
-    uvloop.run(main())
 
-
-def test_nothing_on_disk_holds_a_value_or_shows_it(tmp_path: Path, folder: Path) -> None:
-    async def main() -> None:
-        async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (_, vault):
-            await vault.put("server:notion", "token", CANARY)
-            await vault.rotate()
-            kept = await vault.get("server:notion", "token")
-            assert CANARY.decode() not in repr(kept)
-            assert KEY not in repr(SealingKey(bytes.fromhex(KEY)))
-            assert_absent(folder)
+async def test_nothing_on_disk_holds_a_value_or_shows_it(tmp_path: Path, folder: Path) -> None:
+    async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (_, vault):
+        await vault.put("server:notion", "token", CANARY)
+        await vault.rotate()
+        kept = await vault.get("server:notion", "token")
+        assert CANARY.decode() not in repr(kept)
+        assert KEY not in repr(SealingKey(bytes.fromhex(KEY)))
         assert_absent(folder)
-
-    uvloop.run(main())
+    assert_absent(folder)
 
 
 def assert_absent(folder: Path) -> None:
@@ -171,21 +164,18 @@ def test_the_environment_comes_before_the_keyring_and_the_keyring_before_a_file(
     assert not (folder / "vault.key").exists()
 
 
-def test_a_new_secret_counts_once_the_old_one_was_named(settings: StoreSettings, folder: Path) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder) as (_, vault):
-            await vault.put("secret:a", "value", CANARY)
-        async with a_vault(settings, folder, {"AGENT_GATE_SECRET": SECRET}) as (_, vault):
-            assert vault.where == "AGENT_GATE_SECRET"
-        changed = {"AGENT_GATE_SECRET": KEY, "AGENT_GATE_OLD_SECRET": SECRET}
-        async with a_vault(settings, folder, changed) as (_, vault):
-            assert vault.where == "AGENT_GATE_SECRET"
-        async with a_vault(settings, folder, {"AGENT_GATE_SECRET": KEY}) as (_, vault):
-            found = await vault.get("secret:a", "value")
-            assert found is not None
-            assert found.value == CANARY
-
-    uvloop.run(main())
+async def test_a_new_secret_counts_once_the_old_one_was_named(settings: StoreSettings, folder: Path) -> None:
+    async with a_vault(settings, folder) as (_, vault):
+        await vault.put("secret:a", "value", CANARY)
+    async with a_vault(settings, folder, {"AGENT_GATE_SECRET": SECRET}) as (_, vault):
+        assert vault.where == "AGENT_GATE_SECRET"
+    changed = {"AGENT_GATE_SECRET": KEY, "AGENT_GATE_OLD_SECRET": SECRET}
+    async with a_vault(settings, folder, changed) as (_, vault):
+        assert vault.where == "AGENT_GATE_SECRET"
+    async with a_vault(settings, folder, {"AGENT_GATE_SECRET": KEY}) as (_, vault):
+        found = await vault.get("secret:a", "value")
+        assert found is not None
+        assert found.value == CANARY
 
 
 def test_a_short_secret_is_refused(folder: Path) -> None:
@@ -206,23 +196,20 @@ def test_a_short_secret_is_refused(folder: Path) -> None:
         "UPDATE vault SET sealed = substr(sealed, 1, 0) WHERE field = 'token'",
     ],
 )
-def test_a_swapped_cut_or_renamed_value_fails_closed_and_names_its_key(
+async def test_a_swapped_cut_or_renamed_value_fails_closed_and_names_its_key(
     settings: StoreSettings, folder: Path, harm: str
 ) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder) as (store, vault):
-            await vault.put("server:notion", "token", CANARY)
-            await vault.put("server:notion", "other", b"another value")
-            await store.write(Statement(harm))
-            with pytest.raises(VaultFault) as fault:
-                await vault.get("server:notion", "token")
-            assert vault.key.id in fault.value.message or "elsewhere" in fault.value.message
-            assert CANARY.decode() not in fault.value.message
-            with pytest.raises(VaultFault):
-                await vault.rotate()
-            assert await vault.get("server:notion", "other") is not None
-
-    uvloop.run(main())
+    async with a_vault(settings, folder) as (store, vault):
+        await vault.put("server:notion", "token", CANARY)
+        await vault.put("server:notion", "other", b"another value")
+        await store.write(Statement(harm))
+        with pytest.raises(VaultFault) as fault:
+            await vault.get("server:notion", "token")
+        assert vault.key.id in fault.value.message or "elsewhere" in fault.value.message
+        assert CANARY.decode() not in fault.value.message
+        with pytest.raises(VaultFault):
+            await vault.rotate()
+        assert await vault.get("server:notion", "other") is not None
 
 
 @given(value=st.binary(max_size=200), place=st.lists(st.text(max_size=8), max_size=3), bit=st.integers(0))
@@ -237,120 +224,104 @@ def test_a_flipped_bit_or_another_place_never_opens(value: bytes, place: list[st
             key.open(other, *where)
 
 
-def test_rotation_seals_everything_anew_with_a_new_key_file(settings: StoreSettings, folder: Path) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder) as (store, vault):
-            for number in range(5):
-                await vault.put(f"server:{number}", "token", CANARY)
-            before, file = vault.key.id, (folder / "vault.key").read_text()
-            assert await vault.rotate() == 5
-            assert vault.key.id != before
-            assert (folder / "vault.key").read_text() != file
-            assert not (folder / "vault.key.next").exists()
-            assert await store.read("SELECT DISTINCT key FROM vault") == [(vault.key.id,)]
-        async with a_vault(settings, folder) as (_, vault):
-            assert len(await vault.read_all("token")) == 5
-
-    uvloop.run(main())
+async def test_rotation_seals_everything_anew_with_a_new_key_file(
+    settings: StoreSettings, folder: Path
+) -> None:
+    async with a_vault(settings, folder) as (store, vault):
+        for number in range(5):
+            await vault.put(f"server:{number}", "token", CANARY)
+        before, file = vault.key.id, (folder / "vault.key").read_text()
+        assert await vault.rotate() == 5
+        assert vault.key.id != before
+        assert (folder / "vault.key").read_text() != file
+        assert not (folder / "vault.key.next").exists()
+        assert await store.read("SELECT DISTINCT key FROM vault") == [(vault.key.id,)]
+    async with a_vault(settings, folder) as (_, vault):
+        assert len(await vault.read_all("token")) == 5
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_a_rotation_cut_short_leaves_a_vault_that_opens(folder: Path, durable: bool) -> None:
+async def test_a_rotation_cut_short_leaves_a_vault_that_opens(folder: Path, durable: bool) -> None:
     """A crash on either side of the commit: with the file's rename missing, or with nothing but the new file there."""
     settings = StoreSettings(path=folder / "gate.db")
 
-    async def main() -> None:
-        async with a_vault(settings, folder) as (_, vault):
-            await vault.put("secret:a", "value", CANARY)
-            old = (folder / "vault.key").read_text()
-            if durable:
-                await vault.rotate()
-                (folder / "vault.key").rename(folder / "vault.key.next")
-            else:
-                (folder / "vault.key.next").write_text(KEY)
-                (folder / "vault.key.next").chmod(0o600)
-            (folder / "vault.key").write_text(old)
-            (folder / "vault.key").chmod(0o600)
-        async with a_vault(settings, folder) as (_, vault):
-            found = await vault.get("secret:a", "value")
-            assert found is not None
-            assert found.value == CANARY
-        assert not (folder / "vault.key.next").exists()
-
-    uvloop.run(main())
+    async with a_vault(settings, folder) as (_, vault):
+        await vault.put("secret:a", "value", CANARY)
+        old = (folder / "vault.key").read_text()
+        if durable:
+            await vault.rotate()
+            (folder / "vault.key").rename(folder / "vault.key.next")
+        else:
+            (folder / "vault.key.next").write_text(KEY)
+            (folder / "vault.key.next").chmod(0o600)
+        (folder / "vault.key").write_text(old)
+        (folder / "vault.key").chmod(0o600)
+    async with a_vault(settings, folder) as (_, vault):
+        found = await vault.get("secret:a", "value")
+        assert found is not None
+        assert found.value == CANARY
+    assert not (folder / "vault.key.next").exists()
 
 
-def test_only_one_of_two_writers_replaces_a_value(settings: StoreSettings, folder: Path) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder) as (_, vault):
-            await vault.put("server:a", "token", b"1")
-            await vault.swap("server:a", "token", b"2", 1)
-            with pytest.raises(Conflict):
-                await vault.swap("server:a", "token", b"3", 1)
-            found = await vault.get("server:a", "token")
-            assert found is not None
-            assert (found.value, found.version) == (b"2", 2)
-            assert await vault.remove("server:a", "token")
-            assert not await vault.remove("server:a", "token")
-
-    uvloop.run(main())
+async def test_only_one_of_two_writers_replaces_a_value(settings: StoreSettings, folder: Path) -> None:
+    async with a_vault(settings, folder) as (_, vault):
+        await vault.put("server:a", "token", b"1")
+        await vault.swap("server:a", "token", b"2", 1)
+        with pytest.raises(Conflict):
+            await vault.swap("server:a", "token", b"3", 1)
+        found = await vault.get("server:a", "token")
+        assert found is not None
+        assert (found.value, found.version) == (b"2", 2)
+        assert await vault.remove("server:a", "token")
+        assert not await vault.remove("server:a", "token")
 
 
-def test_two_gateways_on_one_store_share_one_key(folder: Path) -> None:
+async def test_two_gateways_on_one_store_share_one_key(folder: Path) -> None:
     here = StoreSettings(type="postgres", url=postgres.server().clean_database(), chain="a")
     there = replace(here, chain="b")
     env = {"AGENT_GATE_SECRET": SECRET}
 
-    async def main() -> None:
-        async with (
-            a_vault(here, folder, env) as (_, first),
-            a_vault(there, folder, env) as (_, second),
-        ):
-            await first.put("server:a", "token", b"1")
-            assert await second.get("server:a", "token") is not None
-            await first.rotate()
-            found = await second.get("server:a", "token")
-            assert found is not None
-            assert found.value == b"1"
-
-    uvloop.run(main())
+    async with (
+        a_vault(here, folder, env) as (_, first),
+        a_vault(there, folder, env) as (_, second),
+    ):
+        await first.put("server:a", "token", b"1")
+        assert await second.get("server:a", "token") is not None
+        await first.rotate()
+        found = await second.get("server:a", "token")
+        assert found is not None
+        assert found.value == b"1"
 
 
-def test_a_value_that_comes_while_the_key_is_being_replaced_is_not_lost(
+async def test_a_value_that_comes_while_the_key_is_being_replaced_is_not_lost(
     settings: StoreSettings, folder: Path
 ) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder) as (store, vault):
-            await vault.put("server:0", "token", CANARY)
-            rotating, putting = [], []
-            for number in range(1, 20):
-                rotating.append(asyncio.ensure_future(vault.rotate()))
-                await asyncio.sleep(0)
-                putting.append(asyncio.ensure_future(vault.put(f"server:{number}", "token", CANARY)))
-                reading = asyncio.ensure_future(vault.read_all("token"))
-                await asyncio.gather(rotating[-1], reading)
-            await asyncio.gather(*putting)
-            assert len(await vault.read_all("token")) == 20
-            assert len(await (await vault_of(store, folder)).read_all("token")) == 20
-        async with a_vault(settings, folder) as (_, vault):
-            assert {kept.value for kept in (await vault.read_all("token")).values()} == {CANARY}
-
-    uvloop.run(main())
+    async with a_vault(settings, folder) as (store, vault):
+        await vault.put("server:0", "token", CANARY)
+        rotating, putting = [], []
+        for number in range(1, 20):
+            rotating.append(asyncio.ensure_future(vault.rotate()))
+            await asyncio.sleep(0)
+            putting.append(asyncio.ensure_future(vault.put(f"server:{number}", "token", CANARY)))
+            reading = asyncio.ensure_future(vault.read_all("token"))
+            await asyncio.gather(rotating[-1], reading)
+        await asyncio.gather(*putting)
+        assert len(await vault.read_all("token")) == 20
+        assert len(await (await vault_of(store, folder)).read_all("token")) == 20
+    async with a_vault(settings, folder) as (_, vault):
+        assert {kept.value for kept in (await vault.read_all("token")).values()} == {CANARY}
 
 
-def test_a_value_is_sealed_with_the_key_that_another_gateway_put_in_place(
+async def test_a_value_is_sealed_with_the_key_that_another_gateway_put_in_place(
     settings: StoreSettings, folder: Path
 ) -> None:
-    async def main() -> None:
-        async with a_vault(settings, folder) as (store, vault):
-            other = await vault_of(store, folder)
-            await other.rotate()
-            await vault.put("server:notion", "token", CANARY)
-            found = await other.get("server:notion", "token")
-            assert found is not None
-            assert found.value == CANARY
-
-    uvloop.run(main())
+    async with a_vault(settings, folder) as (store, vault):
+        other = await vault_of(store, folder)
+        await other.rotate()
+        await vault.put("server:notion", "token", CANARY)
+        found = await other.get("server:notion", "token")
+        assert found is not None
+        assert found.value == CANARY
 
 
 class HeldStore:
@@ -368,22 +339,19 @@ class HeldStore:
         return await self._store.write(*statements)
 
 
-def test_nobody_who_looks_for_the_key_takes_the_next_one_away_from_a_rotation(
+async def test_nobody_who_looks_for_the_key_takes_the_next_one_away_from_a_rotation(
     tmp_path: Path, folder: Path
 ) -> None:
-    async def main() -> None:
-        async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (store, vault):
-            await vault.put("server:notion", "token", CANARY)
-            held = HeldStore(store)
-            rotating_vault = await vault_of(held, folder)  # type: ignore[arg-type]
-            rotation = asyncio.ensure_future(rotating_vault.rotate())
-            await held.asked.wait()
-            looking = asyncio.ensure_future(rotating_vault.take_renewal())
-            await asyncio.wait([looking], timeout=0.2)
-            held.go_on.set()
-            await asyncio.gather(rotation, looking)
-        async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (_, vault):
-            found = await vault.get("server:notion", "token")
-            assert found is not None
-
-    uvloop.run(main())
+    async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (store, vault):
+        await vault.put("server:notion", "token", CANARY)
+        held = HeldStore(store)
+        rotating_vault = await vault_of(held, folder)  # type: ignore[arg-type]
+        rotation = asyncio.ensure_future(rotating_vault.rotate())
+        await held.asked.wait()
+        looking = asyncio.ensure_future(rotating_vault.take_renewal())
+        await asyncio.wait([looking], timeout=0.2)
+        held.go_on.set()
+        await asyncio.gather(rotation, looking)
+    async with a_vault(StoreSettings(path=folder / "gate.db"), folder) as (_, vault):
+        found = await vault.get("server:notion", "token")
+        assert found is not None

@@ -32,112 +32,91 @@ async def eventually(condition: Callable[[], Any]) -> None:
         await asyncio.sleep(0.005)
 
 
-def test_a_plugin_gets_its_configuration_and_its_tools_and_answers(make: Make, run: Run) -> None:
-    async def main() -> None:
-        async with make("Good") as source:
-            result = await source.answer(await job(source, arguments={"how": "well"}))
-            data = json.loads(result.body)
-            assert data["tool"] == "work"
-            assert data["args"] == {"how": "well"}
-            assert data["tools"] == ["work", "wrapped"]
-            assert data["url"] == "custom://anything"
-            assert data["thread"] == "plugin p"
-            assert source._handler.started
-
-    run(main())
+async def test_a_plugin_gets_its_configuration_and_its_tools_and_answers(make: Make) -> None:
+    async with make("Good") as source:
+        result = await source.answer(await job(source, arguments={"how": "well"}))
+        data = json.loads(result.body)
+        assert data["tool"] == "work"
+        assert data["args"] == {"how": "well"}
+        assert data["tools"] == ["work", "wrapped"]
+        assert data["url"] == "custom://anything"
+        assert data["thread"] == "plugin p"
+        assert source._handler.started
 
 
-def test_an_answer_is_wrapped_as_the_tool_says(make: Make, run: Run) -> None:
-    async def main() -> None:
-        async with make("Slow") as source:
-            result = await source.answer(await job(source, "wrapped"))
-            assert json.loads(result.body) == {"state": "plugin p"}
-
-    run(main())
+async def test_an_answer_is_wrapped_as_the_tool_says(make: Make) -> None:
+    async with make("Slow") as source:
+        result = await source.answer(await job(source, "wrapped"))
+        assert json.loads(result.body) == {"state": "plugin p"}
 
 
-def test_what_a_plugin_does_to_its_arguments_stays_with_it(make: Make, run: Run) -> None:
-    async def main() -> None:
-        async with make("Good") as source:
-            work = await job(source, arguments={"how": "a"})
-            await source.answer(work)
-            assert work.arguments == {"how": "a"}
-
-    run(main())
+async def test_what_a_plugin_does_to_its_arguments_stays_with_it(make: Make) -> None:
+    async with make("Good") as source:
+        work = await job(source, arguments={"how": "a"})
+        await source.answer(work)
+        assert work.arguments == {"how": "a"}
 
 
 @pytest.mark.parametrize("name", ["Blocking", "BlockingLoop"])
-def test_a_plugin_that_blocks_does_not_delay_the_gateway(make: Make, run: Run, name: str) -> None:
+async def test_a_plugin_that_blocks_does_not_delay_the_gateway(make: Make, name: str) -> None:
     handler = getattr(plugins, name)
     handler.go_on.clear()
 
-    async def main() -> None:
-        async with make(name) as source:
-            blocked = asyncio.create_task(source.answer(await job(source)))
-            await asyncio.sleep(0)
-            loop = asyncio.get_running_loop()
-            for _ in range(20):
-                before = loop.time()
-                await asyncio.sleep(0.001)
-                assert loop.time() - before < 0.5
-            assert not blocked.done()
-            handler.go_on.set()
-            assert (await blocked).body == b'"done"'
-
-    run(main())
+    async with make(name) as source:
+        blocked = asyncio.create_task(source.answer(await job(source)))
+        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        for _ in range(20):
+            before = loop.time()
+            await asyncio.sleep(0.001)
+            assert loop.time() - before < 0.5
+        assert not blocked.done()
+        handler.go_on.set()
+        assert (await blocked).body == b'"done"'
 
 
-def test_only_so_many_calls_run_at_once_and_the_rest_are_told_that_nothing_was_sent(
+async def test_only_so_many_calls_run_at_once_and_the_rest_are_told_that_nothing_was_sent(
     make: Make, run: Run
 ) -> None:
     plugins.Blocking.go_on.clear()
 
-    async def main() -> None:
-        async with make("Blocking", options={"concurrency": 2}) as source:
-            work = [asyncio.create_task(source.answer(await job(source))) for _ in range(2)]
-            await eventually(lambda: plugins.Blocking.running == 2)
-            with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
-                await source.answer(await job(source, seconds=0.2))
-            assert plugins.Blocking.running == 2
-            plugins.Blocking.go_on.set()
-            assert len(await asyncio.gather(*work)) == 2
-            assert (await source.answer(await job(source))).body == b'"done"'
-
-    run(main())
+    async with make("Blocking", options={"concurrency": 2}) as source:
+        work = [asyncio.create_task(source.answer(await job(source))) for _ in range(2)]
+        await eventually(lambda: plugins.Blocking.running == 2)
+        with pytest.raises(DependencyUnavailable, match="Nothing was sent"):
+            await source.answer(await job(source, seconds=0.2))
+        assert plugins.Blocking.running == 2
+        plugins.Blocking.go_on.set()
+        assert len(await asyncio.gather(*work)) == 2
+        assert (await source.answer(await job(source))).body == b'"done"'
 
 
-def test_a_call_that_was_given_up_keeps_its_place_until_the_thread_is_done(make: Make, run: Run) -> None:
+async def test_a_call_that_was_given_up_keeps_its_place_until_the_thread_is_done(make: Make) -> None:
     plugins.Blocking.go_on.clear()
 
-    async def main() -> None:
-        async with make("Blocking", options={"concurrency": 1}) as source:
-            work = asyncio.create_task(source.answer(await job(source)))
-            await eventually(lambda: plugins.Blocking.running == 1)
-            work.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await work
-            with pytest.raises(DependencyUnavailable):
-                await source.answer(await job(source, seconds=0.2))
-            plugins.Blocking.go_on.set()
-            assert (await source.answer(await job(source))).body == b'"done"'
-
-    run(main())
+    async with make("Blocking", options={"concurrency": 1}) as source:
+        work = asyncio.create_task(source.answer(await job(source)))
+        await eventually(lambda: plugins.Blocking.running == 1)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        with pytest.raises(DependencyUnavailable):
+            await source.answer(await job(source, seconds=0.2))
+        plugins.Blocking.go_on.set()
+        assert (await source.answer(await job(source))).body == b'"done"'
 
 
-def test_a_cancellation_reaches_a_coroutine(make: Make, run: Run) -> None:
+async def test_a_cancellation_reaches_a_coroutine(make: Make) -> None:
     plugins.Cancellable.begun.clear()
     plugins.Cancellable.cancelled.clear()
 
-    async def main() -> None:
-        async with make("Cancellable") as source:
-            work = asyncio.create_task(source.answer(await job(source)))
-            await eventually(plugins.Cancellable.begun.is_set)
-            work.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await work
-            await eventually(plugins.Cancellable.cancelled.is_set)
-
-    run(main())
+    async with make("Cancellable") as source:
+        work = asyncio.create_task(source.answer(await job(source)))
+        await eventually(plugins.Cancellable.begun.is_set)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        await eventually(plugins.Cancellable.cancelled.is_set)
 
 
 @pytest.mark.parametrize(
@@ -215,51 +194,42 @@ def test_a_call_that_waits_for_a_place_while_its_plugin_is_stopped_was_not_sent(
         plugins.Blocking.go_on.set()
 
 
-def test_an_error_that_a_plugin_means_for_the_agent_reaches_it_without_the_password(
-    make: Make, run: Run, caplog: pytest.LogCaptureFixture
+async def test_an_error_that_a_plugin_means_for_the_agent_reaches_it_without_the_password(
+    make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with make("Crashing") as source:
-            with pytest.raises(UpstreamError, match="The valve is stuck") as caught:
-                await source.answer(await job(source, arguments={"how": "told"}))
-            assert "hunter2" not in caught.value.message
-            with pytest.raises(OutcomeUnknown, match="not JSON"):
-                await source.answer(await job(source, arguments={"how": "object"}))
-            assert "type object" in caplog.records[-1].why
-            with pytest.raises(OutcomeUnknown, match="at most 1000000"):
-                await source.answer(await job(source, arguments={"how": "large"}))
-
-    run(main())
+    async with make("Crashing") as source:
+        with pytest.raises(UpstreamError, match="The valve is stuck") as caught:
+            await source.answer(await job(source, arguments={"how": "told"}))
+        assert "hunter2" not in caught.value.message
+        with pytest.raises(OutcomeUnknown, match="not JSON"):
+            await source.answer(await job(source, arguments={"how": "object"}))
+        assert "type object" in caplog.records[-1].why
+        with pytest.raises(OutcomeUnknown, match="at most 1000000"):
+            await source.answer(await job(source, arguments={"how": "large"}))
 
 
-def test_a_plugin_that_cannot_start_stays_visible_and_is_tried_again(make: Make, run: Run) -> None:
+async def test_a_plugin_that_cannot_start_stays_visible_and_is_tried_again(make: Make) -> None:
     plugins.NoStart.tries = 0
 
-    async def main() -> None:
-        async with make("NoStart") as source:
-            for _ in range(2):
-                with pytest.raises(DependencyUnavailable, match="did not start") as caught:
-                    await source.connect()
-                assert "hunter2" not in caught.value.message
-            assert [definition.name for definition in await source.connect()] == ["work", "wrapped"]
-            assert (await source.answer(await job(source))).body == b"3"
-
-    run(main())
+    async with make("NoStart") as source:
+        for _ in range(2):
+            with pytest.raises(DependencyUnavailable, match="did not start") as caught:
+                await source.connect()
+            assert "hunter2" not in caught.value.message
+        assert [definition.name for definition in await source.connect()] == ["work", "wrapped"]
+        assert (await source.answer(await job(source))).body == b"3"
 
 
-def test_a_source_that_is_closed_leaves_no_thread_behind(make: Make, run: Run) -> None:
-    async def main() -> None:
-        async with make("Good") as source:
-            await source.connect()
-            worker = source._worker
-        assert not worker._thread.is_alive()
-        with pytest.raises(DependencyUnavailable):
-            await source.answer(SimpleNamespace(case=None, deadline=0.0))
-
-    run(main())
+async def test_a_source_that_is_closed_leaves_no_thread_behind(make: Make) -> None:
+    async with make("Good") as source:
+        await source.connect()
+        worker = source._worker
+    assert not worker._thread.is_alive()
+    with pytest.raises(DependencyUnavailable):
+        await source.answer(SimpleNamespace(case=None, deadline=0.0))
 
 
-def test_the_example_of_the_docs_answers(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_example_of_the_docs_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     page = (HERE.parents[2] / "docs" / "plugins.md").read_text()
     [code, config] = re.findall(r"```(?:python|yaml)\n(.*?)```", page, re.DOTALL)
@@ -268,18 +238,13 @@ def test_the_example_of_the_docs_answers(tmp_path: Path, run: Run, monkeypatch: 
     (tmp_path / "config.yaml").write_text(config)
     settings = load(tmp_path / "config.yaml", None, {}).settings
 
-    async def main() -> None:
-        [plan] = SOURCE.make(settings, toolbox(Pool()))
-        async with plan.source as source:
-            result = await source.answer(await job(source, "water", {"bed": "roses"}))
-            assert json.loads(result.body) == {"watered": "roses", "at": "garden://back"}
-
-    run(main())
+    [plan] = SOURCE.make(settings, toolbox(Pool()))
+    async with plan.source as source:
+        result = await source.answer(await job(source, "water", {"bed": "roses"}))
+        assert json.loads(result.body) == {"watered": "roses", "at": "garden://back"}
 
 
-def test_a_plugin_whose_own_check_says_no_is_shown_as_unwell(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_plugin_whose_own_check_says_no_is_shown_as_unwell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "HEALTH_SECONDS", 0.01)
     answers = [False, True]
 
@@ -287,27 +252,21 @@ def test_a_plugin_whose_own_check_says_no_is_shown_as_unwell(
         async def health_check(self) -> bool:
             return answers[0]
 
-    async def main() -> None:
-        async with PluginSource(config_of("Good"), Checked, toolbox(Pool())) as source:
-            await source.connect()
-            watching = asyncio.ensure_future(source.watch())
-            await eventually(lambda: source.unwell == "its own health check fails")
-            answers.pop(0)
-            await eventually(lambda: source.unwell is None)
-            watching.cancel()
-
-    run(main())
+    async with PluginSource(config_of("Good"), Checked, toolbox(Pool())) as source:
+        await source.connect()
+        watching = asyncio.ensure_future(source.watch())
+        await eventually(lambda: source.unwell == "its own health check fails")
+        answers.pop(0)
+        await eventually(lambda: source.unwell is None)
+        watching.cancel()
 
 
-def test_a_plugin_is_closed_at_the_end(make: Make, run: Run) -> None:
-    async def main() -> None:
-        async with make("Good") as source:
-            await source.connect()
-            handler = source._handler
-            assert not handler.closed
-        assert handler.closed
-
-    run(main())
+async def test_a_plugin_is_closed_at_the_end(make: Make) -> None:
+    async with make("Good") as source:
+        await source.connect()
+        handler = source._handler
+        assert not handler.closed
+    assert handler.closed
 
 
 @pytest.mark.parametrize(

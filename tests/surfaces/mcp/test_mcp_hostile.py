@@ -53,17 +53,14 @@ def test_any_body_is_read_or_refused_with_an_error_of_the_protocol(body: bytes) 
     assert code_of(body) in (0, -32700, -32600, -32602)
 
 
-def test_numbers_of_any_length_are_refused_like_any_other(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, Cupboard()) as gate, client_of(gate) as client:
-            assert (await client.ask("tools/list", cursor="9" * 5_000)).error["code"] == -32602
-            await client.initialize()
-            assert (await client.listen(last="0-" + "9" * 5_000)).status == 400
-            for result in b"1e999", b'{"a":' + b"[" * 400 + b"]" * 400 + b"}":
-                body = b'{"jsonrpc":"2.0","id":1,"result":%b}' % result
-                assert (await client.send("POST", body, client.session_headers())).status == 202
-
-    run(main())
+async def test_numbers_of_any_length_are_refused_like_any_other(tmp_path: Path) -> None:
+    async with small_gate(tmp_path, Cupboard()) as gate, client_of(gate) as client:
+        assert (await client.ask("tools/list", cursor="9" * 5_000)).error["code"] == -32602
+        await client.initialize()
+        assert (await client.listen(last="0-" + "9" * 5_000)).status == 400
+        for result in b"1e999", b'{"a":' + b"[" * 400 + b"]" * 400 + b"}":
+            body = b'{"jsonrpc":"2.0","id":1,"result":%b}' % result
+            assert (await client.send("POST", body, client.session_headers())).status == 202
 
 
 def code_of(body: bytes) -> int:
@@ -89,32 +86,26 @@ def code_of(body: bytes) -> int:
         b"",
     ],
 )
-def test_what_is_not_json_is_a_parse_error_and_the_next_request_is_served(
-    tmp_path: Path, run: Run, body: bytes
+async def test_what_is_not_json_is_a_parse_error_and_the_next_request_is_served(
+    tmp_path: Path, body: bytes
 ) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, Cupboard()) as gate, client_of(gate) as client:
-            reply = await client.send("POST", body)
-            assert (reply.status, reply.error["code"]) == (400, PARSE_ERROR)
-            assert (await client.ask("ping")).status == 200
-
-    run(main())
+    async with small_gate(tmp_path, Cupboard()) as gate, client_of(gate) as client:
+        reply = await client.send("POST", body)
+        assert (reply.status, reply.error["code"]) == (400, PARSE_ERROR)
+        assert (await client.ask("ping")).status == 200
 
 
-def test_arguments_nested_too_deep_are_refused_before_anybody_walks_them(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        lab = Cupboard()
-        lab.tool("echo")
-        deep: Any = 1
-        for _ in range(80):
-            deep = [deep]
-        async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
-            assert (await client.call("lab__echo", a=deep)).error["code"] == -32602
-            wide = [[] for _ in range(1000)]
-            assert (await client.call("lab__echo", a=wide)).status == 200
-            assert len(lab.jobs) == 1
-
-    run(main())
+async def test_arguments_nested_too_deep_are_refused_before_anybody_walks_them(tmp_path: Path) -> None:
+    lab = Cupboard()
+    lab.tool("echo")
+    deep: Any = 1
+    for _ in range(80):
+        deep = [deep]
+    async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
+        assert (await client.call("lab__echo", a=deep)).error["code"] == -32602
+        wide = [[] for _ in range(1000)]
+        assert (await client.call("lab__echo", a=wide)).status == 200
+        assert len(lab.jobs) == 1
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -144,43 +135,35 @@ def test_no_message_is_the_gateways_own_fault(
     run(main())
 
 
-def test_two_callers_with_the_same_ids_never_get_each_others_answers(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        lab = Cupboard()
-        lab.tool("echo")
-        async with small_gate(tmp_path, lab) as gate:
+async def test_two_callers_with_the_same_ids_never_get_each_others_answers(tmp_path: Path) -> None:
+    lab = Cupboard()
+    lab.tool("echo")
+    async with small_gate(tmp_path, lab) as gate:
 
-            async def ask(token: str, number: int) -> None:
-                async with client_of(gate, token=token) as client:
-                    for turn in range(20):
-                        word = f"{token}-{number}-{turn}"
-                        reply = await client.ask(
-                            "tools/call", number=0, name="lab__echo", arguments={"w": word}
-                        )
-                        assert reply.result["structuredContent"] == {"w": word}
+        async def ask(token: str, number: int) -> None:
+            async with client_of(gate, token=token) as client:
+                for turn in range(20):
+                    word = f"{token}-{number}-{turn}"
+                    reply = await client.ask("tools/call", number=0, name="lab__echo", arguments={"w": word})
+                    assert reply.result["structuredContent"] == {"w": word}
 
-            await asyncio.gather(*(ask(token, number) for token in (ANNA, BERT) for number in range(8)))
-
-    run(main())
+        await asyncio.gather(*(ask(token, number) for token in (ANNA, BERT) for number in range(8)))
 
 
-def test_text_in_a_result_stays_text(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        evil = 'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\nevent: message\n'
+async def test_text_in_a_result_stays_text(tmp_path: Path) -> None:
+    evil = 'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\nevent: message\n'
 
-        async def says(job: Any) -> Any:
-            await job.case.call.conversation.notify("notifications/message", {"level": "info", "data": evil})
-            return evil
+    async def says(job: Any) -> Any:
+        await job.case.call.conversation.notify("notifications/message", {"level": "info", "data": evil})
+        return evil
 
-        lab = Cupboard()
-        lab.tool("says", says)
-        async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
-            await client.initialize()
-            events = await (await client.call("lab__says")).events()
-            assert len(events) == 2
-            assert events[0]["params"]["data"] == events[1]["result"]["content"][0]["text"] == evil
-
-    run(main())
+    lab = Cupboard()
+    lab.tool("says", says)
+    async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
+        await client.initialize()
+        events = await (await client.call("lab__says")).events()
+        assert len(events) == 2
+        assert events[0]["params"]["data"] == events[1]["result"]["content"][0]["text"] == evil
 
 
 class Time:

@@ -31,20 +31,17 @@ async def rows(gate: SmallGate) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in found]
 
 
-def test_what_was_read_is_on_record_with_what_was_asked(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, lab()) as gate, client_of(gate) as client:
-            assert (await client.ask("resources/read", uri="lab://a")).result == READ
-            said = await client.ask("prompts/get", name="lab__greet", arguments={"who": "x"})
-            assert said.result == SAID
-            assert await rows(gate) == [
-                ("dispatching", "lab__resources/read(uri=lab://a)"),
-                ("completed", None),
-                ("dispatching", 'lab__prompts/get(arguments={"who":"x"}, name=greet)'),
-                ("completed", None),
-            ]
-
-    run(main())
+async def test_what_was_read_is_on_record_with_what_was_asked(tmp_path: Path) -> None:
+    async with small_gate(tmp_path, lab()) as gate, client_of(gate) as client:
+        assert (await client.ask("resources/read", uri="lab://a")).result == READ
+        said = await client.ask("prompts/get", name="lab__greet", arguments={"who": "x"})
+        assert said.result == SAID
+        assert await rows(gate) == [
+            ("dispatching", "lab__resources/read(uri=lab://a)"),
+            ("completed", None),
+            ("dispatching", 'lab__prompts/get(arguments={"who":"x"}, name=greet)'),
+            ("completed", None),
+        ]
 
 
 WHY = "Nobody needs to read this"
@@ -55,27 +52,24 @@ DENIED = (
 )
 
 
-def test_what_a_rule_denies_is_not_listed_and_not_read(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        source = lab()
-        async with small_gate(tmp_path, source, rules=DENIED) as gate, client_of(gate) as client:
-            for request in (
-                {"method": "resources/read", "uri": "lab://secret/b"},
-                {"method": "resources/read", "uri": "lab://secret/c"},
-                {"method": "prompts/get", "name": "lab__curse"},
-            ):
-                error = (await client.ask(**request)).error
-                assert (error["data"]["code"], error["data"]["details"]) == ("FORBIDDEN", {"reason": WHY})
-            assert not source.forwarded
-            assert [state for state, _ in await rows(gate)] == ["refused"] * 3
-            resources = (await client.ask("resources/list")).result["resources"]
-            prompts = (await client.ask("prompts/list")).result["prompts"]
-            templates = (await client.ask("resources/templates/list")).result["resourceTemplates"]
-            assert [one["uri"] for one in resources] == ["lab://a"]
-            assert [one["name"] for one in prompts] == ["lab__greet"]
-            assert templates == []
-
-    run(main())
+async def test_what_a_rule_denies_is_not_listed_and_not_read(tmp_path: Path) -> None:
+    source = lab()
+    async with small_gate(tmp_path, source, rules=DENIED) as gate, client_of(gate) as client:
+        for request in (
+            {"method": "resources/read", "uri": "lab://secret/b"},
+            {"method": "resources/read", "uri": "lab://secret/c"},
+            {"method": "prompts/get", "name": "lab__curse"},
+        ):
+            error = (await client.ask(**request)).error
+            assert (error["data"]["code"], error["data"]["details"]) == ("FORBIDDEN", {"reason": WHY})
+        assert not source.forwarded
+        assert [state for state, _ in await rows(gate)] == ["refused"] * 3
+        resources = (await client.ask("resources/list")).result["resources"]
+        prompts = (await client.ask("prompts/list")).result["prompts"]
+        templates = (await client.ask("resources/templates/list")).result["resourceTemplates"]
+        assert [one["uri"] for one in resources] == ["lab://a"]
+        assert [one["name"] for one in prompts] == ["lab__greet"]
+        assert templates == []
 
 
 COMPLETIONS = (
@@ -85,95 +79,80 @@ COMPLETIONS = (
 
 
 @pytest.mark.parametrize(("secret", "free"), COMPLETIONS, ids=["prompt", "resource"])
-def test_what_a_rule_denies_is_not_completed(tmp_path: Path, run: Run, secret: Any, free: Any) -> None:
-    async def main() -> None:
-        source = lab()
-        source.answers["completion/complete"] = {"completion": {"values": ["plans.txt"]}}
-        async with small_gate(tmp_path, source, rules=DENIED) as gate, client_of(gate) as client:
-            argument = {"name": "x", "value": ""}
-            refused = await client.ask("completion/complete", ref=secret, argument=argument)
-            assert refused.error["data"]["code"] == "FORBIDDEN"
-            assert refused.error["data"]["details"] == {"reason": WHY}
-            assert source.forwarded == []
-            completed = await client.ask("completion/complete", ref=free, argument=argument)
-            assert completed.result["completion"]["values"] == ["plans.txt"]
-
-    run(main())
+async def test_what_a_rule_denies_is_not_completed(tmp_path: Path, secret: Any, free: Any) -> None:
+    source = lab()
+    source.answers["completion/complete"] = {"completion": {"values": ["plans.txt"]}}
+    async with small_gate(tmp_path, source, rules=DENIED) as gate, client_of(gate) as client:
+        argument = {"name": "x", "value": ""}
+        refused = await client.ask("completion/complete", ref=secret, argument=argument)
+        assert refused.error["data"]["code"] == "FORBIDDEN"
+        assert refused.error["data"]["details"] == {"reason": WHY}
+        assert source.forwarded == []
+        completed = await client.ask("completion/complete", ref=free, argument=argument)
+        assert completed.result["completion"]["values"] == ["plans.txt"]
 
 
-def test_changes_of_what_a_rule_denies_are_not_told(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        source, secret = lab(), "lab://secret/b"
-        async with small_gate(tmp_path, source, rules=DENIED) as gate, client_of(gate) as client:
-            wanted = {"resourceSubscriptions": [secret, "lab://a"]}
-            modern = await client.modern("subscriptions/listen", notifications=wanted)
-            assert (await modern.event())["method"] == "notifications/subscriptions/acknowledged"
-            await client.initialize()
-            own = await client.listen()
-            refused = await client.ask("resources/subscribe", uri=secret)
-            assert refused.error["data"]["code"] == "FORBIDDEN"
-            assert refused.error["data"]["details"] == {"reason": WHY}
-            assert (await client.ask("resources/subscribe", uri="lab://a")).result == {}
-            for uri in secret, "lab://a":
-                source.announce("notifications/resources/updated", uri=uri)
-            for stream in own, modern:
-                assert (await stream.event())["params"]["uri"] == "lab://a"
-            assert {params["uri"] for _, params in source.forwarded} == {"lab://a"}
-
-    run(main())
+async def test_changes_of_what_a_rule_denies_are_not_told(tmp_path: Path) -> None:
+    source, secret = lab(), "lab://secret/b"
+    async with small_gate(tmp_path, source, rules=DENIED) as gate, client_of(gate) as client:
+        wanted = {"resourceSubscriptions": [secret, "lab://a"]}
+        modern = await client.modern("subscriptions/listen", notifications=wanted)
+        assert (await modern.event())["method"] == "notifications/subscriptions/acknowledged"
+        await client.initialize()
+        own = await client.listen()
+        refused = await client.ask("resources/subscribe", uri=secret)
+        assert refused.error["data"]["code"] == "FORBIDDEN"
+        assert refused.error["data"]["details"] == {"reason": WHY}
+        assert (await client.ask("resources/subscribe", uri="lab://a")).result == {}
+        for uri in secret, "lab://a":
+            source.announce("notifications/resources/updated", uri=uri)
+        for stream in own, modern:
+            assert (await stream.event())["params"]["uri"] == "lab://a"
+        assert {params["uri"] for _, params in source.forwarded} == {"lab://a"}
 
 
-def test_a_rule_for_everything_of_a_server_covers_what_is_read_too(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        rules = (make_rule(pattern="lab__*", action="allow"),)
-        async with small_gate(tmp_path, lab(), rules=rules) as gate, client_of(gate) as client:
-            assert (await client.ask("resources/read", uri="lab://a")).result == READ
-            assert (await client.ask("prompts/get", name="lab__greet", arguments={"who": "x"})).result == SAID
-
-    run(main())
+async def test_a_rule_for_everything_of_a_server_covers_what_is_read_too(tmp_path: Path) -> None:
+    rules = (make_rule(pattern="lab__*", action="allow"),)
+    async with small_gate(tmp_path, lab(), rules=rules) as gate, client_of(gate) as client:
+        assert (await client.ask("resources/read", uri="lab://a")).result == READ
+        assert (await client.ask("prompts/get", name="lab__greet", arguments={"who": "x"})).result == SAID
 
 
-def test_a_read_that_no_rule_names_waits_for_a_person(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        source = lab()
-        async with (
-            small_gate(tmp_path, source, rules=(), hold=0.05) as gate,
-            client_of(gate) as client,
-        ):
-            for _ in range(2):
-                error = (await client.ask("resources/read", uri="lab://a")).error
-                assert "A person is being asked" in error["message"]
-                assert error["data"]["retryable"] is True
-            assert len(gate.inbox.open()) == 1
-            assert (await gate.approval()).signature == "lab__resources/read(uri=lab://a)"
-            assert not source.forwarded
-            await gate.approve()
-            done = (await client.call("gate_result", id=error["data"]["details"]["call"])).result
-            assert done["structuredContent"] == READ
-            assert len(source.forwarded) == 1
-
-    run(main())
+async def test_a_read_that_no_rule_names_waits_for_a_person(tmp_path: Path) -> None:
+    source = lab()
+    async with (
+        small_gate(tmp_path, source, rules=(), hold=0.05) as gate,
+        client_of(gate) as client,
+    ):
+        for _ in range(2):
+            error = (await client.ask("resources/read", uri="lab://a")).error
+            assert "A person is being asked" in error["message"]
+            assert error["data"]["retryable"] is True
+        assert len(gate.inbox.open()) == 1
+        assert (await gate.approval()).signature == "lab__resources/read(uri=lab://a)"
+        assert not source.forwarded
+        await gate.approve()
+        done = (await client.call("gate_result", id=error["data"]["details"]["call"])).result
+        assert done["structuredContent"] == READ
+        assert len(source.forwarded) == 1
 
 
-def test_a_client_of_the_newer_revision_comes_back_for_what_it_may_read(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        source = lab()
-        async with (
-            small_gate(tmp_path, source, rules=ASK, hold=0.05) as gate,
-            client_of(gate) as client,
-        ):
-            waiting = (await client.modern("resources/read", uri="lab://a")).result
-            assert waiting["resultType"] == "input_required"
-            await gate.approve()
-            state = waiting["requestState"]
-            done = (await client.modern("resources/read", uri="lab://a", requestState=state)).result
-            assert done["contents"] == READ["contents"]
-            assert (done["resultType"], done["cacheScope"]) == ("complete", "private")
-            assert len(source.forwarded) == 1
-            other = await client.modern("resources/read", uri="lab://secret/b", requestState=state)
-            assert other.error["code"] == -32602
-
-    run(main())
+async def test_a_client_of_the_newer_revision_comes_back_for_what_it_may_read(tmp_path: Path) -> None:
+    source = lab()
+    async with (
+        small_gate(tmp_path, source, rules=ASK, hold=0.05) as gate,
+        client_of(gate) as client,
+    ):
+        waiting = (await client.modern("resources/read", uri="lab://a")).result
+        assert waiting["resultType"] == "input_required"
+        await gate.approve()
+        state = waiting["requestState"]
+        done = (await client.modern("resources/read", uri="lab://a", requestState=state)).result
+        assert done["contents"] == READ["contents"]
+        assert (done["resultType"], done["cacheScope"]) == ("complete", "private")
+        assert len(source.forwarded) == 1
+        other = await client.modern("resources/read", uri="lab://secret/b", requestState=state)
+        assert other.error["code"] == -32602
 
 
 @pytest.mark.parametrize(
@@ -188,32 +167,26 @@ def test_a_client_of_the_newer_revision_comes_back_for_what_it_may_read(tmp_path
         ),
     ],
 )
-def test_what_is_not_there_is_refused_and_on_record(
-    tmp_path: Path, run: Run, method: str, params: dict[str, Any], asked: str
+async def test_what_is_not_there_is_refused_and_on_record(
+    tmp_path: Path, method: str, params: dict[str, Any], asked: str
 ) -> None:
-    async def main() -> None:
-        source = lab()
-        async with small_gate(tmp_path, source) as gate, client_of(gate) as client:
-            assert (await client.ask(method, **params)).error["code"] in (-32602, -32002)
-            [(state, signature)] = await rows(gate)
-            assert state == "refused"
-            assert signature.startswith(asked)
-            assert not source.forwarded
-
-    run(main())
+    source = lab()
+    async with small_gate(tmp_path, source) as gate, client_of(gate) as client:
+        assert (await client.ask(method, **params)).error["code"] in (-32602, -32002)
+        [(state, signature)] = await rows(gate)
+        assert state == "refused"
+        assert signature.startswith(asked)
+        assert not source.forwarded
 
 
-def test_reads_count_against_the_quota_and_carry_no_state_of_the_clients_making(
+async def test_reads_count_against_the_quota_and_carry_no_state_of_the_clients_making(
     tmp_path: Path, run: Run
 ) -> None:
-    async def main() -> None:
-        source = lab()
-        callers = (Caller(name="anna", calls_per_minute=1), caller("bert"))
-        async with small_gate(tmp_path, source, callers=callers) as gate, client_of(gate) as client:
-            meta = {"requestState": "forged", "mine": 1}
-            assert (await client.ask("resources/read", uri="lab://a", _meta=meta)).result == READ
-            assert source.forwarded == [("resources/read", {"uri": "lab://a", "_meta": {"mine": 1}})]
-            error = (await client.ask("resources/read", uri="lab://a")).error
-            assert error["data"]["code"] == "RATE_LIMITED"
-
-    run(main())
+    source = lab()
+    callers = (Caller(name="anna", calls_per_minute=1), caller("bert"))
+    async with small_gate(tmp_path, source, callers=callers) as gate, client_of(gate) as client:
+        meta = {"requestState": "forged", "mine": 1}
+        assert (await client.ask("resources/read", uri="lab://a", _meta=meta)).result == READ
+        assert source.forwarded == [("resources/read", {"uri": "lab://a", "_meta": {"mine": 1}})]
+        error = (await client.ask("resources/read", uri="lab://a")).error
+        assert error["data"]["code"] == "RATE_LIMITED"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.surfaces.mcp.mcp_client import Run, client_of
+from tests.surfaces.mcp.mcp_client import client_of
 from tests.surfaces.mcp.mcp_small import Cupboard, small_gate
 
 from agent_gate.mcp.errors import PARSE_ERROR, RpcError
@@ -30,23 +30,20 @@ CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lab__ech
         ('"arguments":', '"_meta":{"k":1,"k":2},"arguments":'),
     ],
 )
-def test_a_request_that_gives_a_key_twice_is_a_parse_error_and_runs_nothing(
-    tmp_path: Path, run: Run, once: str, twice: str
+async def test_a_request_that_gives_a_key_twice_is_a_parse_error_and_runs_nothing(
+    tmp_path: Path, once: str, twice: str
 ) -> None:
-    async def main() -> None:
-        lab = Cupboard()
-        lab.tool("echo")
-        async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
-            await client.initialize()
-            headers = client.session_headers()
-            reply = await client.send("POST", CALL.replace(once, twice, 1).encode(), headers)
-            assert (reply.status, reply.error["code"]) == (400, PARSE_ERROR)
-            assert "twice" in reply.error["message"]
-            assert not lab.jobs
-            assert (await client.send("POST", CALL.encode(), headers)).status == 200
-            assert len(lab.jobs) == 1
-
-    run(main())
+    lab = Cupboard()
+    lab.tool("echo")
+    async with small_gate(tmp_path, lab) as gate, client_of(gate) as client:
+        await client.initialize()
+        headers = client.session_headers()
+        reply = await client.send("POST", CALL.replace(once, twice, 1).encode(), headers)
+        assert (reply.status, reply.error["code"]) == (400, PARSE_ERROR)
+        assert "twice" in reply.error["message"]
+        assert not lab.jobs
+        assert (await client.send("POST", CALL.encode(), headers)).status == 200
+        assert len(lab.jobs) == 1
 
 
 KEYS = st.sampled_from(["a", "b:", '"', "\\", "é", "name", "_meta"])

@@ -28,20 +28,17 @@ NO_MESSAGES: list[Any] = [
 
 
 @pytest.mark.parametrize("message", NO_MESSAGES, ids=encode)
-def test_what_is_no_message_is_an_invalid_request(tmp_path: Path, run: Run, message: Any) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, lab()) as gate, client_of(gate) as client:
-            await client.initialize()
-            reply = await client.send("POST", encode(message), client.session_headers())
-            assert (reply.status, reply.error["code"]) == (400, -32600)
-            alone = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "ping"}
-            reply = await client.send("POST", encode(message), alone)
-            assert (reply.status, reply.error["code"]) == (400, -32600)
-            async with pipe_to(gate) as pipe:
-                pipe.reader.feed_data(encode(message) + b"\n")
-                assert (await pipe.next())["error"]["code"] == -32600
-
-    run(main())
+async def test_what_is_no_message_is_an_invalid_request(tmp_path: Path, message: Any) -> None:
+    async with small_gate(tmp_path, lab()) as gate, client_of(gate) as client:
+        await client.initialize()
+        reply = await client.send("POST", encode(message), client.session_headers())
+        assert (reply.status, reply.error["code"]) == (400, -32600)
+        alone = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "ping"}
+        reply = await client.send("POST", encode(message), alone)
+        assert (reply.status, reply.error["code"]) == (400, -32600)
+        async with pipe_to(gate) as pipe:
+            pipe.reader.feed_data(encode(message) + b"\n")
+            assert (await pipe.next())["error"]["code"] == -32600
 
 
 class Slow:
@@ -57,51 +54,42 @@ class Slow:
         return job.arguments
 
 
-def test_an_id_that_is_in_flight_is_not_taken_twice_in_a_session(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        slow = Slow()
-        async with small_gate(tmp_path, lab(slow=slow)) as gate, client_of(gate) as client:
-            await client.initialize()
-            first = asyncio.create_task(client.ask("tools/call", number=7, name="lab__slow", arguments={}))
-            await slow.began.get()
-            again = await client.ask("tools/call", number=7, name="lab__slow", arguments={})
-            assert (again.status, again.error["code"]) == (400, -32600)
-            assert "still open" in again.error["message"]
-            slow.go.set()
-            assert "result" in (await first).json
-            assert "result" in (await client.ask("tools/call", number=7, name="lab__slow")).json
-
-    run(main())
+async def test_an_id_that_is_in_flight_is_not_taken_twice_in_a_session(tmp_path: Path) -> None:
+    slow = Slow()
+    async with small_gate(tmp_path, lab(slow=slow)) as gate, client_of(gate) as client:
+        await client.initialize()
+        first = asyncio.create_task(client.ask("tools/call", number=7, name="lab__slow", arguments={}))
+        await slow.began.get()
+        again = await client.ask("tools/call", number=7, name="lab__slow", arguments={})
+        assert (again.status, again.error["code"]) == (400, -32600)
+        assert "still open" in again.error["message"]
+        slow.go.set()
+        assert "result" in (await first).json
+        assert "result" in (await client.ask("tools/call", number=7, name="lab__slow")).json
 
 
-def test_a_client_whose_connection_broke_may_ask_again_under_the_same_id(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        slow = Slow()
-        async with small_gate(tmp_path, lab(slow=slow)) as gate, client_of(gate) as client:
-            await client.initialize()
-            first = asyncio.create_task(client.ask("tools/call", number=7, name="lab__slow", arguments={}))
-            await slow.began.get()
-            client.replies[-1].hang_up()
-            first.cancel()
-            slow.go.set()
-            reply = await client.ask("tools/call", number=7, name="lab__slow", arguments={"n": 2})
-            assert "result" in reply.json
-
-    run(main())
+async def test_a_client_whose_connection_broke_may_ask_again_under_the_same_id(tmp_path: Path) -> None:
+    slow = Slow()
+    async with small_gate(tmp_path, lab(slow=slow)) as gate, client_of(gate) as client:
+        await client.initialize()
+        first = asyncio.create_task(client.ask("tools/call", number=7, name="lab__slow", arguments={}))
+        await slow.began.get()
+        client.replies[-1].hang_up()
+        first.cancel()
+        slow.go.set()
+        reply = await client.ask("tools/call", number=7, name="lab__slow", arguments={"n": 2})
+        assert "result" in reply.json
 
 
-def test_an_id_that_is_in_flight_is_not_taken_twice_on_a_pipe(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        slow = Slow()
-        async with small_gate(tmp_path, lab(slow=slow)) as gate, pipe_to(gate) as pipe:
-            pipe.send(id=7, method="tools/call", params={"name": "lab__slow", "_meta": META})
-            await slow.began.get()
-            again = await pipe.ask("tools/call", number=7, name="lab__slow", _meta=META)
-            assert again["error"]["code"] == -32600
-            slow.go.set()
-            assert "result" in await pipe.next()
-
-    run(main())
+async def test_an_id_that_is_in_flight_is_not_taken_twice_on_a_pipe(tmp_path: Path) -> None:
+    slow = Slow()
+    async with small_gate(tmp_path, lab(slow=slow)) as gate, pipe_to(gate) as pipe:
+        pipe.send(id=7, method="tools/call", params={"name": "lab__slow", "_meta": META})
+        await slow.began.get()
+        again = await pipe.ask("tools/call", number=7, name="lab__slow", _meta=META)
+        assert again["error"]["code"] == -32600
+        slow.go.set()
+        assert "result" in await pipe.next()
 
 
 @pytest.mark.parametrize(
@@ -117,27 +105,21 @@ def test_an_id_that_is_in_flight_is_not_taken_twice_on_a_pipe(tmp_path: Path, ru
         ({"Content-Type": "Application/JSON; charset=utf-8"}, 200),
     ],
 )
-def test_media_types_that_cannot_be_met_are_refused(
-    tmp_path: Path, run: Run, headers: dict[str, str], status: int
+async def test_media_types_that_cannot_be_met_are_refused(
+    tmp_path: Path, headers: dict[str, str], status: int
 ) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, lab()) as gate, client_of(gate) as client:
-            await client.initialize()
-            message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-            reply = await client.send("POST", encode(message), {**client.session_headers(), **headers})
-            assert reply.status == status
-
-    run(main())
+    async with small_gate(tmp_path, lab()) as gate, client_of(gate) as client:
+        await client.initialize()
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        reply = await client.send("POST", encode(message), {**client.session_headers(), **headers})
+        assert reply.status == status
 
 
-def test_a_stream_is_not_opened_for_a_client_that_takes_none(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, lab()) as gate, client_of(gate) as client:
-            await client.initialize()
-            headers = {**client.session_headers(), "Accept": "application/json"}
-            assert (await client.send("GET", headers=headers)).status == 406
-
-    run(main())
+async def test_a_stream_is_not_opened_for_a_client_that_takes_none(tmp_path: Path) -> None:
+    async with small_gate(tmp_path, lab()) as gate, client_of(gate) as client:
+        await client.initialize()
+        headers = {**client.session_headers(), "Accept": "application/json"}
+        assert (await client.send("GET", headers=headers)).status == 406
 
 
 LONG = "x" * 5000
@@ -158,24 +140,18 @@ ECHOED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), ECHOED, ids=lambda value: str(value)[:40])
-def test_no_error_repeats_what_is_long(tmp_path: Path, run: Run, method: str, params: dict[str, Any]) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, lab(echo=None), rules=ALLOW) as gate, client_of(gate) as client:
-            await client.initialize()
-            assert len((await client.ask(method, **params)).body) < 1500
-            version = {"MCP-Protocol-Version": LONG}
-            assert len((await client.modern(method, headers=version, **params)).body) < 1500
-
-    run(main())
+async def test_no_error_repeats_what_is_long(tmp_path: Path, method: str, params: dict[str, Any]) -> None:
+    async with small_gate(tmp_path, lab(echo=None), rules=ALLOW) as gate, client_of(gate) as client:
+        await client.initialize()
+        assert len((await client.ask(method, **params)).body) < 1500
+        version = {"MCP-Protocol-Version": LONG}
+        assert len((await client.modern(method, headers=version, **params)).body) < 1500
 
 
-def test_a_caller_who_sees_no_tool_has_an_empty_list(tmp_path: Path, run: Run) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, Cupboard()) as gate, client_of(gate) as client:
-            assert (await client.ask("tools/list")).result == {"tools": []}
-            assert (await client.modern("tools/list")).result["tools"] == []
-
-    run(main())
+async def test_a_caller_who_sees_no_tool_has_an_empty_list(tmp_path: Path) -> None:
+    async with small_gate(tmp_path, Cupboard()) as gate, client_of(gate) as client:
+        assert (await client.ask("tools/list")).result == {"tools": []}
+        assert (await client.modern("tools/list")).result["tools"] == []
 
 
 async def broken(job: Job) -> Result:
@@ -212,13 +188,10 @@ def test_a_result_that_cannot_be_shown_is_answered_over_rest(caplog: pytest.LogC
     assert "The result of c1 cannot be shown" in caplog.text
 
 
-def test_a_fault_in_a_method_that_needs_no_source_is_answered(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+async def test_a_fault_in_a_method_that_needs_no_source_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
-            monkeypatch.setattr(gate.surface.lists, "page", None)
-            assert (await client.ask("tools/list")).error["code"] == -32603
-            assert (await client.modern("tools/list")).error["code"] == -32603
-
-    run(main())
+    async with small_gate(tmp_path, lab(echo=None)) as gate, client_of(gate) as client:
+        monkeypatch.setattr(gate.surface.lists, "page", None)
+        assert (await client.ask("tools/list")).error["code"] == -32603
+        assert (await client.modern("tools/list")).error["code"] == -32603

@@ -124,109 +124,92 @@ def test_every_message_with_an_id_is_answered_under_its_id_and_the_connection_su
     run(main(), 60)
 
 
-def test_what_is_no_request_is_answered_with_id_null(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, home.agent() as agent:
-            cases = {
-                "[1,2,3]": -32600,
-                '[{"jsonrpc":"2.0","id":1,"method":"list_tools"}]': -32600,
-                '"text"': -32600,
-                "{}": -32600,
-                '{"id":{"a":1},"method":"list_tools"}': -32600,
-                '{"id":true,"method":"list_tools"}': -32600,
-                "[" * 100_000: -32700,
-                "{nonsense": -32700,
-            }
-            for text, code in cases.items():
-                await agent.socket.send(text)
-                reply = await agent.reply()
-                assert (reply["id"], reply["error"]["code"]) == (None, code), text[:40]
-            missing = await agent.ask("tool_request", {"tool": "get_state", "args": ALLOWED}, ident=None)
-            assert missing["id"] is None
-            assert (missing["error"]["code"], missing["error"]["message"]) == (-32600, "Missing request id")
-            unknown = await agent.ask("no_such_method", ident=4)
-            assert (unknown["id"], unknown["error"]["code"]) == (4, -32601)
-            await agent.send(method="no_such_notification")
-            assert (await agent.call("get_state", ALLOWED, ident=5))["id"] == 5
-            assert api.requests
-
-    run(main())
+async def test_what_is_no_request_is_answered_with_id_null(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, home.agent() as agent:
+        cases = {
+            "[1,2,3]": -32600,
+            '[{"jsonrpc":"2.0","id":1,"method":"list_tools"}]': -32600,
+            '"text"': -32600,
+            "{}": -32600,
+            '{"id":{"a":1},"method":"list_tools"}': -32600,
+            '{"id":true,"method":"list_tools"}': -32600,
+            "[" * 100_000: -32700,
+            "{nonsense": -32700,
+        }
+        for text, code in cases.items():
+            await agent.socket.send(text)
+            reply = await agent.reply()
+            assert (reply["id"], reply["error"]["code"]) == (None, code), text[:40]
+        missing = await agent.ask("tool_request", {"tool": "get_state", "args": ALLOWED}, ident=None)
+        assert missing["id"] is None
+        assert (missing["error"]["code"], missing["error"]["message"]) == (-32600, "Missing request id")
+        unknown = await agent.ask("no_such_method", ident=4)
+        assert (unknown["id"], unknown["error"]["code"]) == (4, -32601)
+        await agent.send(method="no_such_notification")
+        assert (await agent.call("get_state", ALLOWED, ident=5))["id"] == 5
+        assert api.requests
 
 
-def test_the_first_message_must_be_auth_with_a_good_token(tmp_path: Path, api: Api) -> None:
+async def test_the_first_message_must_be_auth_with_a_good_token(tmp_path: Path, api: Api) -> None:
     async def refused(home: Home, text: str) -> tuple[Any, int, str, int]:
         async with home.stranger() as stranger:
             await stranger.socket.send(text)
             reply = await stranger.reply()
             return reply["id"], reply["error"]["code"], reply["error"]["message"], await stranger.closed()
 
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            early = '{"id":1,"method":"list_tools"}'
-            assert await refused(home, early) == (1, -32005, "Not authenticated", 1008)
-            wrong = '{"id":"auth-1","method":"auth","params":{"token":"wrong"}}'
-            assert await refused(home, wrong) == ("auth-1", -32005, "Invalid token", 1008)
-            for token in ([], None, 7, {"a": 1}):
-                auth = {"id": 2, "method": "auth", "params": {"token": token}}
-                answer = await refused(home, json.dumps(auth))
-                assert answer == (2, -32005, "Invalid token", 1008)
-            assert (await refused(home, "{nonsense"))[1] == -32700
-            large = json.dumps({"id": 3, "method": "auth", "params": {"token": "x" * 70_000}})
-            assert (await refused(home, large))[1:3] == (-32005, "Not authenticated")
-
-    run(main())
+    async with started(tmp_path, api) as home:
+        early = '{"id":1,"method":"list_tools"}'
+        assert await refused(home, early) == (1, -32005, "Not authenticated", 1008)
+        wrong = '{"id":"auth-1","method":"auth","params":{"token":"wrong"}}'
+        assert await refused(home, wrong) == ("auth-1", -32005, "Invalid token", 1008)
+        for token in ([], None, 7, {"a": 1}):
+            auth = {"id": 2, "method": "auth", "params": {"token": token}}
+            answer = await refused(home, json.dumps(auth))
+            assert answer == (2, -32005, "Invalid token", 1008)
+        assert (await refused(home, "{nonsense"))[1] == -32700
+        large = json.dumps({"id": 3, "method": "auth", "params": {"token": "x" * 70_000}})
+        assert (await refused(home, large))[1:3] == (-32005, "Not authenticated")
 
 
-def test_a_stranger_who_says_nothing_is_closed_in_time(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            home.limit(auth_seconds=0.2)
-            async with home.stranger() as one, home.agent() as agent, home.stranger() as two:
-                for stranger in (one, two):
-                    reply = await stranger.reply()
-                    assert reply["id"] is None
-                    assert reply["error"]["code"] == -32005
-                    assert reply["error"]["message"] == "Authentication timeout"
-                    assert await stranger.closed() == 1008
-                assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
-
-    run(main())
+async def test_a_stranger_who_says_nothing_is_closed_in_time(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home:
+        home.limit(auth_seconds=0.2)
+        async with home.stranger() as one, home.agent() as agent, home.stranger() as two:
+            for stranger in (one, two):
+                reply = await stranger.reply()
+                assert reply["id"] is None
+                assert reply["error"]["code"] == -32005
+                assert reply["error"]["message"] == "Authentication timeout"
+                assert await stranger.closed() == 1008
+            assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
 
 
-def test_three_hundred_silent_strangers_do_not_keep_a_good_agent_out(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            sockets = await asyncio.gather(
-                *(connect(home.url, compression=None, proxy=None) for _ in range(300))
-            )
-            async with asyncio.timeout(1.0), home.agent() as agent:
-                assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
-            assert len(home.gateway.ways_in.websocket._strangers) <= 256
-            for socket in sockets:
-                socket.transport.abort()
-
-    run(main())
+async def test_three_hundred_silent_strangers_do_not_keep_a_good_agent_out(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home:
+        sockets = await asyncio.gather(*(connect(home.url, compression=None, proxy=None) for _ in range(300)))
+        async with asyncio.timeout(1.0), home.agent() as agent:
+            assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
+        assert len(home.gateway.ways_in.websocket._strangers) <= 256
+        for socket in sockets:
+            socket.transport.abort()
 
 
-def test_guessing_tokens_gets_slow_but_the_right_token_still_works(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            codes = []
-            for number in range(20):
-                async with home.stranger() as stranger:
-                    reply = await stranger.ask("auth", {"token": f"guess-{number}"})
-                    codes.append(reply["error"]["code"])
-                    assert await stranger.closed() == 1008
-            assert codes == [-32005] * 10 + [-32006] * 10
-            assert reply["error"]["data"]["retry_after"] > 0
-            with pytest.raises(InvalidStatus) as caught:
-                await connect(home.url, additional_headers={"Authorization": "Bearer guess"}, proxy=None)
-            assert caught.value.response.status_code == 429
-            assert int(caught.value.response.headers["retry-after"]) > 0
-            async with home.agent() as agent:
-                assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
-
-    run(main())
+async def test_guessing_tokens_gets_slow_but_the_right_token_still_works(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home:
+        codes = []
+        for number in range(20):
+            async with home.stranger() as stranger:
+                reply = await stranger.ask("auth", {"token": f"guess-{number}"})
+                codes.append(reply["error"]["code"])
+                assert await stranger.closed() == 1008
+        assert codes == [-32005] * 10 + [-32006] * 10
+        assert reply["error"]["data"]["retry_after"] > 0
+        with pytest.raises(InvalidStatus) as caught:
+            await connect(home.url, additional_headers={"Authorization": "Bearer guess"}, proxy=None)
+        assert caught.value.response.status_code == 429
+        assert int(caught.value.response.headers["retry-after"]) > 0
+        async with home.agent() as agent:
+            assert (await agent.call("get_state", ALLOWED))["result"]["status"] == "executed"
 
 
 @pytest.mark.parametrize(
@@ -238,73 +221,58 @@ def test_guessing_tokens_gets_slow_but_the_right_token_still_works(tmp_path: Pat
         ("/ws", {"Origin": "http://localhost.evil.example"}, 403),
     ],
 )
-def test_an_upgrade_that_must_not_be_is_refused_before_there_is_a_websocket(
+async def test_an_upgrade_that_must_not_be_is_refused_before_there_is_a_websocket(
     tmp_path: Path, api: Api, path: str, headers: dict[str, str], status: int
 ) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            with pytest.raises(InvalidStatus) as caught:
-                await connect(home.url + path, additional_headers=headers, proxy=None)
-            assert caught.value.response.status_code == status
-
-    run(main())
+    async with started(tmp_path, api) as home:
+        with pytest.raises(InvalidStatus) as caught:
+            await connect(home.url + path, additional_headers=headers, proxy=None)
+        assert caught.value.response.status_code == status
 
 
-def test_compression_is_never_agreed_to(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with (
-            started(tmp_path, api) as home,
-            connect(home.url, compression="deflate", proxy=None) as socket,
-        ):
-            assert socket.protocol.extensions == []
-
-    run(main())
+async def test_compression_is_never_agreed_to(tmp_path: Path, api: Api) -> None:
+    async with (
+        started(tmp_path, api) as home,
+        connect(home.url, compression="deflate", proxy=None) as socket,
+    ):
+        assert socket.protocol.extensions == []
 
 
-def test_a_message_over_the_size_limit_closes_only_its_own_connection(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home, home.agent() as large, home.agent() as small:
-            await large.socket.send("x" * (home.gateway.listeners.public.limits.message_bytes + 1))
-            assert await large.closed() == 1009
-            assert (await small.call("get_state", ALLOWED))["result"]["status"] == "executed"
-
-    run(main())
+async def test_a_message_over_the_size_limit_closes_only_its_own_connection(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home, home.agent() as large, home.agent() as small:
+        await large.socket.send("x" * (home.gateway.listeners.public.limits.message_bytes + 1))
+        assert await large.closed() == 1009
+        assert (await small.call("get_state", ALLOWED))["result"]["status"] == "executed"
 
 
-def test_an_agent_that_sends_too_fast_is_told_so_and_slowed(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            home.limit(messages_per_second=20)
-            async with home.agent(LIMITED_TOKEN) as fast, home.agent() as unlimited:
-                for number in range(60):
-                    await fast.send(id=number, method="list_tools")
-                replies = [await fast.reply() for _ in range(60)]
-                limited = [reply for reply in replies if reply.get("error", {}).get("code") == -32006]
-                assert limited
-                assert {reply["id"] for reply in replies} == set(range(60))
-                for number in range(60):
-                    await unlimited.send(id=number, method="list_tools")
-                answers = [await unlimited.reply() for _ in range(60)]
-                assert all("result" in answer for answer in answers)
-
-    run(main())
+async def test_an_agent_that_sends_too_fast_is_told_so_and_slowed(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home:
+        home.limit(messages_per_second=20)
+        async with home.agent(LIMITED_TOKEN) as fast, home.agent() as unlimited:
+            for number in range(60):
+                await fast.send(id=number, method="list_tools")
+            replies = [await fast.reply() for _ in range(60)]
+            limited = [reply for reply in replies if reply.get("error", {}).get("code") == -32006]
+            assert limited
+            assert {reply["id"] for reply in replies} == set(range(60))
+            for number in range(60):
+                await unlimited.send(id=number, method="list_tools")
+            answers = [await unlimited.reply() for _ in range(60)]
+            assert all("result" in answer for answer in answers)
 
 
-def test_a_connection_holds_only_so_many_open_requests(tmp_path: Path, api: Api) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            home.limit(in_flight=3)
-            async with home.agent() as agent:
-                for ident in range(3):
-                    await agent.request("turn_on", {"entity_id": f"light.{ident}"}, ident=ident)
-                await home.asked(3)
-                fourth = await agent.call("get_state", ALLOWED, ident=9)
-                assert (fourth["id"], fourth["error"]["code"]) == (9, -32006)
-                await home.answer()
-                assert (await agent.reply())["id"] in range(3)
-                assert "result" in await agent.call("get_state", ALLOWED, ident=9)
-
-    run(main())
+async def test_a_connection_holds_only_so_many_open_requests(tmp_path: Path, api: Api) -> None:
+    async with started(tmp_path, api) as home:
+        home.limit(in_flight=3)
+        async with home.agent() as agent:
+            for ident in range(3):
+                await agent.request("turn_on", {"entity_id": f"light.{ident}"}, ident=ident)
+            await home.asked(3)
+            fourth = await agent.call("get_state", ALLOWED, ident=9)
+            assert (fourth["id"], fourth["error"]["code"]) == (9, -32006)
+            await home.answer()
+            assert (await agent.reply())["id"] in range(3)
+            assert "result" in await agent.call("get_state", ALLOWED, ident=9)
 
 
 def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(tmp_path: Path, api: Api) -> None:
@@ -333,30 +301,27 @@ def test_a_reply_that_waits_for_its_turn_still_counts_as_an_open_request(tmp_pat
     run(main(), 10)
 
 
-def test_the_other_methods_are_as_limited_and_take_no_place_of_tool_requests(
+async def test_the_other_methods_are_as_limited_and_take_no_place_of_tool_requests(
     tmp_path: Path, api: Api
 ) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            home.limit(in_flight=2)
-            waits = asyncio.Event()
+    async with started(tmp_path, api) as home:
+        home.limit(in_flight=2)
+        waits = asyncio.Event()
 
-            async def held(*_: Any) -> bytes:
-                await waits.wait()
-                return b"{}"
+        async def held(*_: Any) -> bytes:
+            await waits.wait()
+            return b"{}"
 
-            home.gateway.ways_in.websocket._extra = {"browse": held}
-            async with home.agent() as agent:
-                for ident in "a", "b":
-                    await agent.send(id=ident, method="browse", params={})
-                third = await agent.ask("browse", ident="c")
-                assert (third["id"], third["error"]["code"]) == ("c", -32006)
-                assert "result" in await agent.call("get_state", ALLOWED, ident=9)
-                waits.set()
-                assert {(await agent.reply())["id"] for _ in range(2)} == {"a", "b"}
-                assert "result" in await agent.ask("browse", ident="d")
-
-    run(main())
+        home.gateway.ways_in.websocket._extra = {"browse": held}
+        async with home.agent() as agent:
+            for ident in "a", "b":
+                await agent.send(id=ident, method="browse", params={})
+            third = await agent.ask("browse", ident="c")
+            assert (third["id"], third["error"]["code"]) == ("c", -32006)
+            assert "result" in await agent.call("get_state", ALLOWED, ident=9)
+            waits.set()
+            assert {(await agent.reply())["id"] for _ in range(2)} == {"a", "b"}
+            assert "result" in await agent.ask("browse", ident="d")
 
 
 def test_an_agent_that_does_not_read_is_closed_and_the_others_are_served(tmp_path: Path, api: Api) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.gateway import TOKEN, Api
-from tests.wsgate import Home, run, started
+from tests.wsgate import Home, started
 
 from agent_gate.client.client import Client
 from agent_gate.core.call import Call, Caller, Outcome, Result, State
@@ -52,54 +52,45 @@ async def pending(home: Home) -> list[dict[str, str]]:
         return (await agent.ask("get_pending_results"))["result"]["results"]
 
 
-def test_a_row_that_cannot_be_read_is_one_row_with_an_error_after_a_restart_too(
+async def test_a_row_that_cannot_be_read_is_one_row_with_an_error_after_a_restart_too(
     tmp_path: Path, api: Api
 ) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            await home.gateway.kept.store.write(*rows(home.gateway.clock.now()))
-            first = await pending(home)
-        async with started(tmp_path, api) as home:
-            assert await pending(home) == first
-            results = [json.loads(row["result"]) for row in first]
-            assert (results[0]["status"], results[0]["data"]) == ("executed", "good")
-            assert results[-1]["data"] == {"n": 1}
-            for result in results[1:-1]:
-                assert result["status"] == "error"
-                assert result["error"]["code"] == "OUTCOME_UNKNOWN"
-            async with Client(home.url, TOKEN) as client:
-                assert [row["request_id"] for row in await client.pending()] == [
-                    row["request_id"] for row in first
-                ]
-                assert await client.acknowledge([row["request_id"] for row in first]) == len(first)
-                assert await client.pending() == []
-
-    run(main())
+    async with started(tmp_path, api) as home:
+        await home.gateway.kept.store.write(*rows(home.gateway.clock.now()))
+        first = await pending(home)
+    async with started(tmp_path, api) as home:
+        assert await pending(home) == first
+        results = [json.loads(row["result"]) for row in first]
+        assert (results[0]["status"], results[0]["data"]) == ("executed", "good")
+        assert results[-1]["data"] == {"n": 1}
+        for result in results[1:-1]:
+            assert result["status"] == "error"
+            assert result["error"]["code"] == "OUTCOME_UNKNOWN"
+        async with Client(home.url, TOKEN) as client:
+            assert [row["request_id"] for row in await client.pending()] == [
+                row["request_id"] for row in first
+            ]
+            assert await client.acknowledge([row["request_id"] for row in first]) == len(first)
+            assert await client.pending() == []
 
 
 @pytest.mark.parametrize(("more", "left"), [(-60.0, len(BODIES) + 2), (60.0, 0)])
-def test_a_result_that_nobody_acknowledged_goes_after_its_time(
+async def test_a_result_that_nobody_acknowledged_goes_after_its_time(
     tmp_path: Path, api: Api, more: float, left: int
 ) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            now = home.gateway.clock.now()
-            await home.gateway.kept.store.write(*rows(now - KEEP_SECONDS - more))
-            assert len(await pending(home)) == left
-
-    run(main())
+    async with started(tmp_path, api) as home:
+        now = home.gateway.clock.now()
+        await home.gateway.kept.store.write(*rows(now - KEEP_SECONDS - more))
+        assert len(await pending(home)) == left
 
 
 @pytest.mark.parametrize(
     ("column", "value"),
     [("kind", "sound"), ("state", "gone"), ("client_id", "{"), ("body", b"{}"), ("kind", "error")],
 )
-def test_whatever_is_wrong_with_a_row_the_others_are_read(
+async def test_whatever_is_wrong_with_a_row_the_others_are_read(
     tmp_path: Path, api: Api, column: str, value: object
 ) -> None:
-    async def main() -> None:
-        async with started(tmp_path, api) as home:
-            await home.gateway.kept.store.write(*rows(home.gateway.clock.now()), spoil(column, value))
-            assert len(await pending(home)) == len(BODIES) + 2
-
-    run(main())
+    async with started(tmp_path, api) as home:
+        await home.gateway.kept.store.write(*rows(home.gateway.clock.now()), spoil(column, value))
+        assert len(await pending(home)) == len(BODIES) + 2
