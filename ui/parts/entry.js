@@ -82,11 +82,12 @@ export function editEntry(one, again) {
 			await keepSecret(key, token.node.value);
 			set.auth = { type: "bearer", token: `vault:${key}` };
 		}
+		const known = token.node.value ? { [key]: token.node.value } : undefined;
 		const done = () => {
 			dialog.close();
 			again(key);
 		};
-		await look(place, { kind, key }, { set }, done);
+		await look(place, { kind, key }, { set, known }, done);
 		form.hidden = true;
 	};
 	const form = h(

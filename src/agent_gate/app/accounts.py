@@ -98,6 +98,10 @@ class GatewayAccounts:
         elif supervisor.source(key) is None:
             await supervisor.add(connections_plan(self._connections))
 
+    def has_account(self, source: str) -> bool:
+        """Whether somebody signed in to a source of that name, or stored a key for it."""
+        return any(parts_of(owner)[0] == source for owner in self.custody.accounts.owners())
+
     def secret_uses(self) -> dict[str, list[str]]:
         """By every name of a secret that is referred to, who does."""
         uses: dict[str, list[str]] = {

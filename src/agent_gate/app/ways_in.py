@@ -273,6 +273,7 @@ def entrusted_to(gateway: "Gateway") -> Entrusted:
         changed=gateway.accounts.secret_changed,
         uses=gateway.accounts.secret_uses,
         mask=gateway.redactor.known,
+        has_account=gateway.accounts.has_account,
     )
 
 

@@ -1,6 +1,7 @@
 """Secrets by name: what people put into the vault, and everything else that a configuration may refer to."""
 
 import asyncio
+import hmac
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -56,6 +57,11 @@ class Secrets:
     async def remove(self, name: str) -> bool:
         self.note_change()
         return await self._vault.remove(owner_of(name), FIELD)
+
+    async def is_value(self, name: str, value: str) -> bool:
+        """Whether somebody who says what a secret is knows it."""
+        kept = await self._vault.get(owner_of(name), FIELD) if self._vault.is_open else None
+        return kept is not None and hmac.compare_digest(kept.value, value.strip("\r\n").encode())
 
     def variable(self, name: str) -> str:
         """A variable of the environment or of `.env`; empty where it is not set."""

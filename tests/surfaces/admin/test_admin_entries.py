@@ -22,6 +22,7 @@ servers:
 @pytest.fixture
 def gate(tmp_path):
     with Api() as api, in_front_of(api, tmp_path, CONFIG, TOOLS, PERMISSIONS, more=MORE) as gateway:
+        gateway.api = api
         yield gateway, browser(gateway), tmp_path / "config.yaml"
 
 
@@ -66,9 +67,35 @@ def test_a_server_with_an_address_is_added_at_once(gate):
     gateway, person, file = gate
     wanted = {"url": "http://127.0.0.1:9/mcp", "auth": {"type": "bearer", "token": "vault:wiki"}}
     assert person.send("PUT", "/api/secrets/wiki", {"value": "wiki-token-of-anna"}).status == 200
-    assert change(person, "wiki", set=wanted)["applied"]
+    assert change(person, "wiki", set=wanted, known={"wiki": "wiki-token-of-anna"})["applied"]
     assert "wiki" in states(gateway)
-    assert "wiki-token-of-anna" not in file.read_text()
+    assert "wiki-token-of-anna" not in file.read_text() + gateway.stderr
+
+
+@pytest.mark.parametrize("known", [{}, {"bank": "guessed"}, {"bank": 7}, {"other": "token-of-the-bank"}, "x"])
+def test_a_secret_goes_to_a_new_address_only_with_somebody_who_knows_it(gate, known):
+    _gateway, person, file = gate
+    before = file.read_text()
+    assert person.send("PUT", "/api/secrets/bank", {"value": "token-of-the-bank"}).status == 200
+    wanted = {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer\tvault:bank"}}
+    said = change(person, "thief", set=wanted, known=known)
+    assert (said["applied"], bool(said["held"]), file.read_text() == before) == (False, True, True)
+
+
+def test_a_key_that_was_stored_for_a_source_goes_to_no_other_that_takes_its_name(gate):
+    gateway, person, file = gate
+    auth = {"type": "api-key", "header_name": "X-Key"}
+    entry = {
+        "url": gateway.api.url,
+        "auth": auth,
+        "tools": {"sell": {"request": {"method": "GET", "path": "/"}}},
+    }
+    assert change(person, "shop", kind="services", set=entry)["applied"]
+    gateway.admin.request("POST", "/servers/shop/auth/key", {"key": "key-of-the-shop"})
+    assert change(person, "shop", kind="services", remove=True)["applied"]
+    before = file.read_text()
+    said = change(person, "shop", kind="services", set=entry | {"url": "http://127.0.0.1:10"})
+    assert (said["applied"], bool(said["held"]), file.read_text() == before) == (False, True, True)
 
 
 HARMFUL = {

@@ -162,14 +162,15 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrusted:
-    """Secrets and accounts of others: where they are kept, how they are got, who has to hear of a new one, and what
-    hides them in a text."""
+    """Secrets and accounts of others: where they are kept, how they are got, who has to hear of a new one, what hides
+    them in a text, and whether somebody has an account at a source of a name."""
 
     custody: Custody
     sign_ins: AccountDesk
     changed: Callable[[str], list[str]]
     uses: Callable[[], Mapping[str, list[str]]]
     mask: Callable[[str], str]
+    has_account: Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

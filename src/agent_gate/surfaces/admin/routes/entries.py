@@ -5,14 +5,13 @@ yes on the terminal, or needs the passphrase.
 """
 
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from agent_gate.config.files.yamledit import Edit, current, flow
+from agent_gate.config.files.yamledit import Edit, current
 from agent_gate.config.files.yamlentry import drop_entry, put_entry
 from agent_gate.config.files.yamlfile import read_text
 from agent_gate.config.servers.section import YAML_SUFFIXES
@@ -29,16 +28,10 @@ from agent_gate.surfaces.admin.routing import (
     Reply,
     Route,
 )
+from agent_gate.surfaces.admin.trust import is_off, needs_trust, secrets_in
 
 log = logging.getLogger("agent_gate.admin")
 KINDS = ("servers", "mcpServers", "services")
-STARTS = frozenset(
-    {"command", "args", "env", "cwd", "handler", "plugin", "module", "class", "sandbox", "run"}
-)
-"""Fields that say which program runs, and with what."""
-READS = re.compile(r"\b(?:env|file|keyring):|\$\{")
-VAULTED = re.compile(r"\bvault:([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})")
-CARRIES = {"auth", "headers"}
 SHOWN = (
     "url",
     "command",
@@ -70,23 +63,6 @@ def digest(edit: Edit) -> str:
     return sha256(edit.text.encode()).hexdigest()[:16]
 
 
-def needs_trust(before: object, after: object) -> bool:
-    """Whether a change decides what is started, reads the machine's own secrets, or sends a credential elsewhere."""
-    if after is None:
-        return False
-    old, new = (one if isinstance(one, Mapping) else {} for one in (before, after))
-    changed = {name for name in {*old, *new} if old.get(name) != new.get(name)}
-    if changed & STARTS or any(READS.search(flow(new[name])) for name in changed if name in new):
-        return True
-    if old and "url" in changed and CARRIES & {*old, *new}:
-        return True
-    return is_off(old) and not is_off(new) and bool(STARTS & new.keys())
-
-
-def is_off(entry: Mapping[str, Any]) -> bool:
-    return entry.get("enabled") is False or entry.get("disabled") is True
-
-
 def blocks(plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The kinds of entries that a file holds itself."""
     return {kind: plain[kind] for kind in KINDS if isinstance(plain.get(kind), dict)}
@@ -113,6 +89,7 @@ class EntryRoutes:
             "apply": FLAG,
             "digest": TEXT,
             "passphrase": TEXT,
+            "known": OBJECT,
         }
         path = "/api/entries/{kind}/{key}"
         return [
@@ -179,7 +156,7 @@ class EntryRoutes:
                 "file": str(path),
                 "entry": self._masked(entry),
                 "off": is_off(entry),
-                "secrets": sorted(set(VAULTED.findall(flow(entry)))),
+                "secrets": sorted(secrets_in(entry)),
             }
             for path, plain in plains.items()
             for kind, block in blocks(plain).items()
@@ -211,11 +188,17 @@ class EntryRoutes:
             "applied": False,
             "held": None,
         }
+        risky = needs_trust(
+            before,
+            after,
+            await self._known_secrets(body.get("known")),
+            has_account=self._admin.secrets.has_account(key),
+        )
         if not body.get("apply"):
-            return json_response(200, shown | {"needs_trust": needs_trust(before, after)})
+            return json_response(200, shown | {"needs_trust": risky})
         if body.get("digest") != digest(edit):
             raise InvalidArgs("The file is not what was shown. Look at the difference again")
-        if needs_trust(before, after) and not self._is_trusted(ask, body.get("passphrase")):
+        if risky and not self._is_trusted(ask, body.get("passphrase")):
             return json_response(
                 202, shown | {"held": self._hold(Held(kind, key, ask.person, path, read_text(path), edit))}
             )
@@ -225,6 +208,14 @@ class EntryRoutes:
             extra={"person": ask.person, "entry": f"{kind}.{key}"},
         )
         return json_response(200, shown | {"applied": True})
+
+    async def _known_secrets(self, known: object) -> set[str]:
+        """The secrets of the vault that whoever asks shows to know: those they may send wherever they like."""
+        secrets = self._admin.secrets.custody.secrets
+        said = known.items() if isinstance(known, dict) else ()
+        return {
+            name for name, value in said if isinstance(value, str) and await secrets.is_value(name, value)
+        }
 
     def _edit(self, path: Path, kind: str, key: str, body: Mapping[str, Any]) -> tuple[object, object, Edit]:
         set_, unset = body.get("set") or {}, body.get("unset") or []
