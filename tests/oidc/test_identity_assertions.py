@@ -1,8 +1,10 @@
 """Clients that prove themselves by a key, and come in for a person by the provider's assertion (ID-JAG)."""
 
 import json
+import sqlite3
 import time
 import uuid
+from contextlib import closing
 
 import pytest
 from joserfc.jwk import ECKey
@@ -255,6 +257,21 @@ def test_a_proof_counts_once_and_names_the_client_by_itself(client, asserting):
     assert error_of(client.bring(asserting.assertion(client), proof)) == (401, "invalid_client")
 
 
+def test_proofs_that_are_good_for_nothing_leave_nothing_behind(gate, client):
+    """Else a stranger with a key of their own could fill the place in which logout tokens are remembered."""
+    proof = client.proof()
+    before = remembered(gate)
+    for _ in range(3):
+        assert error_of(client.redeem("agc_none", **client.proving(proof))) == (400, "invalid_grant")
+        assert error_of(client.refresh("agr_none", **client.proving(proof))) == (400, "invalid_grant")
+    assert remembered(gate) == before
+
+
+def remembered(gate):
+    with closing(sqlite3.connect(gate.folder / "data" / "gate.db")) as store:
+        return store.execute("SELECT COUNT(*) FROM used_tokens").fetchone()
+
+
 def test_a_client_that_registered_no_key_cannot_prove_itself(gate):
     public = ProvingClient(gate, name="Public")
     assert SmallClient.register(public).json["token_endpoint_auth_method"] == "none"
@@ -268,6 +285,27 @@ def test_keys_that_prove_nothing_are_refused_at_registration(gate, keys):
     client = SmallClient(gate)
     reply = client.register(token_endpoint_auth_method="private_key_jwt", jwks=keys)
     assert error_of(reply) == (400, "invalid_client_metadata")
+
+
+@pytest.mark.parametrize("place", ["http://127.0.0.1/keys", "https://u@keys.example/k", "file:///k", 7])
+def test_keys_are_published_at_a_plain_https_address(gate, place):
+    reply = SmallClient(gate).register(token_endpoint_auth_method="private_key_jwt", jwks_uri=place)
+    assert error_of(reply) == (400, "invalid_client_metadata")
+
+
+def test_keys_stand_in_one_place(gate):
+    client = ProvingClient(gate, name="Both")
+    assert error_of(client.register(jwks_uri="https://keys.example/k")) == (400, "invalid_client_metadata")
+
+
+def test_keys_at_an_address_inside_the_network_are_not_read(gate, asserting):
+    client = ProvingClient(gate, name="Inside")
+    inside = f"https://127.0.0.1:{asserting.url.rpartition(':')[2]}/keys"
+    told = SmallClient.register(client, token_endpoint_auth_method="private_key_jwt", jwks_uri=inside)
+    assert (told.status, told.json["jwks_uri"]) == (201, inside)
+    reply = client.refresh("agr_none", **client.proving())
+    assert error_of(reply) == (503, "temporarily_unavailable")
+    assert asserting.fetches == 0 or "127.0.0.1 is not a public address" in gate.stderr
 
 
 def test_a_client_may_want_assertions_alone(gate):

@@ -1,5 +1,7 @@
 """People log in to the operator's page at a real OpenID provider."""
 
+import re
+
 import pytest
 from tests.oidc.provider_house import PersonAtProvider, configure, said_on, vouching_gate
 from tests.processes import eventually
@@ -57,6 +59,24 @@ def test_nobody_takes_the_name_of_somebody_else(gateway, provider, name):
     assert "Somebody else is called" in said_on(reply)
 
 
+def test_a_name_that_the_provider_gives_to_somebody_else_later_does_not_pass_on(gateway, provider):
+    logged_in(gateway, provider, "tina", groups="sre")
+    provider.tell_of("successor", groups="sre", email="tina@example.test")
+    reply = PersonAtProvider(gateway, provider, "successor").log_in()
+    assert reply.status == 403
+    assert "called somebody else tina@example.test before" in said_on(reply)
+    logged_in(gateway, provider, "tina", groups="sre")
+
+
+def test_whom_the_operator_names_by_their_login_may_come_from_another_account(gateway, provider):
+    logged_in(gateway, provider, "olga")
+    provider.tell_of("olga-anew", email="olga@example.test")
+    person = PersonAtProvider(gateway, provider, "olga-anew")
+    assert person.log_in().status == 303
+    assert person.page.get("/api/me")["person"] == "olga"
+    provider.tell_of("olga")
+
+
 def test_an_answer_of_somebody_who_logged_in_there_carries_their_name(gateway, provider):
     page = logged_in(gateway, provider, "frida", groups="house-team")
     gateway.call("light_set", {"room": "porch"}, wait=0)
@@ -81,6 +101,29 @@ def test_a_logout_at_the_provider_ends_the_session_here(gateway, provider):
     assert person.page.get("/api/me")["person"] == "hugo@example.test"
     person.there.log_out()
     eventually(lambda: person.page.send("GET", "/api/me").status == 401)
+
+
+def test_a_link_to_another_device_leads_no_further_than_the_login_it_came_of(gateway, provider):
+    provider.tell_of("pia", groups="staff")
+    person = PersonAtProvider(gateway, provider, "pia")
+    assert person.log_in().status == 303
+    phone = Browser(gateway.announced["admin"])
+    opened = phone.follow(person.page.post("/api/logins", {})["url"])
+    assert (opened.status, opened.json["person"]) == (200, "pia@example.test")
+    assert int(re.search("Max-Age=([0-9]+)", opened.headers["set-cookie"])[1]) <= 8 * 3600
+    third = Browser(gateway.announced["admin"])
+    assert third.follow(phone.post("/api/logins", {})["url"]).status == 200
+    person.there.log_out()
+    for page in (person.page, phone, third):
+        eventually(lambda page=page: page.send("GET", "/api/me").status == 401)
+
+
+def test_who_is_here_by_the_providers_word_alone_makes_no_token_that_outlasts_it(gateway, provider):
+    page = logged_in(gateway, provider, "rosa", groups="sre")
+    refused = page.send("POST", "/api/operators", {"name": "for-later"})
+    assert (refused.status, "by the provider's word alone" in refused.json["error"]["message"]) == (403, True)
+    listed = logged_in(gateway, provider, "olga")
+    assert listed.send("POST", "/api/operators", {"name": "of-olga"}).status == 201
 
 
 def test_a_session_ends_when_its_provider_is_not_in_use_any_more(provider, tmp_path):
@@ -145,6 +188,26 @@ def test_a_session_is_never_one_that_the_browser_brought(gateway, provider):
     assert person.log_in().status == 303
     assert "fixed-by-somebody" not in person.page.cookie
     assert person.page.get("/api/me")["person"] == "mona@example.test"
+
+
+def test_over_tls_a_login_is_in_a_cookie_that_no_neighbour_of_the_host_can_set(provider, tmp_path):
+    more = "people: {}\n"
+    with vouching_gate(tmp_path, provider, more) as gateway:
+        config = gateway.folder / "config.yaml"
+        config.write_text(
+            config.read_text().replace("admin: {", "admin: {public_url: https://gate.example, ")
+        )
+        gateway.admin.request("POST", "/api/reload", {})
+        browser = Browser(gateway.announced["admin"])
+        begun = browser.send("GET", "/oidc/login", Host="gate.example")
+        said = begun.headers["set-cookie"]
+        assert said.startswith("__Host-agent_gate_oidc=")
+        assert {"Path=/", "Secure", "HttpOnly", "SameSite=Lax"} <= set(said.split("; "))
+        state = re.search("state=([^&]+)", begun.headers["location"])[1]
+        tossed = f"agent_gate_oidc={said.partition('=')[2].partition(';')[0]}"
+        path = f"/oidc/callback?code=x&state={state}"
+        back = browser.send("GET", path, Host="gate.example", Cookie=tossed)
+        assert "not begun in this browser" in said_on(back)
 
 
 @pytest.mark.parametrize("cookie", ["", "agent_gate_oidc=x", "agent_gate_oidc=" + "A" * 400])

@@ -2,9 +2,10 @@
 
 import msgspec
 import pytest
+from tests.calls.small_calls import Clock
 
 from agent_gate.access.sign_in.clients import SignInClients
-from agent_gate.access.sign_in.documents import MOST_BYTES, ClientDocuments
+from agent_gate.access.sign_in.documents import MOST_BYTES, MOST_KEPT, ClientDocuments
 from agent_gate.access.sign_in.faults import SignInFault
 from agent_gate.access.sign_in.request import Audience, read_request, redirect_of
 from agent_gate.core.ports import SystemClock
@@ -31,8 +32,9 @@ class OneDocument:
         return WebAnswer(self.status, tuple(self.headers), body)
 
 
-def clients(web):
-    return SignInClients(None, SystemClock(), ClientDocuments(web, SystemClock()))
+def clients(web, clock=None):
+    clock = clock or SystemClock()
+    return SignInClients(None, clock, ClientDocuments(web, clock))
 
 
 async def test_a_program_is_known_by_its_document_and_takes_any_port_of_its_computer():
@@ -133,3 +135,36 @@ async def test_what_was_read_counts_for_as_long_as_its_headers_say_within_bounds
     found = clients(web)
     assert await found.find(WEB) == await found.find(WEB)
     assert web.asked == 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_while_the_host_of_a_document_is_away_a_client_that_is_known_loses_nothing(status):
+    """To a client `invalid_client` means: forget everything, and sign in anew."""
+    clock, web = Clock(), OneDocument({"client_id": WEB, "redirect_uris": ["https://claude.ai/cb"]})
+    found = clients(web, clock)
+    before = await found.find(WEB)
+    web.status = status
+    clock.time += 3600
+    assert (await found.find(WEB), web.asked) == (before, 2)
+    clock.time += MOST_KEPT
+    with pytest.raises(SignInFault) as later:
+        await found.find(WEB)
+    assert (later.value.error, later.value.answers) == ("temporarily_unavailable", 503)
+    web.status = 404
+    with pytest.raises(SignInFault) as gone:
+        await found.find(WEB)
+    assert (gone.value.error, gone.value.answers) == ("invalid_client", 401)
+
+
+@pytest.mark.parametrize(
+    ("callback", "name"),
+    [
+        ("https://203.0.113.7/cb", "203-0-113-7"),
+        ("https://[2001:db8::7]/cb", "2001-db8-7"),
+        ("https://claude.evil.example/cb", "evil"),
+        ("https://evil.example:8443/cb", "evil"),
+    ],
+)
+async def test_a_client_is_named_by_the_host_that_gets_its_answers_in_letters_and_digits(callback, name):
+    web = OneDocument({"client_id": WEB, "redirect_uris": [callback]})
+    assert (await clients(web).find(WEB)).slug(callback) == name

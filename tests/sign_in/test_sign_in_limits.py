@@ -107,9 +107,8 @@ async def test_unused_clients_are_capped_and_one_that_is_used_or_waits_for_a_yes
     async with opened(tmp_path) as store:
         registry = Registry(store)
         used, waiting, idle = [await registry.ident(name) for name in ("Used", "Waiting", "Idle")]
-        client = await registry.clients.find(used)
         registry.clock.time += clients.SPARED_SECONDS
-        await store.write(*registry.clients.using(client), registry.clients.beginning(waiting))
+        await store.write(*registry.clients.using(used), registry.clients.beginning(waiting))
         await registry.flood(minutes=10)
         assert await registry.clients.find(used)
         assert await registry.clients.find(waiting)
@@ -124,7 +123,7 @@ async def test_a_client_that_nobody_used_for_a_day_is_forgotten_and_one_that_was
     async with opened(tmp_path) as store:
         registry = Registry(store)
         used, unused = await registry.ident("Used"), await registry.ident("Unused")
-        await store.write(*registry.clients.using(await registry.clients.find(used)))
+        await store.write(*registry.clients.using(used))
         registry.clock.time += clients.UNUSED_SECONDS + 1
         await registry.clients.forget_unused()
         assert await registry.clients.find(used)
@@ -140,7 +139,7 @@ async def test_logins_under_way_are_held_to_some_for_each_address_and_in_all_unt
 ):
     async with opened(tmp_path) as store:
         clock = Clock()
-        begun = consents.SignInsBegun(store, clock)
+        begun = consents.SignInsBegun(store, clock, b"k")
         words = dict.fromkeys(
             ("client_id", "client_name", "client", "redirect_uri", "challenge", "resource"), "x"
         )
@@ -197,12 +196,16 @@ def ask(client, peer, number):
 def test_a_flood_of_consents_is_held_to_fifty_and_stops_neither_agents_nor_who_is_invited(gate):
     client = SmallClient(gate)
     client.register()
+    shown = set()
     for host in range(consents.IN_ALL // consents.PER_ADDRESS):
         for number in range(consents.PER_ADDRESS):
-            assert ask(client, f"127.0.1.{host + 1}", number)[1].status == 303
+            waiting, sent = ask(client, f"127.0.1.{host + 1}", number)
+            assert sent.status == 303
+            shown.add(waiting.get(sent.location).number)
         assert ask(client, f"127.0.1.{host + 1}", "more")[1].status == 429
     questions = gate.admin.get("/api/approvals")
     assert len(questions) == consents.IN_ALL
+    assert len(shown) == consents.IN_ALL, "no number fits two browsers that wait"
     browser, refused = ask(client, "127.0.2.1", 0)
     assert refused.status == 429
     assert "agent-gate agents invite" in refused.text

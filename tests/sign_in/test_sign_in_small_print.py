@@ -1,5 +1,6 @@
 """What a sign-in promises beside letting in: how long a code counts, what is kept of secrets, what looking changes."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 
@@ -22,7 +23,13 @@ from tests.sign_in.test_sign_in_flow import open_stream
 from tests.sign_in.test_token_families import TERMS, SmallFamilies
 
 from agent_gate.access.sign_in.clients import SignInClients
-from agent_gate.access.sign_in.consents import CODE_SECONDS, OPEN_SECONDS, BegunSignIn, SignInsBegun
+from agent_gate.access.sign_in.consents import (
+    CODE_SECONDS,
+    ENOUGH_SECONDS,
+    OPEN_SECONDS,
+    BegunSignIn,
+    SignInsBegun,
+)
 from agent_gate.access.sign_in.desk import SignInDesk
 from agent_gate.access.sign_in.faults import SignInFault
 from agent_gate.access.sign_in.request import AskedFor
@@ -36,7 +43,7 @@ class SmallDesk:
     def __init__(self, store):
         self.families = SmallFamilies(store, Clock())
         self.clock = self.families.clock
-        clients, begun = SignInClients(store, self.clock, None), SignInsBegun(store, self.clock)
+        clients, begun = SignInClients(store, self.clock, None), SignInsBegun(store, self.clock, b"k")
         self.desk = SignInDesk(clients, begun, self.families.signed_in, self.clock, lambda _name: False)
 
     async def agreed(self):
@@ -57,6 +64,10 @@ class SmallDesk:
         assert await self.desk.begun.grant("call-1", TERMS)
         return self
 
+    async def come_back(self):
+        """What the browser gets that comes back now."""
+        return await self.desk.begun.make_code(await self.desk.begun.get("call-1"))
+
     async def redeem(self, code):
         return await self.desk.redeem(code, self.sign_in.asked.client_id, CALLBACK, VERIFIER)
 
@@ -64,24 +75,44 @@ class SmallDesk:
 async def test_a_code_counts_for_sixty_seconds(tmp_path):
     async with opened(tmp_path) as store:
         small = await SmallDesk(store).agreed()
-        late = await small.desk.begun.make_code(small.sign_in)
+        late = await small.come_back()
         small.clock.time += CODE_SECONDS
         with pytest.raises(SignInFault):
             await small.redeem(late)
-        code = await small.desk.begun.make_code(small.sign_in)
+        code = await small.come_back()
         small.clock.time += CODE_SECONDS - 1
         assert (await small.redeem(code)).access
 
 
-async def test_a_browser_that_comes_twice_gets_a_code_in_place_of_its_first(tmp_path):
+async def test_a_browser_that_comes_twice_gets_its_code_again_and_it_counts_once(tmp_path):
+    """A browser reloads by itself, and people do; the client may be using the first code by then."""
     async with opened(tmp_path) as store:
         small = await SmallDesk(store).agreed()
-        first = await small.desk.begun.make_code(small.sign_in)
-        second = await small.desk.begun.make_code(small.sign_in)
+        first = await small.come_back()
+        assert await small.come_back() == first
+        assert (await small.redeem(first)).access
+        assert await small.come_back() is None
+        with pytest.raises(SignInFault):
+            await small.redeem(first)
+
+
+async def test_two_gateways_that_are_asked_at_once_hand_out_one_code(tmp_path):
+    async with opened(tmp_path) as store:
+        small = await SmallDesk(store).agreed()
+        codes = await asyncio.gather(*(small.desk.begun.make_code(small.sign_in) for _ in range(5)))
+        assert len(set(codes)) == 1
+        assert (await small.redeem(codes[0])).access
+
+
+async def test_a_code_that_will_not_count_for_long_is_replaced_by_another(tmp_path):
+    async with opened(tmp_path) as store:
+        small = await SmallDesk(store).agreed()
+        first = await small.come_back()
+        small.clock.time += CODE_SECONDS - ENOUGH_SECONDS + 1
+        second = await small.come_back()
         with pytest.raises(SignInFault):
             await small.redeem(first)
         assert (await small.redeem(second)).access
-        assert await small.desk.begun.make_code(small.sign_in) is None
 
 
 def test_nothing_that_lets_anybody_in_is_in_the_store_as_it_is(gate):

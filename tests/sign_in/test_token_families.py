@@ -4,7 +4,7 @@ import pytest
 from tests.calls.small_calls import Clock, opened, told
 
 from agent_gate.access.sign_in.consents import AgreedTerms
-from agent_gate.access.sign_in.families import ACCESS_SECONDS, GRACE_SECONDS, NewSignIn, SignedIn
+from agent_gate.access.sign_in.families import ACCESS_SECONDS, GRACE_SECONDS, MOST_LIVE, NewSignIn, SignedIn
 from agent_gate.access.sign_in.faults import SignInFault
 from agent_gate.access.tokens import Tokens
 from agent_gate.core.call import Caller
@@ -69,6 +69,25 @@ def test_within_the_grace_each_sender_gets_a_pair_that_goes_on(tmp_path):
         gate.clock.time += 600
         assert await gate.signed_in.refresh(second.refresh, "c1")
         assert await gate.signed_in.refresh(third.refresh, "c1")
+
+    over_a_store(tmp_path, work)
+
+
+def test_a_client_that_asks_for_tokens_without_end_is_told_to_wait_and_loses_nothing(tmp_path):
+    async def work(store):
+        gate = SmallFamilies(store, Clock())
+        pair = await gate.open()
+        for _ in range(MOST_LIVE - 1):
+            pair = await gate.signed_in.refresh(pair.refresh, "c1")
+        for _ in range(3):
+            with pytest.raises(SignInFault) as refused:
+                await gate.signed_in.refresh(pair.refresh, "c1")
+            assert (refused.value.answers, refused.value.error) == (429, "temporarily_unavailable")
+        [[kept]] = await store.read("SELECT COUNT(*) FROM family_tokens")
+        assert kept == 2 * MOST_LIVE
+        assert gate.who(pair.access) == "claude/ada"
+        gate.clock.time += ACCESS_SECONDS
+        assert (await gate.signed_in.refresh(pair.refresh, "c1")).access
 
     over_a_store(tmp_path, work)
 

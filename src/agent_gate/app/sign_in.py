@@ -43,7 +43,7 @@ class GatewaySignIn:
         self.signed_in.look_at = self.vouching.sign_ins.look_at
         self.desk = SignInDesk(
             SignInClients(store, clock, ClientDocuments(web, clock, self._reads_documents)),
-            SignInsBegun(store, clock),
+            SignInsBegun(store, clock, hmac.digest(gateway.kept.state_key, b"codes", "sha256")),
             self.signed_in,
             clock,
             self._taken,

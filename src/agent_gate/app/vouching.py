@@ -39,7 +39,7 @@ class Vouching:
         self.sessions = ProviderSessions(kept.keys, kept.vault, leases, clock, self.people, self.provider)
         self.sign_ins = VouchedSignIns(signed_in, kept.vault, leases, clock, self.people, self.provider)
         self.once = UsedOnce(kept.store, clock)
-        self.client_assertions = ClientAssertions(self.once, clock)
+        self.client_assertions = ClientAssertions(self.once, clock, web)
         self.assertions = IdentityAssertions(self.provider, self.people, self.once)
         self.flows = SealedFlows(kept.login_key)
 

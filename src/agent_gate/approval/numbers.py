@@ -4,6 +4,7 @@ So nobody says yes to somebody else's browser. Where a person presses instead of
 """
 
 import secrets
+from collections.abc import Collection
 from hashlib import sha256
 
 from agent_gate.core.approval import Approval
@@ -14,8 +15,10 @@ UNSAID = "Say the number that the browser shows which wants to come in"
 WRONG = "the number was not the one that the browser shows"
 
 
-def new_number() -> str:
-    return str(LEAST + secrets.randbelow(MOST - LEAST + 1))
+def new_number(waiting: Collection[str] = ()) -> str:
+    """One that no other browser shows meanwhile, while there is such a one: a yes meant for it fits nobody else's."""
+    numbers = [str(number) for number in range(LEAST, MOST + 1)]
+    return secrets.choice([number for number in numbers if number not in waiting] or numbers)
 
 
 def offered_numbers(approval: Approval) -> tuple[str, ...]:

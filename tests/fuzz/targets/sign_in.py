@@ -62,12 +62,12 @@ def surface() -> OAuthSurface:
     store, clock = EmptyStore(), SystemClock()
     clients = KnowsOne(store, clock, ClientDocuments(NoWeb(), clock))  # type: ignore[arg-type]
     signed_in = SignedIn(store, clock, lambda _resource: "/mcp", lambda: Caller(name=""))  # type: ignore[arg-type]
-    begun = SignInsBegun(store, clock)  # type: ignore[arg-type]
+    begun = SignInsBegun(store, clock, b"k" * 32)  # type: ignore[arg-type]
     desk = SignInDesk(clients, begun, signed_in, clock, lambda _name: False)
     inbox, calls = SimpleNamespace(get=never), SimpleNamespace(ask_to_let_in=never, let_in=never)
     nobody = SimpleNamespace(provider=lambda: None, sign_ins=None, end_by_provider=never)
     logins = LoginPages(desk, calls, clock, nobody, SealedFlows(b"k" * 32))
-    provers = ClientAssertions(UsedOnce(store, clock), clock)  # type: ignore[arg-type]
+    provers = ClientAssertions(UsedOnce(store, clock), clock, NoWeb())  # type: ignore[arg-type]
     asserting = SimpleNamespace(
         assertions=SimpleNamespace(read=never), client_assertions=provers, sign_ins=None
     )

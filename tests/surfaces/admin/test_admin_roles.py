@@ -110,6 +110,13 @@ def test_an_approver_makes_links_for_nobody_else(gateway):
     assert page.post("/api/logins", {})["person"] == "anna"
 
 
+def test_who_comes_in_as_the_operator_can_log_in_under_any_name_and_no_other_person(gateway):
+    assert browser(gateway).post("/api/logins", {"login": "anna"})["person"] == "anna"
+    assert browser(gateway, "olga").send("POST", "/api/logins", {"login": "anna"}).status == 403
+    refused = browser(gateway, "olga").send("POST", "/api/operators", {"name": "other", "login": "anna"})
+    assert refused.status == 403
+
+
 def test_the_terminal_is_held_to_the_role_of_its_user(tmp_path):
     with gate(tmp_path, PEOPLE + VIEWER_HERE) as gateway:
         assert gateway.admin.get("/api/me")["may"] == ["view"]

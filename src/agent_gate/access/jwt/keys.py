@@ -102,11 +102,13 @@ def fitting(keys: Iterable[VerifyingKey], token: SignedClaims) -> list[Verifying
 class IssuerKeys:
     """Fetches the keys of one issuer, one request at a time, and keeps them while they count."""
 
-    def __init__(self, web: Web, clock: Clock, issuer: str, url: str = "", also: str = "") -> None:
-        """Without a `url` the issuer says itself where its keys are; `also` is another address that the operator
-        named."""
+    def __init__(
+        self, web: Web, clock: Clock, issuer: str, url: str = "", reach: Reach | None = None
+    ) -> None:
+        """Without a `url` the issuer says itself where its keys are. `reach` is what the operator named; without one,
+        that address."""
         self._web, self._clock, self._issuer, self._url = web, clock, issuer, url
-        self._reach = Reach.of(url or issuer, also or None)
+        self._reach = Reach.of(url or issuer) if reach is None else reach
         self.keys: tuple[VerifyingKey, ...] = ()
         self._fetched_at = self._tried_at = -STALE
         self._fetching: asyncio.Task[None] | None = None

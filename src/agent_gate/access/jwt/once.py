@@ -4,12 +4,11 @@ from agent_gate.access.jwt.claims import text_at
 from agent_gate.access.jwt.reading import BadToken, SignedClaims
 from agent_gate.access.tokens import digest
 from agent_gate.core.ports import Clock
-from agent_gate.errors import RateLimited
 from agent_gate.store.statement import Conflict, Statement, Store
 
 LONGEST_SECONDS = 3600.0 + 60.0
 """How far ahead the end of such a token may be, with what clocks may differ: what is remembered is soon forgotten."""
-MOST_REMEMBERED = 100_000
+USED = "The token was used before"
 INSERT = "INSERT INTO used_tokens (digest, expires_at) VALUES (?, ?)"
 
 
@@ -21,22 +20,26 @@ class UsedOnce:
 
     async def use(self, token: SignedClaims, until: float) -> None:
         """Use up a token that was checked and ends then; raises `BadToken` where it was used before, here or elsewhere."""
-        name, now = text_at(token.claims, "jti"), self._clock.now()
+        try:
+            await self._store.write(self._using(token, until))
+        except Conflict:
+            raise BadToken(USED) from None
+
+    async def check(self, token: SignedClaims, until: float) -> Statement:
+        """What uses a token up together with what it is good for, where it was not used before. A stranger whose tokens
+        are good for nothing leaves nothing behind."""
+        using = self._using(token, until)
+        if await self._store.read("SELECT 1 FROM used_tokens WHERE digest = ?", using.params[:1]):
+            raise BadToken(USED)
+        return using
+
+    def _using(self, token: SignedClaims, until: float) -> Statement:
+        name = text_at(token.claims, "jti")
         if not name:
             raise BadToken("The token has no jti, so that it could be used twice")
-        if until > now + LONGEST_SECONDS:
+        if until > self._clock.now() + LONGEST_SECONDS:
             raise BadToken("The token lasts for more than an hour, too long for one that counts once")
-        await self._check_room(now)
-        known = digest(f"{text_at(token.claims, 'iss')}\0{name}").hex()
-        try:
-            await self._store.write(Statement(INSERT, (known, until)))
-        except Conflict:
-            raise BadToken("The token was used before") from None
-
-    async def _check_room(self, now: float) -> None:
-        [[count]] = await self._store.read("SELECT COUNT(*) FROM used_tokens WHERE expires_at > ?", (now,))
-        if count >= MOST_REMEMBERED:
-            raise RateLimited("Too many tokens that count once were used of late. Try again", retry_after=60)
+        return Statement(INSERT, (digest(f"{text_at(token.claims, 'iss')}\0{name}").hex(), until))
 
     async def forget_ended(self) -> None:
         await self._store.write(

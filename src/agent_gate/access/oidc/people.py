@@ -16,6 +16,11 @@ LONGEST_NAME = 128
 MOST_GROUPS = 500
 NO_GROUP = "{name} is in no group that may come in here. An operator names one in {where}, or the person under `people:`"
 
+OTHER_BEFORE = (
+    "The provider called somebody else {name} before, who may have agents and accounts here. An operator who wants "
+    "them to be one person names them under `people:` with this login"
+)
+
 
 class GroupRights(Protocol):
     def rights(self) -> Rights: ...
@@ -121,11 +126,21 @@ class VouchedPeople:
     async def _take(self, name: str, vouched: Vouched) -> str:
         if len(vouched.groups) > MOST_GROUPS:
             raise BadToken(f"The provider names more than {MOST_GROUPS} groups")
+        self._check_same(name, vouched)
         before = self.groups_vouched(name)
         await self._keys.renew("person", name, body_of(vouched))
         if self.groups_vouched(name) != before:
             self._regrouped()
         return name
+
+    def _check_same(self, name: str, vouched: Vouched) -> None:
+        """Refuse a name that the provider gave to somebody else before: what is theirs here stays theirs. Whom the
+        operator names by their login is that person, whoever they are at the provider."""
+        key = self._keys.named("person", name)
+        if key is None or name in self._listed() or key.body.get("issuer") != vouched.issuer:
+            return
+        if key.body.get("subject") != vouched.subject:
+            raise Forbidden(OTHER_BEFORE.format(name=name))
 
 
 @dataclass(frozen=True, slots=True)

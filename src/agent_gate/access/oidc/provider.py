@@ -77,6 +77,12 @@ class Ended:
     subject: str
     session: str
 
+    def means(self, subject: str, session: str) -> bool:
+        """Whether a login of this subject is over; one of which the provider named no session ends with its subject."""
+        if self.session and session:
+            return session == self.session
+        return bool(self.subject) and subject == self.subject
+
 
 class OidcProvider:
     """Asks one provider as one client. What it says of itself is read again every hour."""
@@ -108,7 +114,8 @@ class OidcProvider:
         if server.jwks_url is None:
             raise AuthorizationFault(f"{server.issuer} does not say where its keys are")
         if self._keys is None or self._server is None or self._server.jwks_url != server.jwks_url:
-            self._keys = IssuerKeys(self._web, self._clock, server.issuer, server.jwks_url, server.issuer)
+            named = Reach.of(server.jwks_url, server.issuer)
+            self._keys = IssuerKeys(self._web, self._clock, server.issuer, server.jwks_url, named)
         self._server, self._read_at = server, now
 
     def _client_at(self, server: AuthorizationServer) -> OAuthClient:

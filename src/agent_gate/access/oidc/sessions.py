@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from agent_gate.access.keys import Key, Keys
+from agent_gate.access.login import LINK_SECONDS, LoginLink
 from agent_gate.access.oidc.people import VouchedPeople
 from agent_gate.access.oidc.provider import Ended, OidcProvider, Vouched
 from agent_gate.core.ports import Clock
@@ -53,6 +54,14 @@ class ProviderSessions:
         kept = await self._vault.get(owner(session), FIELD) if self._vault.is_open else None
         return msgspec.json.decode(kept.value, type=OAuthTokens) if kept is not None else None
 
+    def link_like(self, session: Key) -> LoginLink:
+        """A link to another session of somebody who is in by the provider's word: for no longer than this one, and the
+        provider ends both."""
+        left = max(0.0, float(session.body["expires_at"]) - self._clock.now())
+        vouched = {name: str(session.body.get(name, "")) for name in ("issuer", "subject", "sid")}
+        vouched["of"] = str(session.body.get("of") or session.name)
+        return LoginLink(session.person, min(LINK_SECONDS, left), left, vouched)
+
     def _of_provider(self) -> list[Key]:
         return [key for key in self._keys.list("session") if key.body.get("issuer")]
 
@@ -70,6 +79,12 @@ class ProviderSessions:
         await self.forget(key.name)
         log.info("A session has ended", extra={"person": key.person, "why": why})
 
+    async def _end_with_links(self, key: Key, why: str) -> None:
+        """End a session and those that links from it opened, of which the provider gave no tokens."""
+        for one in self._of_provider():
+            if one.name == key.name or one.body.get("of") == key.name:
+                await self.end(one, why)
+
     async def forget(self, session: str) -> None:
         self._looked.pop(session, None)
         if self._vault.is_open:
@@ -83,7 +98,11 @@ class ProviderSessions:
 
     async def end_by_provider(self, ended: Ended) -> int:
         """What a logout at the provider ends here."""
-        found = [key for key in self._of_provider() if is_meant(key, ended)]
+        found = [
+            key
+            for key in self._of_provider()
+            if ended.means(str(key.body.get("subject", "")), str(key.body.get("sid", "")))
+        ]
         for key in found:
             await self.end(key, "the provider ended it")
         return len(found)
@@ -113,21 +132,15 @@ class ProviderSessions:
             found, fresh = await provider.renew(tokens, str(key.body["subject"]))
             await self.keep_tokens(key.name, fresh)
             if found is not None and await self._people.keep(found) != key.person:
-                await self.end(key, "the provider knows them by another name now")
+                await self._end_with_links(key, "the provider knows them by another name now")
         except (OAuthRefusal, Unauthorized) as error:
-            await self.end(key, error.message)
+            await self._end_with_links(key, error.message)
         except GatewayError as error:
             if error.code == "FORBIDDEN":
-                await self.end(key, error.message)
+                await self._end_with_links(key, error.message)
             else:
                 log.warning("A provider could not be asked", extra={"why": error.message})
 
 
 def owner(session: str) -> str:
     return f"login:{session}"
-
-
-def is_meant(key: Key, ended: Ended) -> bool:
-    if ended.session:
-        return bool(key.body.get("sid") == ended.session)
-    return bool(key.body.get("subject") == ended.subject)

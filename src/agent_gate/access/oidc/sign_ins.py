@@ -168,8 +168,4 @@ def owner(sign_in: str) -> str:
 
 
 def is_meant(login: VouchedLogin | None, ended: Ended) -> bool:
-    if login is None:
-        return False
-    if ended.session and login.session:
-        return login.session == ended.session
-    return login.subject == ended.subject
+    return login is not None and ended.means(login.subject, login.session)

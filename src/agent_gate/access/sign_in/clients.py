@@ -7,7 +7,7 @@ a document is described by what stands there.
 import re
 import secrets
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +19,9 @@ from agent_gate.access.sign_in.faults import SignInFault, too_many, unknown_clie
 from agent_gate.access.sign_in.redirects import check_redirects, destination, is_loopback, portless
 from agent_gate.core.ports import Clock
 from agent_gate.net.addresses import network_of
+from agent_gate.net.forwarded import is_address
 from agent_gate.store.statement import Conflict, Statement, Store
+from agent_gate.vault.oauth.reach import AuthorizationFault, check_url
 
 LONGEST_NAME = 100
 PER_ADDRESS, IN_ALL, WINDOW = 20, 120, 60.0
@@ -47,12 +49,18 @@ DEFAULT_LABELS = frozenset({"www", "app", "api", "auth", "login"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInClient:
-    """`name` is what it calls itself; `keys` is a JWK set with which it proves itself, None where it does not."""
+    """`name` is what it calls itself; `keys` is a JWK set with which it proves itself, or `keys_url` where that is. One
+    that has neither does not."""
 
     id: str
     name: str
     redirect_uris: tuple[str, ...]
     keys: dict[str, Any] | None = None
+    keys_url: str = ""
+
+    @property
+    def proves_itself(self) -> bool:
+        return self.keys is not None or bool(self.keys_url)
 
     def slug(self, redirect_uri: str) -> str:
         """The first half of its agent's name: whose address the answer goes to, or on loopback what it calls itself."""
@@ -60,9 +68,10 @@ class SignInClient:
             words = WORD.findall(self.name.lower()) or ["client"]
             return "-".join(words)[:40].strip("-")
         if redirect_uri.startswith("https://"):
-            host: list[str] = (urlsplit(redirect_uri).hostname or "").split(".")
-            named = [label for label in host[:-1] if label not in DEFAULT_LABELS]
-            return (named[-1] if named else host[0])[:40]
+            host: str = urlsplit(redirect_uri).hostname or ""
+            named = [label for label in host.split(".")[:-1] if label not in DEFAULT_LABELS]
+            own = host if is_address(host) else (named or host.split("."))[-1]
+            return "-".join(WORD.findall(own))[:40]
         scheme: str = WORD.findall(destination(redirect_uri))[0]
         return scheme[:40]
 
@@ -92,6 +101,7 @@ class SignInClients:
                 name=claimed_name(body.get("client_name")),
                 redirect_uris=check_redirects(body.get("redirect_uris")),
                 keys=claimed_keys(body),
+                keys_url=claimed_keys_url(body),
             )
         rows = await self._store.read("SELECT body FROM sign_in_clients WHERE id = ?", (client_id[:200],))
         if not rows:
@@ -102,20 +112,18 @@ class SignInClients:
         """The client of these words, which may be there already; a new one counts against the limits."""
         name, uris = claimed_name(asked.get("client_name")), check_redirects(asked.get("redirect_uris"))
         check_metadata(asked)
-        keys = claimed_keys(asked)
-        words = msgspec.json.encode([name, [portless(uri) for uri in uris], *([keys] if keys else [])])
+        keys, place = claimed_keys(asked), claimed_keys_url(asked)
+        words = msgspec.json.encode([name, [portless(uri) for uri in uris], *filter(None, (keys, place))])
         digest, now = sha256(words).hexdigest(), self._clock.now()
-        if (known := await self._find_same(digest)) is not None:
-            return SignInClient(id=known.id, name=name, redirect_uris=uris, keys=keys)
-        self._count(address)
         client = SignInClient(
-            id=f"agcl_{secrets.token_urlsafe(24)}", name=name, redirect_uris=uris, keys=keys
+            id=f"agcl_{secrets.token_urlsafe(24)}", name=name, redirect_uris=uris, keys=keys, keys_url=place
         )
-        kept = {"name": name, "redirect_uris": uris, **({"keys": keys} if keys else {})}
-        body = msgspec.json.encode(kept).decode()
+        if (known := await self._find_same(digest)) is not None:
+            return replace(client, id=known.id)
+        self._count(address)
         try:
             await self._store.write(
-                Statement(INSERT, (client.id, digest, now, body)),
+                Statement(INSERT, (client.id, digest, now, kept_body(client))),
                 Statement(MAKE_ROOM, (now - SPARED_SECONDS, MOST_UNUSED)),
             )
         except Conflict:
@@ -156,17 +164,27 @@ class SignInClients:
             (self._clock.now(), client_id),
         )
 
-    def using(self, client: SignInClient) -> list[Statement]:
+    def using(self, client_id: str) -> list[Statement]:
         """Goes with a person's yes: the client is kept from now on."""
-        if is_document(client.id):
+        if is_document(client_id):
             return []
         return [
-            Statement("UPDATE sign_in_clients SET used_at = ? WHERE id = ?", (self._clock.now(), client.id))
+            Statement("UPDATE sign_in_clients SET used_at = ? WHERE id = ?", (self._clock.now(), client_id))
         ]
 
     async def forget_unused(self) -> None:
         now = self._clock.now()
         await self._store.write(Statement(FORGET, (now - UNUSED_SECONDS, now - KEPT_SECONDS)))
+
+
+def kept_body(client: SignInClient) -> str:
+    kept = {
+        "name": client.name,
+        "redirect_uris": client.redirect_uris,
+        **({"keys": client.keys} if client.keys else {}),
+        **({"keys_url": client.keys_url} if client.keys_url else {}),
+    }
+    return msgspec.json.encode(kept).decode()
 
 
 def read_client(client_id: str, body: str) -> SignInClient:
@@ -176,20 +194,37 @@ def read_client(client_id: str, body: str) -> SignInClient:
         name=kept["name"],
         redirect_uris=tuple(kept["redirect_uris"]),
         keys=kept.get("keys"),
+        keys_url=kept.get("keys_url", ""),
     )
 
 
+def claimed_keys_url(asked: dict[str, Any]) -> str:
+    """Where a client publishes the keys with which it will prove itself; empty where they stand in its own words, or it
+    does not."""
+    url = asked.get("jwks_uri")
+    if asked.get("token_endpoint_auth_method") != PRIVATE_KEY or url is None:
+        return ""
+    if asked.get("jwks") is not None:
+        raise SignInFault("invalid_client_metadata", "A client has jwks or jwks_uri, not both (RFC 7591)")
+    try:
+        found = check_url(url, "jwks_uri")
+    except AuthorizationFault as error:
+        raise SignInFault("invalid_client_metadata", error.message) from None
+    if not found.startswith("https://"):
+        raise SignInFault("invalid_client_metadata", "jwks_uri is an https:// address")
+    return found
+
+
 def claimed_keys(asked: dict[str, Any]) -> dict[str, Any] | None:
-    """The keys with which a client says that it will prove itself: they stand in its own words, and are fetched from
-    nowhere."""
-    if asked.get("token_endpoint_auth_method") != PRIVATE_KEY:
+    """The keys with which a client says that it will prove itself, where they stand in its own words."""
+    if asked.get("token_endpoint_auth_method") != PRIVATE_KEY or claimed_keys_url(asked):
         return None
     keys = asked.get("jwks")
     listed = keys.get("keys") if isinstance(keys, dict) else None
     if not isinstance(listed, list) or not 0 < len(listed) <= MOST_KEYS:
         raise SignInFault(
             "invalid_client_metadata",
-            f"private_key_jwt needs jwks with 1 to {MOST_KEYS} public keys; jwks_uri is not read",
+            f"private_key_jwt needs jwks with 1 to {MOST_KEYS} public keys, or a jwks_uri where they are",
         )
     if any(not isinstance(one, dict) or PRIVATE_PARTS & one.keys() for one in listed):
         raise SignInFault("invalid_client_metadata", "jwks has something that is no public key")

@@ -3,6 +3,8 @@
 Everything is in the store and each step is a compare-and-set, so that whichever gateway is asked goes on with it.
 """
 
+import base64
+import hmac
 import secrets
 from dataclasses import dataclass, replace
 
@@ -17,6 +19,8 @@ from agent_gate.store.statement import Conflict, Statement, Store
 
 OPEN_SECONDS = 15 * 60.0
 CODE_SECONDS = 60.0
+ENOUGH_SECONDS = 30.0
+"""A code that still counts for so long is handed out again to a browser that comes again."""
 AFTER_YES_SECONDS = 10 * 60.0
 """How long a browser may take to come back for its code."""
 KEPT_SECONDS = 24 * 3600.0
@@ -42,12 +46,13 @@ PROVE = "UPDATE sign_ins SET state = 'asked', body = ?, expires_at = ? WHERE id 
 GRANT = "UPDATE sign_ins SET state = 'granted', granted = ?, expires_at = ? WHERE id = ? AND state = 'asked'"
 CODE = (
     "UPDATE sign_ins SET state = 'coded', code = ?, code_expires_at = ? "
-    "WHERE id = ? AND state IN ('granted', 'coded') AND expires_at > ?"
+    "WHERE id = ? AND state IN ('granted', 'coded') AND expires_at > ? AND COALESCE(code_expires_at, 0) = ?"
 )
 REDEEM = "UPDATE sign_ins SET state = 'done', family = ? WHERE id = ? AND code = ? AND state = 'coded'"
 END = "UPDATE sign_ins SET state = 'over' WHERE id = ? AND state IN ('proved', 'asked', 'granted', 'coded')"
 USE_INVITE = "UPDATE sign_in_invites SET used_at = ? WHERE digest = ? AND used_at IS NULL AND expires_at > ?"
 COUNT = "SELECT COUNT(*) FROM sign_ins WHERE state = 'asked' AND expires_at > ? AND address <> ''"
+NUMBERS = "SELECT body FROM sign_ins WHERE state = 'asked' AND expires_at > ?"
 COUNT_LOGINS = "SELECT COUNT(*) FROM sign_ins WHERE state = 'proving' AND expires_at > ?"
 
 
@@ -111,8 +116,9 @@ def request_digest(asked: AskedFor, *, login: bool) -> str:
 class SignInsBegun:
     """Begins, grants and ends; hands out codes."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, key: bytes) -> None:
+        """`key` is what codes are made with, the same on all gateways of the store."""
+        self._store, self._clock, self._key = store, clock, key
 
     async def find_same(self, browser: str, asked: AskedFor, *, login: bool = False) -> BegunSignIn | None:
         """The sign-in that this browser began already with exactly this."""
@@ -193,11 +199,10 @@ class SignInsBegun:
             Statement(INSERT, (sign_in.id, "", sign_in.id, "", now, sign_in.expires_at, kept_body(sign_in)))
         )
 
-    async def prove(self, sign_in: BegunSignIn, proved: ProvedPerson) -> BegunSignIn:
+    async def prove(self, sign_in: BegunSignIn, proved: ProvedPerson, number: str) -> BegunSignIn:
         """Go on with a sign-in whose person is known now."""
-        known = replace(
-            sign_in, state="asked", flow="", proved=proved, expires_at=self._clock.now() + OPEN_SECONDS
-        )
+        ends = self._clock.now() + OPEN_SECONDS
+        known = replace(sign_in, state="asked", flow="", proved=proved, number=number, expires_at=ends)
         await self._store.write(Statement(PROVE, (kept_body(known), known.expires_at, known.id), expect=1))
         return known
 
@@ -213,6 +218,11 @@ class SignInsBegun:
                 "Too many sign-ins wait for a person. A link from `agent-gate agents invite` gets past this.",
                 60,
             )
+
+    async def read_numbers(self) -> set[str]:
+        """The numbers that browsers show now."""
+        rows = await self._store.read(NUMBERS, (self._clock.now(),))
+        return {msgspec.json.decode(str(body), type=KeptSignIn).number for (body,) in rows}
 
     async def accepts_invite(self, invite: str) -> bool:
         rows = await self._store.read(
@@ -247,15 +257,33 @@ class SignInsBegun:
         return True
 
     async def make_code(self, sign_in: BegunSignIn) -> str | None:
-        """A fresh code in the place of one that was handed out and not used; None where it is too late."""
-        code, now = f"agc_{secrets.token_urlsafe(32)}", self._clock.now()
+        """The code of a browser that comes back; None where it is too late. One that comes twice, by itself or because
+        somebody reloads, gets the same: its client may be using the first."""
+        if (known := self._counting_code(sign_in)) is not None:
+            return known
+        now, before = self._clock.now(), sign_in.code_expires_at or 0.0
+        ends = now + CODE_SECONDS
+        code = self._made_code(sign_in.id, ends)
         try:
             await self._store.write(
-                Statement(CODE, (digest(code).hex(), now + CODE_SECONDS, sign_in.id, now), expect=1)
+                Statement(CODE, (digest(code).hex(), ends, sign_in.id, now, before), expect=1)
             )
         except Conflict:
-            return None
+            kept = await self.get(sign_in.id)
+            return self._counting_code(kept) if kept is not None else None
         return code
+
+    def _counting_code(self, sign_in: BegunSignIn) -> str | None:
+        """The code that was handed out, while it counts for long enough."""
+        ends = sign_in.code_expires_at
+        if sign_in.state != "coded" or ends is None or ends - self._clock.now() < ENOUGH_SECONDS:
+            return None
+        return self._made_code(sign_in.id, ends)
+
+    def _made_code(self, sign_in: str, ends: float) -> str:
+        """Nobody without the key can tell it, and the store has only its hash."""
+        made = hmac.digest(self._key, f"code\0{sign_in}\0{ends!r}".encode(), "sha256")
+        return f"agc_{base64.urlsafe_b64encode(made).decode().rstrip('=')}"
 
     def redeeming(self, sign_in: BegunSignIn, code: str, family: str) -> Statement:
         """Goes with the first tokens: the code is used up."""

@@ -16,7 +16,7 @@ from agent_gate.core.call import Mode
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.ports import Clock
 from agent_gate.errors import InvalidArgs
-from agent_gate.store.statement import Conflict
+from agent_gate.store.statement import Conflict, Statement
 
 KEY, TOOL = "agents", "sign_in"
 WIRE = f"{KEY}__{TOOL}"
@@ -138,8 +138,16 @@ class SignInDesk:
             return kept.granted
         return terms
 
-    async def redeem(self, code: str, client_id: str, redirect_uri: str | None, verifier: str) -> TokenPair:
-        """Tokens for a code, once; a code that comes twice was stolen, and what it gave ends."""
+    async def redeem(
+        self,
+        code: str,
+        client_id: str,
+        redirect_uri: str | None,
+        verifier: str,
+        proving: tuple[Statement, ...] = (),
+    ) -> TokenPair:
+        """Tokens for a code, once; a code that comes twice was stolen, and what it gave ends. `proving` uses the
+        client's proof up with it."""
         sign_in = await self.begun.find_by_code(code)
         if sign_in is None or sign_in.granted is None or sign_in.asked.client_id != client_id:
             raise dead_grant()
@@ -151,17 +159,19 @@ class SignInDesk:
             verifier, sign_in.asked.challenge
         ):
             raise dead_grant()
-        return await self._open(sign_in, sign_in.granted, code)
+        return await self._open(sign_in, sign_in.granted, code, proving)
 
-    async def open_proved(self, sign_in: str) -> TokenPair:
+    async def open_proved(self, sign_in: str, proving: tuple[Statement, ...] = ()) -> TokenPair:
         """Tokens of a sign-in without a browser that was let in just now."""
         kept = await self.begun.get(sign_in)
         code = await self.begun.make_code(kept) if kept is not None and kept.granted is not None else None
         if kept is None or kept.granted is None or code is None:
             raise dead_grant()
-        return await self._open(kept, kept.granted, code)
+        return await self._open(kept, kept.granted, code, proving)
 
-    async def _open(self, sign_in: BegunSignIn, terms: AgreedTerms, code: str) -> TokenPair:
+    async def _open(
+        self, sign_in: BegunSignIn, terms: AgreedTerms, code: str, proving: tuple[Statement, ...]
+    ) -> TokenPair:
         if self._taken(terms.agent):
             raise dead_grant()
         asked = sign_in.asked
@@ -172,10 +182,10 @@ class SignInDesk:
             destination=destination(asked.redirect_uri),
             vouched=vouched_by(sign_in.id, sign_in.proved, lasting=bool(asked.challenge)),
         )
-        client = await self.clients.find(asked.client_id)
+        using = (*self.clients.using(asked.client_id), *proving)
         try:
             return await self.signed_in.open_family(
-                new, lambda family: [self.begun.redeeming(sign_in, code, family), *self.clients.using(client)]
+                new, lambda family: [self.begun.redeeming(sign_in, code, family), *using]
             )
         except Conflict:
             raise dead_grant() from None

@@ -1,5 +1,6 @@
 """Client-metadata documents: who a client is whose id is an HTTPS address, read from there under bounds."""
 
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -10,8 +11,9 @@ from agent_gate.access.sign_in.faults import SignInFault, too_many
 from agent_gate.core.ports import Clock
 from agent_gate.net.addresses import network_of
 from agent_gate.net.guard import Backoff
-from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Web, WebAnswer
+from agent_gate.vault.oauth.reach import AuthorizationFault, Reach, Unreached, Web, WebAnswer
 
+log = logging.getLogger("agent_gate.oauth")
 MOST_BYTES = 5 << 10
 LONGEST_ID = 1024
 LEAST_KEPT, MOST_KEPT = 60.0, 24 * 3600.0
@@ -61,13 +63,35 @@ class ClientDocuments:
             raise too_many("Too many documents of clients were asked for.", wait)
         self._read.failed(network, now)
         try:
-            answer = await self._web.get(client_id, Reach(), "client's document")
-        except AuthorizationFault as error:
-            raise fault(f"cannot be read: {error.message}") from None
+            answer = await self._fetch(client_id)
+        except Unreached as error:
+            return self._earlier(client_id, error)
         body = read_document(client_id, answer)
+        self._kept.pop(client_id, None)
         self._kept[client_id] = (now + kept_for(answer), body)
         while len(self._kept) > MOST_DOCUMENTS:
             self._kept.popitem(last=False)
+        return body
+
+    async def _fetch(self, client_id: str) -> WebAnswer:
+        """What stands there; `Unreached` where its host does not answer for now."""
+        try:
+            answer = await self._web.get(client_id, Reach(), "client's document")
+        except Unreached:
+            raise
+        except AuthorizationFault as error:
+            raise fault(f"cannot be read: {error.message}") from None
+        if answer.status == 429 or answer.status >= 500:
+            raise Unreached(f"its host answered with {answer.status}")
+        return answer
+
+    def _earlier(self, client_id: str, why: Unreached) -> dict[str, Any]:
+        """What stood there the last time, while its host is away: nobody who is in has to sign in anew for that."""
+        until, body = self._kept.get(client_id, (-MOST_KEPT, {}))
+        if until + MOST_KEPT <= self._clock.monotonic():
+            said = f"The client's document cannot be read now: {why.message}. Try again later"
+            raise SignInFault("temporarily_unavailable", said, 503, 30.0)
+        log.warning("A client's document was not read again", extra={"client": client_id, "why": why.message})
         return body
 
 

@@ -13,7 +13,7 @@ from typing import get_args
 import msgspec
 
 from agent_gate.access.sign_in.consents import AgreedTerms
-from agent_gate.access.sign_in.faults import dead_grant
+from agent_gate.access.sign_in.faults import dead_grant, too_many
 from agent_gate.access.sign_in.request import scope_of
 from agent_gate.access.tokens import Credential, digest
 from agent_gate.core.call import Caller, Mode, new_id
@@ -24,6 +24,8 @@ from agent_gate.store.steady import read_steady
 ACCESS_SECONDS = 3600.0
 GRACE_SECONDS = 120.0
 """How long a refresh token that was used may be sent again: real clients do, from several processes at once."""
+MOST_LIVE = 100
+"""Access tokens of one sign-in that count at a time."""
 DAY = 86_400.0
 MODES = get_args(Mode)
 CHALLENGED_IN_RESULTS = frozenset({"chatgpt.com"})
@@ -43,6 +45,7 @@ FAMILY_COLUMNS = "id, agent, client, resource, vouched"
 FAMILY = f"INSERT INTO token_families ({FAMILY_COLUMNS}, created_at) VALUES (?, ?, ?, ?, ?, ?)"
 TOKEN = "INSERT INTO family_tokens (digest, family, kind, expires_at) VALUES (?, ?, ?, ?)"  # noqa: S105
 USE = "UPDATE family_tokens SET used_at = ? WHERE digest = ? AND used_at IS NULL"
+LIVE = "SELECT COUNT(*) FROM family_tokens WHERE family = ? AND kind = 'access' AND expires_at > ?"
 ALIVE = "UPDATE token_families SET revoked_at = NULL WHERE id = ? AND revoked_at IS NULL"
 """Touches the row of a family that is alive, so that no token is given to one that was revoked meanwhile."""
 
@@ -283,13 +286,15 @@ class SignedIn:
         self._note_end()
         self.changed()
 
-    async def refresh(self, token: str, client: str) -> TokenPair:
-        """The next pair. A token that was used before gives another for a short while, and after it ends everything."""
+    async def refresh(self, token: str, client: str, proving: tuple[Statement, ...] = ()) -> TokenPair:
+        """The next pair. A token that was used before gives another for a short while, and after it ends everything.
+        `proving` uses the client's proof up with it."""
         family, agent, used_at = await self._find(token, client)
         now = self._clock.now()
         if used_at is not None and now - used_at > GRACE_SECONDS:
             await self.revoke_family(family.id)
             raise dead_grant()
+        await self._check_pace(family.id)
         if family.vouched is not None:
             agent = await self.look_at(family, agent)
         pair, tokens = self._new_pair(family.id, agent)
@@ -302,6 +307,7 @@ class SignedIn:
                 Statement(ALIVE, (family.id,), expect=1),
                 Statement(USE, (now, digest(token).hex())),
                 *tokens,
+                *proving,
                 seen,
             )
         except Conflict:
@@ -310,6 +316,12 @@ class SignedIn:
         self._families[family.id] = family
         self._remember(pair, family.id)
         return pair
+
+    async def _check_pace(self, family: str) -> None:
+        """Refuse a client that asks for tokens without end: each is kept, here and in memory, for its hour."""
+        [[live]] = await self._store.read(LIVE, (family, self._clock.now()))
+        if live >= MOST_LIVE:
+            raise too_many("This sign-in has too many tokens that have not ended.", 60)
 
     async def _find(self, token: str, client: str) -> tuple[TokenFamily, SignedInAgent, float | None]:
         """The refresh token's family and agent as the store has them now."""

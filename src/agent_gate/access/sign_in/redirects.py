@@ -4,6 +4,7 @@ Addresses are compared as they are written. Only on loopback any port will do, s
 """
 
 import re
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from agent_gate.access.sign_in.faults import SignInFault
@@ -12,6 +13,9 @@ LONGEST = 2048
 MOST = 20
 SAFE = re.compile(r"[A-Za-z0-9._~:/?\[\]!$&'()*+,;=%-]+")
 LOOPBACK = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::[0-9]{1,5})?([/?].*|)")
+HTTPS = re.compile(r"https://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[1-9][0-9]{0,4})?(?:[/?].*|)")
+LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?")
+NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 SCHEME = re.compile(r"[a-z][a-z0-9.+-]{1,63}")
 ACTIVE = frozenset(
     [
@@ -54,6 +58,11 @@ def check_redirect(uri: object) -> str:
         raise refuse("has a user, a backslash or a step back in it")
     if parts.scheme in ("http", "https") and not host:
         raise refuse("names no host")
+    if parts.scheme == "https" and not is_plain_https(uri):
+        raise refuse(
+            "names its host in a way that can be read twice: write https://host[:port]/path in small letters, "
+            "without a dot at the end, and an IP address in its plain form"
+        )
     if parts.scheme == "http" and not is_loopback(uri):
         raise refuse("over plain HTTP can only lead to the computer itself; use https://")
     if parts.scheme not in ("http", "https") and (
@@ -67,6 +76,23 @@ def check_redirects(uris: object) -> tuple[str, ...]:
     if not isinstance(uris, list) or not 0 < len(uris) <= MOST:
         raise SignInFault("invalid_redirect_uri", f"redirect_uris lists 1 to {MOST} addresses")
     return tuple(dict.fromkeys(check_redirect(uri) for uri in uris))
+
+
+def is_plain_https(uri: str) -> bool:
+    """Whether rules, people and browsers take the address for one and the same place."""
+    found = HTTPS.fullmatch(uri)
+    return found is not None and is_plain_host(found[1])
+
+
+def is_plain_host(host: str) -> bool:
+    labels = host.split(".")
+    if host.startswith("[") or NUMERIC.fullmatch(labels[-1]):
+        plain = host.strip("[]")
+        try:
+            return str(ip_address(plain)) == plain
+        except ValueError:
+            return False
+    return all(LABEL.fullmatch(label) for label in labels)
 
 
 def is_loopback(uri: str) -> bool:

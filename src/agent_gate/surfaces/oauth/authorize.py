@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from agent_gate.access.login import cookie_of
 from agent_gate.access.sign_in.consents import INVITE_SECONDS, OPEN_SECONDS, BegunSignIn
 from agent_gate.access.sign_in.desk import SignInDesk
 from agent_gate.access.sign_in.faults import SignInFault
@@ -25,7 +24,16 @@ from agent_gate.net.http import Request, Response, parse_query
 from agent_gate.net.media import FORM, refuse_media
 from agent_gate.observe import failpoint
 from agent_gate.store.statement import Conflict
-from agent_gate.surfaces.oauth.browser import COOKIE, INVITE, PATH, WAIT, answer_url, redirect, set_cookie
+from agent_gate.surfaces.oauth.browser import (
+    COOKIE,
+    INVITE,
+    PATH,
+    WAIT,
+    answer_url,
+    carried_cookie,
+    redirect,
+    set_cookie,
+)
 from agent_gate.surfaces.oauth.logins import CALLBACK, LOGOUT, LoginPages
 from agent_gate.surfaces.oauth.page import consent_page, fault_page, invited_page, page, waiting_page
 from agent_gate.surfaces.oauth.question import LetsIn, question
@@ -90,7 +98,7 @@ class AuthorizePages:
         asked = await self._read(issuer, request, params)
         if isinstance(asked, Response):
             return asked
-        browser = cookie_of(request, COOKIE) or secrets.token_urlsafe(32)
+        browser = carried_cookie(issuer, request, COOKIE) or secrets.token_urlsafe(32)
         fields = params | {PROOF: self._proof(browser, params)}
         return consent_page(asked, fields, set_cookie(issuer, COOKIE, browser), self._logins.offer())
 
@@ -114,7 +122,7 @@ class AuthorizePages:
         if (refused := refuse_media(request, FORM)) or len(request.body) > MOST_BODY:
             return refused or fault_page(413, "The form is too large")
         form = parse_query(request.body.decode("ascii", "replace"))
-        params, browser = carried(form), cookie_of(request, COOKIE)
+        params, browser = carried(form), carried_cookie(issuer, request, COOKIE)
         if browser is None or not from_own_page(request, issuer):
             raise Forbidden(FOREIGN)
         if not hmac.compare_digest(self._proof(browser, params).encode(), form.get(PROOF, "").encode()):
@@ -126,22 +134,23 @@ class AuthorizePages:
             return await self._logins.begin(issuer, request, asked, browser)
         sign_in = await self._desk.begun.find_same(browser, asked)
         if sign_in is None:
-            sign_in = await self._ask(asked, browser, request)
+            invite = carried_cookie(issuer, request, INVITE)
+            sign_in = await self._ask(asked, browser, request.peer, invite)
         return redirect(f"{WAIT}?id={sign_in.id}", 303)
 
-    async def _ask(self, asked: AskedFor, browser: str, request: Request) -> BegunSignIn:
+    async def _ask(self, asked: AskedFor, browser: str, peer: str, invite: str | None) -> BegunSignIn:
         """Keep the sign-in, then put the question. One whose question could not be put is forgotten again."""
         sign_in = BegunSignIn(
             id=new_id(),
             state="asked",
             asked=asked,
-            number=new_number(),
+            number=new_number(await self._desk.begun.read_numbers()),
             expires_at=self._clock.now() + OPEN_SECONDS,
         )
         begun = self._desk.begun
         try:
             new = self._desk.clients.beginning(asked.client_id)
-            await begun.begin(sign_in, browser, request.peer, cookie_of(request, INVITE), new)
+            await begun.begin(sign_in, browser, peer, invite, new)
         except Conflict:
             known = await begun.find_same(browser, asked)
             if known is None:
@@ -150,7 +159,7 @@ class AuthorizePages:
                 ) from None
             return known
         try:
-            await self._calls.ask_to_let_in(question(sign_in, request.peer), sign_in.number)
+            await self._calls.ask_to_let_in(question(sign_in, peer), sign_in.number)
         except (GatewayError, Conflict):
             await begun.drop(sign_in.id)
             raise
@@ -159,7 +168,7 @@ class AuthorizePages:
         return sign_in
 
     async def _wait(self, issuer: str, request: Request) -> Response:
-        browser, ident = cookie_of(request, COOKIE), request.params().get("id", "")
+        browser, ident = carried_cookie(issuer, request, COOKIE), request.params().get("id", "")
         sign_in = await self._desk.begun.find_of_browser(ident, browser) if browser else None
         if sign_in is None:
             raise SignInFault("invalid_request", UNKNOWN, 404)

@@ -2,15 +2,30 @@
 
 from urllib.parse import urlencode, urlsplit
 
-from agent_gate.net.http import Header, Response
+from agent_gate.access.login import HOST_ONLY, cookie_of
+from agent_gate.net.http import Header, Request, Response
 
 PATH, WAIT = "/authorize", "/authorize/wait"
 COOKIE, INVITE = "agent_gate_sign_in", "agent_gate_invite"
 
 
+def is_encrypted(issuer: str) -> bool:
+    return issuer.startswith("https://")
+
+
+def cookie_name(issuer: str, name: str) -> str:
+    """Over TLS one that only this very host can have given: a neighbour that could set it would choose whose sign-in a
+    browser finishes."""
+    return f"{HOST_ONLY}{name}" if is_encrypted(issuer) else name
+
+
+def carried_cookie(issuer: str, request: Request, name: str) -> str | None:
+    return cookie_of(request, cookie_name(issuer, name))
+
+
 def set_cookie(issuer: str, name: str, value: str, seconds: float = 3600.0, path: str = PATH) -> Header:
-    secure = "; Secure" if issuer.startswith("https://") else ""
-    text = f"{name}={value}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={seconds:.0f}{secure}"
+    where = "/; Secure" if is_encrypted(issuer) else path
+    text = f"{cookie_name(issuer, name)}={value}; Path={where}; HttpOnly; SameSite=Lax; Max-Age={seconds:.0f}"
     return (b"set-cookie", text.encode("latin-1"))
 
 

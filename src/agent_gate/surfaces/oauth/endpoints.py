@@ -44,17 +44,16 @@ class OAuthEndpoints:
         form = read_form(request)
         client_id, audience = client_of(request, form), Audience(issuer)
         client = await self._desk.clients.find(client_id, request.peer)
-        await self._clients.check(client, form, issuer)
+        proving = await self._clients.check(client, form, issuer, request.peer)
         audience.meant(form.get("resource"))
         kind = form.get("grant_type")
         if kind == "authorization_code":
-            pair = await self._desk.redeem(
-                form.get("code", ""), client_id, form.get("redirect_uri"), form.get("code_verifier", "")
-            )
+            said = (form.get("code", ""), client_id, form.get("redirect_uri"), form.get("code_verifier", ""))
+            pair = await self._desk.redeem(*said, proving)
         elif kind == "refresh_token":
-            pair = await self._desk.signed_in.refresh(form.get("refresh_token", ""), client_id)
+            pair = await self._desk.signed_in.refresh(form.get("refresh_token", ""), client_id, proving)
         elif kind == JWT_BEARER:
-            pair = await self._assertions.redeem(client, form, audience, request.peer)
+            pair = await self._assertions.redeem(client, form, audience, request.peer, proving)
         else:
             raise SignInFault("unsupported_grant_type", f"Offered are {' and '.join(GRANTS)}")
         return json_response(200, token_answer(pair), HEADERS)
@@ -70,10 +69,11 @@ class OAuthEndpoints:
         answer: dict[str, Any] = {
             "client_id": client.id,
             "redirect_uris": client.redirect_uris,
-            "grant_types": [*GRANTS, *([JWT_BEARER] if client.keys else [])],
+            "grant_types": [*GRANTS, *([JWT_BEARER] if client.proves_itself else [])],
             "response_types": ["code"],
-            "token_endpoint_auth_method": PRIVATE_KEY if client.keys else "none",
+            "token_endpoint_auth_method": PRIVATE_KEY if client.proves_itself else "none",
             **({"jwks": client.keys} if client.keys else {}),
+            **({"jwks_uri": client.keys_url} if client.keys_url else {}),
             "scope": SCOPE,
             **({"client_name": client.name} if client.name else {}),
         }

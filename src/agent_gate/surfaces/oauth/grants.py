@@ -15,6 +15,7 @@ from agent_gate.access.sign_in.request import AskedFor, Audience, wanted_namespa
 from agent_gate.core.call import new_id
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden
+from agent_gate.store.statement import Statement
 from agent_gate.surfaces.oauth.question import LetsIn, question
 
 NOT_BY_ITSELF = "Nobody is asked about an assertion: {why}. Sign in by a browser instead"
@@ -38,10 +39,16 @@ class AssertionGrant:
         self._desk, self._calls, self._clock, self._asserting = desk, calls, clock, asserting
 
     async def redeem(
-        self, client: SignInClient, form: dict[str, str], audience: Audience, address: str
+        self,
+        client: SignInClient,
+        form: dict[str, str],
+        audience: Audience,
+        address: str,
+        proving: tuple[Statement, ...] = (),
     ) -> TokenPair:
-        """An access token alone: for the next one, the client asks the provider again."""
-        if client.keys is None:
+        """An access token alone: for the next one, the client asks the provider again. `proving` uses the client's
+        proof up with it."""
+        if not client.proves_itself:
             raise SignInFault(
                 "unauthorized_client", "Only a client that proves itself with a key may bring an assertion"
             )
@@ -68,9 +75,9 @@ class AssertionGrant:
             proved = await self._asserting.sign_ins.take(sign_in.id, said.vouched)
         except Forbidden as error:
             raise SignInFault("access_denied", error.message) from None
-        return await self._let_in(replace(sign_in, proved=proved), address)
+        return await self._let_in(replace(sign_in, proved=proved), address, proving)
 
-    async def _let_in(self, sign_in: BegunSignIn, address: str) -> TokenPair:
+    async def _let_in(self, sign_in: BegunSignIn, address: str, proving: tuple[Statement, ...]) -> TokenPair:
         proved = sign_in.proved
         terms = self._desk.own_terms(sign_in.asked, proved) if proved is not None else None
         if terms is None:
@@ -85,7 +92,7 @@ class AssertionGrant:
         if not let_in:
             await self._desk.begun.end(sign_in.id)
             raise SignInFault("access_denied", NOT_BY_ITSELF.format(why="a rule wants the yes of others"))
-        return await self._desk.open_proved(sign_in.id)
+        return await self._desk.open_proved(sign_in.id, proving)
 
 
 def both(wanted: tuple[str, ...] | None, allowed: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -8,7 +8,6 @@ import logging
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from agent_gate.access.login import cookie_of
 from agent_gate.access.oidc.flows import SealedFlows
 from agent_gate.access.oidc.provider import OidcProvider
 from agent_gate.access.oidc.sign_ins import VouchedSignIns
@@ -26,7 +25,7 @@ from agent_gate.net.guard import Backoff
 from agent_gate.net.http import Header, Request, Response, json_response, parse_query
 from agent_gate.net.media import FORM, refuse_media
 from agent_gate.store.statement import Conflict
-from agent_gate.surfaces.oauth.browser import COOKIE, WAIT, answer_url, redirect, set_cookie
+from agent_gate.surfaces.oauth.browser import COOKIE, WAIT, answer_url, carried_cookie, redirect, set_cookie
 from agent_gate.surfaces.oauth.page import fault_page, leaving_page
 from agent_gate.surfaces.oauth.question import LetsIn, question
 
@@ -74,7 +73,7 @@ class LoginPages:
             id=new_id(),
             state="proving",
             asked=asked,
-            number=new_number(),
+            number="",
             expires_at=self._clock.now() + LOGIN_SECONDS,
             flow=self._flows.seal(flow),
         )
@@ -86,7 +85,7 @@ class LoginPages:
                 "invalid_request", "This was sent twice at once. Go back, and press it again"
             ) from None
         leaving = leaving_page(url, urlsplit(provider.client.issuer).hostname or "")
-        leaving.headers = (*leaving.headers, set_cookie(issuer, COOKIE, browser, LOGIN_SECONDS, CALLBACK))
+        leaving.headers = (*leaving.headers, set_cookie(issuer, COOKIE, browser, path=CALLBACK))
         return leaving
 
     async def end(self, request: Request) -> Response:
@@ -110,7 +109,7 @@ class LoginPages:
         if wait := self._backoff.wait(request.peer, now):
             raise RateLimited("Too many logins failed. Wait a while, then begin again", retry_after=wait)
         came = {name: value for name, value in request.params().items() if len(value) <= LONGEST}
-        browser, state = cookie_of(request, COOKIE), came.get("state", "")
+        browser, state = carried_cookie(issuer, request, COOKIE), came.get("state", "")
         sign_in = await self._desk.begun.take_login(browser, state) if browser and state else None
         if sign_in is None:
             self._backoff.failed(request.peer, now)
@@ -138,7 +137,8 @@ class LoginPages:
         terms = self._desk.own_terms(sign_in.asked, proved)
         if terms is None:
             await self._desk.begun.check_room(network_of(address))
-        known = await self._desk.begun.prove(sign_in, proved)
+        number = new_number(await self._desk.begun.read_numbers())
+        known = await self._desk.begun.prove(sign_in, proved, number)
         to = destination(sign_in.asked.redirect_uri)
         if terms is not None and await self._calls.let_in(question(known, address, terms)):
             log.info("Somebody signed in", extra={"call": known.id, "person": proved.person, "to": to})

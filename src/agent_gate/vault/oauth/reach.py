@@ -30,6 +30,12 @@ class AuthorizationFault(DependencyUnavailable):
     retryable = False
 
 
+class Unreached(AuthorizationFault):
+    """Nothing came back this time; asked again later, it may."""
+
+    retryable = True
+
+
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -159,5 +165,7 @@ class Web:
             )
         except Forbidden as error:
             raise AuthorizationFault(f"The {what} is refused: {error.message}") from None
-        except (NotSent, Lost, BadReply, TooLarge, ConfigError) as error:
+        except (NotSent, Lost) as error:
+            raise Unreached(f"The {what} cannot be reached: {error}") from None
+        except (BadReply, TooLarge, ConfigError) as error:
             raise AuthorizationFault(f"The {what} cannot be reached: {error}") from None

@@ -8,7 +8,7 @@ import html
 import logging
 from urllib.parse import urlsplit
 
-from agent_gate.access.login import LoginLink, Logins, cookie_of
+from agent_gate.access.login import HOST_ONLY, LoginLink, Logins, cookie_of
 from agent_gate.access.oidc.provider import OidcProvider
 from agent_gate.core.ports import Clock
 from agent_gate.errors import GatewayError, Unauthorized
@@ -71,9 +71,16 @@ class ProviderDoor:
 
     def _cookie(self, value: str, seconds: float) -> Header:
         # Lax, because the browser comes back from another site; it is good for one login and nothing else.
-        secure = "; Secure" if self._listeners.people_url().startswith("https:") else ""
-        text = f"{COOKIE}={value}; Path={PREFIX}; Max-Age={seconds:.0f}; HttpOnly; SameSite=Lax{secure}"
+        where = "/; Secure" if self._is_encrypted() else PREFIX
+        text = f"{self._cookie_name()}={value}; Path={where}; Max-Age={seconds:.0f}; HttpOnly; SameSite=Lax"
         return b"set-cookie", text.encode()
+
+    def _is_encrypted(self) -> bool:
+        return self._listeners.people_url().startswith("https:")
+
+    def _cookie_name(self) -> str:
+        """Over TLS one that no neighbour of this host can set, who would have somebody finish a login not their own."""
+        return f"{HOST_ONLY}{COOKIE}" if self._is_encrypted() else COOKIE
 
     async def _finish(self, request: Request, provider: OidcProvider) -> Response:
         over = self._cookie("", 0)
@@ -82,7 +89,7 @@ class ProviderDoor:
             return page(429, "Too many failed logins", "<p>Wait a while, then begin again.</p>")
         try:
             came = {name: value for name, value in request.params().items() if len(value) <= LONGEST}
-            flow = self._vouching.flows.open(cookie_of(request, COOKIE) or "")
+            flow = self._vouching.flows.open(cookie_of(request, self._cookie_name()) or "")
             if flow is None:
                 raise Unauthorized("This login was not begun in this browser, or too long ago. Begin again")
             vouched = await provider.finish(flow, came)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agent_gate.access.keys import checked_name
-from agent_gate.access.login import LINK_SECONDS
+from agent_gate.access.login import LoginLink
 from agent_gate.access.people import OPERATOR
 from agent_gate.access.sign_in.consents import INVITE_SECONDS
 from agent_gate.access.sign_in.families import SignedInAgent
@@ -25,6 +25,7 @@ ONLY_HERE = (
     "This address works on this machine only. For other devices set admin.public_url in the configuration to an "
     "address that reaches the page from there, such as Tailscale's or a reverse proxy's"
 )
+NEEDS_ENTRY = "a token needs an entry under `people:`, with their login"
 log = logging.getLogger("agent_gate.admin")
 MODES = get_args(Mode)
 AGENT = {
@@ -169,6 +170,8 @@ class Agents:
     async def _make_operator(self, ask: OperatorRequest) -> Reply:
         body = ask.body()
         name, person = checked_name(body.get("name")), self._standing_in(ask, body.get("login"))
+        if person not in self._admin.who.people.names():
+            raise Forbidden(f"{person} is here by the provider's word alone, which ends; {NEEDS_ENTRY}")
         token = await self._keys.make("operator", name, {"person": person, "made_by": ask.person})
         log.info("An operator token was made", extra={"operator": name, "by": ask.person})
         return json_response(201, {"name": name, "person": person, "token": token})
@@ -190,11 +193,21 @@ class Agents:
     async def _make_link(self, ask: OperatorRequest) -> Reply:
         person = self._standing_in(ask, ask.body().get("login"))
         base = self._admin.setup.listeners.people_url()
-        reply = {"person": person, "seconds": LINK_SECONDS}
+        link = self._new_link(ask, person)
+        reply = {"person": person, "seconds": link.lasts}
         if is_loopback(urlsplit(base).hostname or ""):
             reply["advice"] = ONLY_HERE
-        secret = await self._admin.who.logins.make_link(person)
+        secret = await self._admin.who.logins.offer(link)
         return json_response(201, reply | {"url": f"{base}/login#{secret}"})
+
+    def _new_link(self, ask: OperatorRequest, person: str) -> LoginLink:
+        """A link by which somebody whom a provider let in gets no further than by its word."""
+        session = self._admin.who.logins.session(ask.request)
+        if session is not None and session.person == person and session.body.get("issuer"):
+            return self._admin.who.vouching.sessions.link_like(session)
+        if person not in self._admin.who.people.names():
+            raise Forbidden(f"{person} logs in at the provider")
+        return LoginLink(person)
 
     async def _list_clients(self, _ask: OperatorRequest) -> Reply:
         listeners = self._admin.setup.listeners

@@ -191,7 +191,7 @@ class EntryRoutes:
         risky = needs_trust(
             before,
             after,
-            await self._known_secrets(body.get("known")),
+            await self._find_known(body.get("known")),
             has_account=self._admin.secrets.has_account(key),
         )
         if not body.get("apply"):
@@ -209,7 +209,7 @@ class EntryRoutes:
         )
         return json_response(200, shown | {"applied": True})
 
-    async def _known_secrets(self, known: object) -> set[str]:
+    async def _find_known(self, known: object) -> set[str]:
         """The secrets of the vault that whoever asks shows to know: those they may send wherever they like."""
         secrets = self._admin.secrets.custody.secrets
         said = known.items() if isinstance(known, dict) else ()
