@@ -1,38 +1,49 @@
-"""A class name means one thing in the whole program: fails where two files under `src/` define the same.
+"""The name of a type means one thing in the whole program: fails where two files under `src/` define the same.
 
     python tools/class_names.py
 
-`STANDING` are those that wait to be renamed. There are none, and it only shrinks.
+A type is a class, or a name that stands for one: `Key = tuple[str, str]`. Constants are written in capitals.
 """
 
 import ast
+import re
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
-STANDING: frozenset[str] = frozenset()
+TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")
 
 
-def defined() -> dict[str, list[Path]]:
+def find_types(text: str) -> Iterator[str]:
+    """The names of the types that a file defines."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name) and TYPE.fullmatch(target.id):
+                    yield target.id
+
+
+def find_shared() -> dict[str, list[Path]]:
+    """The names that more than one file defines."""
     found: dict[str, list[Path]] = defaultdict(list)
     for file in sorted(SOURCE.rglob("*.py")):
-        names = {
-            node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)
-        }
-        for name in names:
+        for name in set(find_types(file.read_text())):
             found[name].append(file.relative_to(SOURCE))
-    return found
+    return {name: files for name, files in found.items() if len(files) > 1}
 
 
 def main() -> int:
-    shared = {name: files for name, files in defined().items() if len(files) > 1}
-    for name in sorted(shared.keys() - STANDING):
+    shared = find_shared()
+    for name in sorted(shared):
         files = ", ".join(map(str, shared[name]))
-        sys.stdout.write(f"The class name {name} is given twice: {files}. Rename one of them\n")
-    for name in sorted(STANDING - shared.keys()):
-        sys.stdout.write(f"{name} is unique now: take it out of STANDING in tools/class_names.py\n")
-    return 1 if shared.keys() ^ STANDING else 0
+        sys.stdout.write(f"The type name {name} is given twice: {files}. Rename one of them\n")
+    return 1 if shared else 0
 
 
 if __name__ == "__main__":

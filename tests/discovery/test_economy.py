@@ -3,12 +3,9 @@ from statistics import median
 from tests.discovery.tools import HOME, catalog, takes
 
 from agent_gate.core.tool import Definition
-from agent_gate.discovery.browse import TOP_K, Browser
-from agent_gate.discovery.cards import render
-from agent_gate.discovery.economy import cost, definition_of, measure
+from agent_gate.discovery.browse import Browser
+from agent_gate.discovery.economy import cost, definition_of, measure, to_reach
 from agent_gate.discovery.meta import meta_tools, stripped
-from agent_gate.discovery.tokens import count
-from agent_gate.discovery.usage import usage
 
 ARGUMENTS = takes(
     owner="The account that owns it. The name is not case sensitive.",
@@ -49,15 +46,6 @@ def test_the_counts_are_those_of_the_listed_json():
     assert sum(server.full for server in economy.servers) == economy.upfront["full"]
 
 
-def tokens_to_reach(browser, query, tool):
-    """From nothing to a tool that can be called in `gateway` mode; None when the query does not find it."""
-    cards = browser.query(query, TOP_K)
-    if all(card.id != tool.id for card in cards):
-        return None
-    spent = sum(map(cost, meta_tools("gateway"))) + count("\n".join(map(render, cards)))
-    return spent + cost(usage(tool.input_schema))
-
-
 def test_four_hundred_tools_cost_little_up_front_and_soon_can_be_called():
     big = catalog(SERVERS)
     assert len(big.tools) == 400
@@ -66,7 +54,7 @@ def test_four_hundred_tools_cost_little_up_front_and_soon_can_be_called():
     assert economy.upfront["gateway"] <= 0.03 * economy.upfront["full"]
     assert economy.recommended == "gateway"
     spent = [
-        tokens_to_reach(browser, f"{tool.name.replace('_', ' a ')} on server {tool.namespace[6:]}", tool)
+        to_reach(browser, f"{tool.name.replace('_', ' a ')} on server {tool.namespace[6:]}", tool)
         for tool in big.tools
     ]
     assert median(tokens if tokens is not None else 10_000 for tokens in spent) <= 1500

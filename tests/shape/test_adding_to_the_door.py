@@ -11,7 +11,8 @@ CONFIG = "gateway: {port: 0}\nadmin: {port: 0, socket: ./data/admin.sock}\n"
 TEA = """
 from agent_gate.net.http import json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route
+from agent_gate.net.http import HttpAnswer
+from agent_gate.surfaces.admin.routing import OperatorRequest, Route
 
 
 class Tea:
@@ -21,7 +22,7 @@ class Tea:
     def routes(self) -> list[Route]:
         return [Route("GET", "/api/tea", self._tea, "Whether there is tea")]
 
-    async def _tea(self, ask: OperatorRequest) -> Reply:
+    async def _tea(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, {"tea": ask.person})
 """
 

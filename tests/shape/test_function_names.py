@@ -1,6 +1,11 @@
-"""What is held by `make check` beside lint and types: the names of what acts."""
+"""What is held by `make check` beside lint and types: the names of types and of what acts; and that modules say what
+they are for."""
+
+import ast
 
 import pytest
+from tests.shape.program_copy import ROOT
+from tools.class_names import find_types
 from tools.failed_tests import failed_tests
 from tools.function_names import find_nameless
 
@@ -52,6 +57,26 @@ from tools.function_names import find_nameless
 )
 def test_a_function_that_acts_and_hands_something_back_is_a_verb(text, found):
     assert [name for _, name in find_nameless(text)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("class Key: ...", ["Key"]),
+        ("def make():\n    class Key: ...", ["Key"]),
+        ("Key = tuple[str, str]", ["Key"]),
+        ("KEY = 'k'", []),
+        ("def make():\n    Key = tuple[str, str]", []),
+    ],
+    ids=["class", "class-inside", "alias", "constant", "local"],
+)
+def test_a_type_is_a_class_or_a_name_that_stands_for_one(text, found):
+    assert list(find_types(text)) == found
+
+
+def test_every_module_says_what_it_is_for():
+    modules = (ROOT / "src").rglob("*.py")
+    assert [str(one) for one in modules if not ast.get_docstring(ast.parse(one.read_text()))] == []
 
 
 def test_what_failed_is_named_only_where_each_of_it_is_a_test(tmp_path):

@@ -18,7 +18,7 @@ from agent_gate.errors import InvalidArgs
 from agent_gate.store.statement import Conflict, Statement, Store
 from agent_gate.store.steady import read_steady
 
-Kind = Literal["agent", "operator", "session", "person", "link"]
+KeyKind = Literal["agent", "operator", "session", "person", "link"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 INSERT = (
     "INSERT INTO tokens (name, hash, created_at, revoked_at, body) VALUES (?, ?, ?, NULL, ?) "
@@ -37,7 +37,7 @@ REVOKE = "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL
 class Key:
     """One secret that was handed out once, as it is kept."""
 
-    kind: Kind
+    kind: KeyKind
     name: str
     digest: bytes
     created_at: float
@@ -67,7 +67,7 @@ class Keys:
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
-        self._live: dict[tuple[Kind, bytes], Key] = {}
+        self._live: dict[tuple[KeyKind, bytes], Key] = {}
         self._changes = 0
 
     async def load(self) -> None:
@@ -84,23 +84,23 @@ class Keys:
         self._changes += 1
         self._live[key.kind, key.digest] = key
 
-    def _forget(self, place: tuple[Kind, bytes]) -> None:
+    def _forget(self, place: tuple[KeyKind, bytes]) -> None:
         self._changes += 1
         self._live.pop(place, None)
 
-    def list(self, kind: Kind) -> list[Key]:
+    def list(self, kind: KeyKind) -> list[Key]:
         return sorted((key for key in self._live.values() if key.kind == kind), key=lambda key: key.name)
 
-    def named(self, kind: Kind, name: str) -> Key | None:
+    def named(self, kind: KeyKind, name: str) -> Key | None:
         return next((key for key in self.list(kind) if key.name == name), None)
 
-    def find(self, kind: Kind, secret: str) -> Key | None:
+    def find(self, kind: KeyKind, secret: str) -> Key | None:
         """The live key of that secret. Secrets have 256 bits, so looking up their hash gives nothing away."""
         presented = digest(secret)
         found = self._live.get((kind, presented))
         return found if found is not None and hmac.compare_digest(found.digest, presented) else None
 
-    async def make(self, kind: Kind, name: str, body: dict[str, Any], *also: Statement) -> str:
+    async def make(self, kind: KeyKind, name: str, body: dict[str, Any], *also: Statement) -> str:
         """A new secret, durable with `also`; it is returned here and never again."""
         secret = new_token()
         key = Key(kind, name, digest(secret), self._clock.now(), body)
@@ -115,7 +115,7 @@ class Keys:
         self._remember(key)
         return secret
 
-    async def renew(self, kind: Kind, name: str, body: dict[str, Any]) -> None:
+    async def renew(self, kind: KeyKind, name: str, body: dict[str, Any]) -> None:
         """Keep something anew about a name, whether it was kept before or not."""
         known = self.named(kind, name)
         if known is None:
@@ -125,7 +125,7 @@ class Keys:
         await self._store.write(Statement(RENEW, (text, f"{kind}:{name}")))
         self._remember(replace(known, body=body))
 
-    async def revoke(self, kind: Kind, name: str, *also: Statement) -> bool:
+    async def revoke(self, kind: KeyKind, name: str, *also: Statement) -> bool:
         """Take a key back, durable with `also`; false when there is none of that name."""
         for place, key in list(self._live.items()):
             if (key.kind, key.name) == (kind, name):
@@ -134,7 +134,7 @@ class Keys:
                 return True
         return False
 
-    async def take(self, kind: Kind, secret: str) -> Key | None:
+    async def take(self, kind: KeyKind, secret: str) -> Key | None:
         """The key of that secret, made on whichever gateway, for the one who takes it first."""
         presented = digest(secret)
         for name, created_at, body in await self._store.read(FIND, (presented.hex(),)):

@@ -14,8 +14,8 @@ LIVE = f"{SELECT_GRANTS} WHERE revoked_at IS NULL AND (expires_at IS NULL OR exp
 HOUR = 3600.0
 LONGEST_SESSION = 24 * HOUR
 SECONDS: Mapping[str, float] = {"session": LONGEST_SESSION, "hour": HOUR}
-Key = tuple[str, str, str]
-Held = tuple[Grant, float]
+GrantKey = tuple[str, str, str]
+HeldGrant = tuple[Grant, float]
 """A grant, and when it ends on the monotonic clock."""
 
 
@@ -39,7 +39,7 @@ class Grants:
     ) -> None:
         """`still_answers` says whether a person's word counts, so that a yes does not outlast who gave it."""
         self._store, self._clock, self._still_answers = store, clock, still_answers
-        self._live: dict[Key, list[Held]] = {}
+        self._live: dict[GrantKey, list[HeldGrant]] = {}
         self._changes = 0
 
     async def load(self) -> None:

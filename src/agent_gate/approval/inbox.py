@@ -31,7 +31,7 @@ from agent_gate.store.turns import taking_turn
 from agent_gate.vault.vault import Vault
 
 log = logging.getLogger("agent_gate.approvals")
-Listener = Callable[[Approval], None]
+QuestionListener = Callable[[Approval], None]
 SHORT = 8
 OTHERS_SECONDS = 2.0
 """How long another gateway has to close its own question, before this one does."""
@@ -59,15 +59,15 @@ class Inbox:
         self._open: dict[str, Approval] = {}
         self._ends: dict[str, float] = {}
         self._writing: dict[str, Approval] = {}
-        self._listeners: list[Listener] = []
-        self._near: list[Listener] = []
+        self._listeners: list[QuestionListener] = []
+        self._near: list[QuestionListener] = []
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
+    def subscribe(self, listener: QuestionListener) -> Callable[[], None]:
         """Hear every approval when it is asked and when it is resolved, wherever that was; returns the undo."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def subscribe_here(self, listener: Listener) -> None:
+    def subscribe_here(self, listener: QuestionListener) -> None:
         """Hear only what is asked and resolved on this gateway."""
         self._near.append(listener)
 
@@ -266,7 +266,7 @@ class Inbox:
         """Tell everybody who listens of what happened here."""
         self._tell([*self._listeners, *self._near], approval)
 
-    def _tell(self, listeners: Iterable[Listener], approval: Approval) -> None:
+    def _tell(self, listeners: Iterable[QuestionListener], approval: Approval) -> None:
         """One who fails keeps neither the others nor the call from going on."""
         for listener in list(listeners):
             try:

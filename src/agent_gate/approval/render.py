@@ -7,7 +7,7 @@ masked, long values folded with their length and digest.
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Outcome, State
 from agent_gate.core.facts import beside
-from agent_gate.observe.redact import mask_arguments
+from agent_gate.observe.redact import Redact, mask_arguments
 
 FOLD = 400
 OWN_SURFACE = "connections"
@@ -192,9 +192,6 @@ def fate(answered: Approval, outcome: Outcome | None) -> str:
     why = outcome.error.message if outcome.error is not None else "it ended without a result"
     said = "It is not known whether it ran" if outcome.state is State.UNKNOWN else "It failed"
     return f"{said}: {why}"
-
-
-Redact = Callable[[str], str]
 
 
 def keep(text: str) -> str:

@@ -17,7 +17,7 @@ from agent_gate.store.statement import Record
 SHORTEST, LONGEST = 2_000, 16_000
 """Rows in the first stretch, and in the longest."""
 Clause = tuple[str, tuple[Param, ...]]
-Place = tuple[float, str, int]
+RecordPlace = tuple[float, str, int]
 Read = Callable[[list[Clause], int], Awaitable[list[Record]]]
 """Reads at most so many of the rows within these bounds, newest first."""
 HasTime = Callable[[], bool]
@@ -29,7 +29,7 @@ class Period(NamedTuple):
 
     since: float | None
     until: float | None
-    after: Place | None
+    after: RecordPlace | None
 
     @property
     def start(self) -> list[Clause]:
@@ -77,7 +77,7 @@ async def _find_begin(store: Store, bounds: list[Clause], size: int, since: floa
     return rows[0][0] if rows and (since is None or rows[0][0] > since) else None
 
 
-def cursor_at(place: Place) -> str:
+def cursor_at(place: RecordPlace) -> str:
     return msgspec.json.encode(place).hex()
 
 
@@ -86,9 +86,9 @@ def cursor_before(at: float) -> str:
     return cursor_at((at, "", 0))
 
 
-def place_of(cursor: str) -> Place:
+def place_of(cursor: str) -> RecordPlace:
     try:
-        at, chain, seq = msgspec.json.decode(bytes.fromhex(cursor), type=Place)
+        at, chain, seq = msgspec.json.decode(bytes.fromhex(cursor), type=RecordPlace)
     except ValueError:
         raise InvalidArgs("This is no cursor of the record. Start again without one.") from None
     return at, chain, seq

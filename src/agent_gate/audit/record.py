@@ -41,10 +41,10 @@ class Row(msgspec.Struct, frozen=True):
         return {**msgspec.structs.asdict(self), "body": msgspec.json.decode(self.body)}
 
 
-Body = Mapping[str, Any] | msgspec.Struct | msgspec.Raw
+RowBody = Mapping[str, Any] | msgspec.Struct | msgspec.Raw
 
 
-def row(call_id: str, state: State, at: float, caller: str, tool: str, body: Body) -> Statement:
+def row(call_id: str, state: State, at: float, caller: str, tool: str, body: RowBody) -> Statement:
     """The append of one state change. A second row for the same step of a call is a `Conflict`.
 
     `body` arrives redacted. The last three columns are filled by the writer.

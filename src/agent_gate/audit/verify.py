@@ -14,7 +14,7 @@ from agent_gate.store.chain import GENESIS, link
 
 PAGE = 500
 LOWEST = -(1 << 63)
-Kind = Literal["changed", "removed", "cut", "rewritten", "forged seal"]
+TamperKind = Literal["changed", "removed", "cut", "rewritten", "forged seal"]
 # From one chain to the next, since a database reads every row to find which are different.
 CHAINS = """WITH RECURSIVE one (chain) AS (
     SELECT min(chain) FROM record
@@ -28,7 +28,7 @@ class Problem:
 
     chain: str
     seq: int
-    kind: Kind
+    kind: TamperKind
     text: str
 
     def __str__(self) -> str:
@@ -229,7 +229,7 @@ class _Walk:
             text = f"{_span(self.seq + 1, latest)} cut off the end, {why}"
             yield self._problem(self.seq + 1, "cut", text)
 
-    def _problem(self, seq: int, kind: Kind, text: str) -> Problem:
+    def _problem(self, seq: int, kind: TamperKind, text: str) -> Problem:
         return Problem(self._chain, seq, kind, text)
 
 

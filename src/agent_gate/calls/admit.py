@@ -64,20 +64,20 @@ class Draft:
         )
 
 
-Stage = Callable[[Draft], None]
+AdmitStage = Callable[[Draft], None]
 
 
 class Admission(NamedTuple):
     """The stages in their order. A caller's call passes all of them; what the gateway or a person at the page calls is
     not counted, and is not for the rules to allow."""
 
-    quota: Stage
-    resolve: Stage
-    validate: Stage
-    decide: Stage
+    quota: AdmitStage
+    resolve: AdmitStage
+    validate: AdmitStage
+    decide: AdmitStage
 
 
-def quota(counter: Quota) -> Stage:
+def quota(counter: Quota) -> AdmitStage:
     """Refuse a caller that calls too often."""
 
     def stage(draft: Draft) -> None:
@@ -86,7 +86,7 @@ def quota(counter: Quota) -> Stage:
     return stage
 
 
-def resolve(shelf: Shelf) -> Stage:
+def resolve(shelf: Shelf) -> AdmitStage:
     """Find the one tool the caller means; unknown and out of sight answer the same."""
 
     def stage(draft: Draft) -> None:
@@ -102,7 +102,7 @@ def resolve(shelf: Shelf) -> Stage:
     return stage
 
 
-def validate(in_force: InForce) -> Stage:
+def validate(in_force: InForce) -> AdmitStage:
     """Fill in declared defaults, then check the arguments against the tool's schema."""
 
     def stage(draft: Draft) -> None:

@@ -44,7 +44,7 @@ from agent_gate.results.views import VIEW_BUDGET, ResultView
 
 log = logging.getLogger("agent_gate.calls")
 Visible = Callable[[Caller], Sequence[Tool]]
-Held = Callable[[Callable[[float | None], Awaitable[Outcome | Pending]]], Awaitable[Outcome | Pending]]
+HoldCall = Callable[[Callable[[float | None], Awaitable[Outcome | Pending]]], Awaitable[Outcome | Pending]]
 LOOKS = frozenset({"tool_browse", "tool_hydrate", "tool_view"})
 encode = msgspec.json.encode
 
@@ -166,7 +166,7 @@ class MetaTools:
         if kept is not None:
             kept.record(tool.id)
 
-    async def execute(self, call: Call, args: ExecuteArgs, held: Held) -> Outcome | Pending:
+    async def execute(self, call: Call, args: ExecuteArgs, held: HoldCall) -> Outcome | Pending:
         """Run the tool that `args` names as `call`; handles among its arguments stand for what they hold."""
         call = replace(call, tool=args.tool_id, arguments=args.args)
         try:

@@ -62,7 +62,7 @@ class Performance(msgspec.Struct, eq=False):
     cancelled: bool = False
 
 
-Stage = Callable[[Performance], Awaitable[object] | None]
+PerformStage = Callable[[Performance], Awaitable[object] | None]
 """Does its part at once, or returns what has to be waited for."""
 
 
@@ -310,7 +310,7 @@ class Settle:
         meter.count(seconds, performance.at_source, size)
 
 
-def traced(tracer: Tracer, clock: Clock) -> Stage:
+def traced(tracer: Tracer, clock: Clock) -> PerformStage:
     """Tell the tracer how the call went; the last stage, where there is one."""
 
     def stage(performance: Performance) -> None:
@@ -368,7 +368,7 @@ class Performing:
 
     def __init__(
         self,
-        stages: Sequence[Stage],
+        stages: Sequence[PerformStage],
         waiting: Waiting,
         end_doubtful: Callable[[Performance], None],
         *,

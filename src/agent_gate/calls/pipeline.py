@@ -16,8 +16,8 @@ from agent_gate.calls.perform import (
     AskSource,
     Claim,
     Performing,
+    PerformStage,
     Settle,
-    Stage,
     Waiting,
     traced,
 )
@@ -66,7 +66,7 @@ def make_calls(
         validate=validate(in_force),
         decide=decide.stage,
     )
-    perform: list[Stage] = [
+    perform: list[PerformStage] = [
         Claim(store, clock, ahead).stage,
         AskSource(sources, sweeper, clock, in_force).stage,
         shape(shaper, metrics),

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from agent_gate.calls.in_force import InForce
-from agent_gate.calls.perform import Performance, Stage, uncancel
+from agent_gate.calls.perform import Performance, PerformStage, uncancel
 from agent_gate.core.call import Case, Result
 from agent_gate.errors import DependencyUnavailable, Internal, ViewFailed
 from agent_gate.observe.metrics import Metrics
@@ -43,7 +43,7 @@ class Shaping(Protocol):
         ...
 
 
-def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> Stage:
+def shape(shaper: Shaping | None, metrics: Metrics | None = None) -> PerformStage:
     """Fit the result to the caller's budget."""
 
     async def fit(performance: Performance, shaper: Shaping, result: Result) -> None:

@@ -1,0 +1,1 @@
+"""The command `agent-gate`: a module for each of its commands, and what several of them share."""

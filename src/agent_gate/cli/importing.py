@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent_gate.config.clients.forms import rewrite, texts, words
-from agent_gate.config.clients.model import Entry, FoundServer, Platform, Surroundings
+from agent_gate.config.clients.model import ClientEntry, FoundServer, Platform, Surroundings
 from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
 from agent_gate.config.decode import Reading, beside
@@ -101,15 +101,15 @@ def where_here(server: FoundServer, ours: Mapping[str, Any], env: Mapping[str, s
     return ""
 
 
-def same_server(ours: Entry, found: Entry) -> bool:
+def same_server(ours: ClientEntry, found: ClientEntry) -> bool:
     """Whether ours does all that the other does, for the same account: what we have beside it may be our own."""
     alike = all(ours[name] == found[name] for name in ("command", "args", "url", "cwd"))
     return alike and all(found[name].items() <= ours[name].items() for name in ("env", "headers"))
 
 
-def filled(entry: Mapping[str, Any], env: Mapping[str, str]) -> Entry:
+def filled(entry: Mapping[str, Any], env: Mapping[str, str]) -> ClientEntry:
     """What an entry comes to with its variables filled; one that nobody knows stands for itself."""
-    form: Entry = {
+    form: ClientEntry = {
         "command": str(entry.get("command") or ""),
         "args": words(entry.get("args")),
         "url": str(entry.get("url") or ""),
@@ -117,7 +117,7 @@ def filled(entry: Mapping[str, Any], env: Mapping[str, str]) -> Entry:
         "env": texts(entry.get("env")),
         "headers": texts(entry.get("headers")),
     }
-    return cast(Entry, rewrite(form, VARIABLE, lambda found: value_of(found, env)))
+    return cast(ClientEntry, rewrite(form, VARIABLE, lambda found: value_of(found, env)))
 
 
 def value_of(found: re.Match[str], env: Mapping[str, str]) -> str:
@@ -176,13 +176,13 @@ def still_unset(plan: Import, env_file: Path) -> str:
     return f"Set before the gateway starts, in {env_file} or the environment: {names}" if names else ""
 
 
-def references(entry: Entry) -> set[str]:
+def references(entry: ClientEntry) -> set[str]:
     """The variables that an entry cannot do without."""
     forms = [FORM.fullmatch(inside) for inside in VARIABLE.findall(json.dumps(entry))]
     return {form[1] for form in forms if form is not None and form[2] is None}
 
 
-def with_env_file(entry: Entry) -> Entry:
+def with_env_file(entry: ClientEntry) -> ClientEntry:
     """The entry with the variables of the file that it names, which its client would give to the server."""
     ours = dict(entry)
     named = ours.pop("envFile", None)
@@ -190,7 +190,7 @@ def with_env_file(entry: Entry) -> Entry:
     return {**ours, "env": {**kept, **texts(ours.get("env"))}} if kept else ours
 
 
-def our_form(server: FoundServer, entry: Entry) -> Entry:
+def our_form(server: FoundServer, entry: ClientEntry) -> ClientEntry:
     ours = dict(entry)
     if cwd := ours.get("cwd"):
         ours["cwd"] = absolute(cwd)

@@ -34,8 +34,8 @@ TRUST_ADVICE = "Trust its certificate with --ca FILE (AGENT_GATE_CA) or --finger
 quiet = logging.getLogger("agent_gate.client.frames")
 quiet.setLevel(logging.WARNING)
 
-Heard = Callable[[bytes], None]
-Lost = Callable[["Link", str], None]
+HearBytes = Callable[[bytes], None]
+HearLost = Callable[["Link", str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class GatewayPlace:
 class Link(asyncio.Protocol):
     """Text in, text out. `heard` gets every message, `lost` is called once when the connection ends."""
 
-    def __init__(self, place: GatewayPlace, heard: Heard, lost: Lost) -> None:
+    def __init__(self, place: GatewayPlace, heard: HearBytes, lost: HearLost) -> None:
         self._frames = ClientProtocol(place.uri(), max_size=LARGEST_MESSAGE, logger=quiet)
         self._heard, self._lost, self._secure = heard, lost, place.secure
         self._loop = asyncio.get_running_loop()
@@ -229,7 +229,7 @@ def reason(error: OSError) -> str:
 
 
 async def dial(
-    place: GatewayPlace, headers: Mapping[str, str], heard: Heard, lost: Lost, seconds: float
+    place: GatewayPlace, headers: Mapping[str, str], heard: HearBytes, lost: HearLost, seconds: float
 ) -> Link:
     """An open link, or `Unreachable`, `Unauthorized` or `RateLimited`."""
     context = client_context(place.ca, place.fingerprint) if place.secure else None

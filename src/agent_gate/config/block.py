@@ -10,10 +10,10 @@ from agent_gate.config.files.nodes import empty
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.files.yamlfile import read_yaml
 
-Block = TypeVar("Block")
+BlockSettings = TypeVar("BlockSettings")
 
 
-def read_block(config: Path, key: str, kind: type[Block]) -> Block:
+def read_block(config: Path, key: str, kind: type[BlockSettings]) -> BlockSettings:
     root = read_yaml(config)
     variables = Variables(environment(config, os.environ, [])[0])
     return decode(variables.fill(root.get(key) or empty(root.mark), key), kind, key, Reading(variables))

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from agent_gate.config.files.nodes import Mark, Node, empty, entries, fail, items, join
 from agent_gate.config.files.variables import Variables
 from agent_gate.config.shape import Field, is_path, keys, shape
-from agent_gate.core.notes import AtLeast, AtMost, Filled, Mode, ReadBy
+from agent_gate.core.notes import AtLeast, AtMost, Filled, ReadBy, Treatment
 
 T = TypeVar("T")
 SECRET_NAME = re.compile(r"key|token|secret|pass|auth|cred|cookie", re.IGNORECASE)
@@ -108,7 +108,7 @@ def check_note(note: Any, node: Node, value: Any, path: str) -> None:
             fail(node.mark, path, f"is empty, {reason}")
         case ReadBy(read, wanted) if value is not None:
             require_readable(node, read, wanted, path)
-        case Mode.ADDRESS if value is not None:
+        case Treatment.ADDRESS if value is not None:
             require_address(node, path)
 
 

@@ -9,7 +9,7 @@ from agent_gate.config.shape import SECRET
 from agent_gate.core.credentials import SignIn, SignInKind
 from agent_gate.core.references import read_reference
 
-Accounts = Literal["shared", "per-caller"]
+Sharing = Literal["shared", "per-caller"]
 ADDRESSES = ("authorize_url", "token_url", "device_url", "identity_url")
 
 
@@ -74,7 +74,7 @@ def check_sign_in(keys: SignInKeys, kind: str, node: Node, path: str) -> None:
         fail(node.mark, path, '"authorize_url" needs "token_url" too')
 
 
-def check_accounts(accounts: Accounts, kind: str, token: str, node: Node, path: str) -> None:
+def check_accounts(accounts: Sharing, kind: str, token: str, node: Node, path: str) -> None:
     """Refuse accounts of callers where there is nothing that each of them could sign in to."""
     plain = ("client-credentials", "basic", "header", "query")
     if accounts == "per-caller" and (token or kind in plain):

@@ -100,10 +100,10 @@ def suffixed(wire: str, namespace: str, name: str) -> str:
     return f"{wire[: LONGEST_WIRE - 9]}_{wire_digest(namespace, name)}"
 
 
-Entry = tuple["Listing", Definition]
+ListedDefinition = tuple["Listing", Definition]
 
 
-def wire_names(entries: Sequence[Entry], before: Mapping[str, str]) -> list[str | None]:
+def wire_names(entries: Sequence[ListedDefinition], before: Mapping[str, str]) -> list[str | None]:
     """One wire name per entry. Names that are cut, or that two tools want, end in a digest of where they come from.
 
     Only tools of one source can want one name: no source may move a tool of another from under its rules. Of tools
@@ -145,12 +145,12 @@ def gives_way(listing: Listing, definition: Definition) -> bool:
     return not listing.prefix and not definition.flat
 
 
-def firm_claims(wire: str, entries: Sequence[Entry], wanted: Sequence[str]) -> int:
+def firm_claims(wire: str, entries: Sequence[ListedDefinition], wanted: Sequence[str]) -> int:
     claims = (entry for entry, want in zip(entries, wanted, strict=True) if want == wire)
     return (wire in META_TOOLS) + sum(not gives_way(*entry) for entry in claims)
 
 
-def keeper_of(wire: str, claims: Sequence[Entry], before: Mapping[str, str]) -> str:
+def keeper_of(wire: str, claims: Sequence[ListedDefinition], before: Mapping[str, str]) -> str:
     """The source that has a name which several tools want; nobody where one source wants it twice, or it is ours."""
     if wire in META_TOOLS:
         return ""
@@ -163,7 +163,7 @@ def keeper_of(wire: str, claims: Sequence[Entry], before: Mapping[str, str]) -> 
     return had if had in once else next(iter(once), "")
 
 
-def clash_reason(listing: Listing, definition: Definition, entries: Sequence[Entry]) -> str:
+def clash_reason(listing: Listing, definition: Definition, entries: Sequence[ListedDefinition]) -> str:
     """Why a tool of a source without a prefix has no name."""
     wire = wanted_wire(listing, definition)
     others = {

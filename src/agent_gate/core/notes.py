@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 
-class Mode(Enum):
+class Treatment(Enum):
     """How a field is treated beside its plain reading."""
 
     GIVEN = "set while loading, never written in a file"
@@ -15,7 +15,7 @@ class Mode(Enum):
     ADDRESS = "the address of an HTTP server"
 
 
-GIVEN, SECRET, AT_START, ADDRESS = Mode.GIVEN, Mode.SECRET, Mode.AT_START, Mode.ADDRESS
+GIVEN, SECRET, AT_START, ADDRESS = Treatment.GIVEN, Treatment.SECRET, Treatment.AT_START, Treatment.ADDRESS
 
 
 @dataclass(frozen=True, slots=True)

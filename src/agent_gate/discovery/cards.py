@@ -31,7 +31,7 @@ _INVISIBLE = re.compile(
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
 _STRUCTURED = re.compile(r"[\[\]{}<>\"'=,;]|://")
 
-Kind = Literal["tool", "agent", "skill", "internal"]
+CardKind = Literal["tool", "agent", "skill", "internal"]
 
 
 class ChoiceCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class ChoiceCard(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     description: str
     tags: tuple[str, ...] = ()
-    kind: Kind = "tool"
+    kind: CardKind = "tool"
     namespace: str = ""
     has_schema: bool = False
     cost_hint: float = 0.0

@@ -16,8 +16,6 @@ MOST_ARGUMENTS, MOST_KEYS, MOST_CHOICES, MOST_OPTIONS, LONGEST_TEXT = 40, 12, 12
 DEEPEST = 3
 INVALID = "Invalid value for "
 
-Schema = Mapping[str, Any]
-
 
 def with_usage(error: InvalidArgs, tool: Tool) -> InvalidArgs:
     """The same error, saying what the tool takes: an agent that has seen only the card can then call it."""
@@ -55,15 +53,15 @@ def _argument(words: "Words", schema: Any, required: bool) -> str:
 class Words:
     """Puts the parts of one schema into words."""
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: JsonSchema) -> None:
         self._root = root
 
-    def brief(self, schema: Schema) -> str:
+    def brief(self, schema: JsonSchema) -> str:
         """With one level of nesting where a card's budget has room for it, else without."""
         full = self.of(schema, 2)
         return full if count(full, CAP) <= CAP else self.of(schema, 1)
 
-    def of(self, schema: Schema, nested: int, depth: int = DEEPEST) -> str:
+    def of(self, schema: JsonSchema, nested: int, depth: int = DEEPEST) -> str:
         """`nested` is how many levels of objects are opened: 2 shows what kind each key takes, 1 only the keys."""
         schema = self.resolved(schema)
         if "const" in schema:
@@ -80,7 +78,7 @@ class Words:
             return "|".join(dict.fromkeys(kinds))
         return self._typed(schema, nested, depth)
 
-    def _typed(self, schema: Schema, nested: int, depth: int) -> str:
+    def _typed(self, schema: JsonSchema, nested: int, depth: int) -> str:
         kind = schema.get(
             "type", "object" if _properties(schema) else "array" if "items" in schema else "any"
         )
@@ -91,7 +89,7 @@ class Words:
             return f"{{{', '.join(self._members(schema, nested, depth))}}}"
         return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
-    def _members(self, schema: Schema, nested: int, depth: int) -> Iterator[str]:
+    def _members(self, schema: JsonSchema, nested: int, depth: int) -> Iterator[str]:
         entries, required = _properties(schema), _required(schema)
         for name in sorted(entries, key=lambda name: name not in required)[:MOST_KEYS]:
             mark = "" if name in required or not required else "?"
@@ -101,7 +99,7 @@ class Words:
         if len(entries) > MOST_KEYS:
             yield "…"
 
-    def resolved(self, schema: Schema) -> Schema:
+    def resolved(self, schema: JsonSchema) -> JsonSchema:
         """The schema with what it refers to and all of its `allOf` in one; not where that goes round in circles."""
         for _ in range(DEEPEST):
             parts = [schema]
@@ -114,7 +112,7 @@ class Words:
             schema = _merged(parts)
         return schema
 
-    def _referred(self, reference: str) -> Schema:
+    def _referred(self, reference: str) -> JsonSchema:
         found: Any = self._root
         for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
             key = step.replace("~1", "/").replace("~0", "~")
@@ -122,7 +120,7 @@ class Words:
         return found if isinstance(found, dict) else {}
 
 
-def _merged(parts: list[Schema]) -> dict[str, Any]:
+def _merged(parts: list[JsonSchema]) -> dict[str, Any]:
     """The first that says something is heard; properties and what is required come together."""
     merged: dict[str, Any] = {}
     for part in parts:
@@ -143,11 +141,11 @@ def _merged(parts: list[Schema]) -> dict[str, Any]:
     )
 
 
-def _properties(schema: Schema) -> Mapping[str, Any]:
+def _properties(schema: JsonSchema) -> Mapping[str, Any]:
     found = schema.get("properties")
     return found if isinstance(found, dict) else {}
 
 
-def _required(schema: Schema) -> set[str]:
+def _required(schema: JsonSchema) -> set[str]:
     found = schema.get("required")
     return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()

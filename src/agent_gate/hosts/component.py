@@ -20,13 +20,13 @@ from agent_gate.peers.pairing import Line
 __all__ = ["HostSetup", "PairedComponent"]
 
 log = logging.getLogger("agent_gate.hosts")
-Kept = Callable[[Membership], Awaitable[None]]
+KeepMembership = Callable[[Membership], Awaitable[None]]
 
 
 class PairedComponent:
     """What a component knows of itself and of its gateway. `installed` is told of each new membership."""
 
-    def __init__(self, setup: HostSetup, clock: Clock, installed: Kept) -> None:
+    def __init__(self, setup: HostSetup, clock: Clock, installed: KeepMembership) -> None:
         self.setup, self._clock, self._installed = setup, clock, installed
         self.folder = HostFolder(setup.folder)
         self._seen = SeenInitiations(self.folder.path)

@@ -51,7 +51,7 @@ When = Annotated[
 ]
 EventKind = Annotated[str, Meta(max_length=100, description="The type of the event that it fires.")]
 Zone = Annotated[str, Meta(max_length=60, description="Time zone of the schedule, such as Europe/Berlin.")]
-CatchUp = Annotated[
+MissedRuns = Annotated[
     Literal["one", "none", "all"],
     Meta(description="What was missed while the host was down: fire it once, not at all, or each time."),
 ]
@@ -122,7 +122,7 @@ def create(
     event_type: EventKind = "cron.triggered",
     input: dict[str, Any] | None = None,  # noqa: A002 the protocol's own word
     timezone: Zone = "UTC",
-    catch_up: CatchUp = "one",
+    catch_up: MissedRuns = "one",
 ) -> dict[str, Any]:
     """Make a job: whenever its schedule is due, an event with its input is fired into the gateway"""
     check_event_type(event_type)

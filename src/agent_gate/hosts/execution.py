@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agent_gate.hosts.kept import GivenResults, call_digest
 from agent_gate.hosts.tools import FunctionTool, Refused, Turn, as_result, turn
-from agent_gate.peers.toolwire import VERSION, ErrorCode, HostError, HostReply, HostRequest, Status
+from agent_gate.peers.toolwire import VERSION, ErrorCode, HostError, HostReply, HostRequest, ToolStatus
 
 log = logging.getLogger("agent_gate.hosts")
 MOST_AT_WORK = 64
@@ -23,13 +23,13 @@ CUT_SHORT = "This call was begun before the host stopped, and how it ended is no
 class HostEnding(Struct, frozen=True, omit_defaults=True):
     """How a call ended, whoever asked for it."""
 
-    status: Status
+    status: ToolStatus
     result: dict[str, Any] | UnsetType = UNSET
     error: HostError | UnsetType = UNSET
 
 
 def failed(
-    code: ErrorCode, message: str, *, status: Status = "error", details: dict[str, Any] | None = None
+    code: ErrorCode, message: str, *, status: ToolStatus = "error", details: dict[str, Any] | None = None
 ) -> HostEnding:
     error = HostError(
         code=code, message=message, details=details or UNSET, retryable=status == "retryable_error"
@@ -141,7 +141,7 @@ class Execution:
         try:
             return HostEnding("ok", result=as_result(await work))
         except Refused as refused:
-            status: Status = "retryable_error" if refused.retryable else "error"
+            status: ToolStatus = "retryable_error" if refused.retryable else "error"
             return failed(refused.code, refused.message, status=status, details=refused.details)
         except asyncio.CancelledError:
             raise

@@ -33,7 +33,7 @@ CREATE TRIGGER IF NOT EXISTS entries_out AFTER DELETE ON entries BEGIN
 """
 COLUMNS = "entries.id, entries.scope, entries.text, entries.at"
 
-Scope = Annotated[str, Meta(max_length=200, description="A part of the memory, such as a project.")]
+MemoryScope = Annotated[str, Meta(max_length=200, description="A part of the memory, such as a project.")]
 Text = Annotated[str, Meta(min_length=1, max_length=100_000, description="What to remember.")]
 Ids = Annotated[list[str], Meta(min_length=1, max_length=100, description="Ids that append or query gave.")]
 Limit = Annotated[int, Meta(ge=1, le=100, description="How many entries at most.")]
@@ -56,7 +56,7 @@ def shown(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 @host.tool("memory.append")
-def append(text: Text, scope: Scope = "") -> dict[str, Any]:
+def append(text: Text, scope: MemoryScope = "") -> dict[str, Any]:
     """Remember a text; its id is in the answer"""
     name = new_id()
     with closing(database()) as memory, memory:
@@ -71,7 +71,7 @@ def query(
     words: Annotated[
         str, Meta(max_length=1000, description="Words to look for; none lists the newest.")
     ] = "",
-    scope: Scope | None = None,
+    scope: MemoryScope | None = None,
     days: Days | None = None,
     limit: Limit = 10,
 ) -> dict[str, Any]:

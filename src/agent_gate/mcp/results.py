@@ -68,8 +68,8 @@ class EmbeddedResource(msgspec.Struct, gc=False):
     blob: str | UnsetType = UNSET
 
 
-Member = Literal["text", "data", "mime_type", "uri", "name"]
-NEEDED: Mapping[str, tuple[Member, ...]] = {
+PartMember = Literal["text", "data", "mime_type", "uri", "name"]
+NEEDED: Mapping[str, tuple[PartMember, ...]] = {
     "text": ("text",),
     "image": ("data", "mime_type"),
     "audio": ("data", "mime_type"),

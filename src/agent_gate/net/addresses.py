@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from agent_gate.errors import Forbidden
 
-Address = IPv4Address | IPv6Address
+IPAddress = IPv4Address | IPv6Address
 
 SPECIAL_V4 = tuple(
     ip_network(text)
@@ -46,7 +46,7 @@ class PrivateAddress(Forbidden):
     """A server pointed at an address that is not public."""
 
 
-def is_public(address: Address) -> bool:
+def is_public(address: IPAddress) -> bool:
     """Whether the address is plain public unicast, with nothing hidden inside."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in SPECIAL_V4)
@@ -68,7 +68,7 @@ def network_of(address: str) -> str:
     return str(ip_network((int(parsed), 64), strict=False))
 
 
-def check_public(address: str) -> Address:
+def check_public(address: str) -> IPAddress:
     """Parse one literal address strictly (`0x7f.1` is not one) and refuse it unless it is public."""
     try:
         parsed = ip_address(address)

@@ -15,7 +15,7 @@ from agent_gate.errors import GatewayError
 from agent_gate.net.head import bad, refuse
 from agent_gate.net.http import (
     BODILESS,
-    Answer,
+    HttpAnswer,
     Request,
     Response,
     StreamResponse,
@@ -217,8 +217,8 @@ class Connection(RequestReader):
         while request is not None:
             if self.drained is not None and not await self._wait_for_reader():
                 return
-            found: Answer | Awaitable[Answer] | None
-            response: Answer | None
+            found: HttpAnswer | Awaitable[HttpAnswer] | None
+            response: HttpAnswer | None
             try:
                 found = self.server.handler(request)
                 response = found if isinstance(found, ANSWERS) else await found
@@ -254,7 +254,7 @@ class Connection(RequestReader):
             await self.drained
         return self.transport is not None
 
-    async def _stream(self, request: Request, response: Answer) -> bool:
+    async def _stream(self, request: Request, response: HttpAnswer) -> bool:
         """Whether a whole stream went out: the one that the handler began, or else the one it returned."""
         if self.early is not None:
             early = self.early

@@ -8,7 +8,7 @@ from agent_gate.net.http import Request
 
 FORWARDED = b"x-forwarded-for"
 MOST_HOPS = 16
-Handled = TypeVar("Handled")
+Handling = TypeVar("Handling")
 
 
 class Proxies:
@@ -20,12 +20,12 @@ class Proxies:
     def trusts(self, address: str) -> bool:
         return is_address(address) and any(ip_address(address) in network for network in self._networks)
 
-    def tell_apart(self, handle: Callable[[Request], Handled]) -> Callable[[Request], Handled]:
+    def tell_apart(self, handle: Callable[[Request], Handling]) -> Callable[[Request], Handling]:
         """The handler, given requests with the address of who asked; as it is where there are no proxies."""
         if not self._networks:
             return handle
 
-        def told_apart(request: Request) -> Handled:
+        def told_apart(request: Request) -> Handling:
             request.peer = self.origin(request)
             return handle(request)
 

@@ -14,11 +14,11 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from agent_gate.core.credentials import Header as Header
 from agent_gate.errors import GatewayError, InvalidArgs
 
 log = logging.getLogger("agent_gate.net")
 
-Header = tuple[bytes, bytes]
 JSON = b"application/json"
 BODILESS = frozenset({204, 304})
 REASONS = {status.value: status.phrase.encode("ascii") for status in HTTPStatus}
@@ -150,8 +150,8 @@ class StreamResponse:
         self.run_on = run_on
 
 
-Answer = Response | StreamResponse
-Handler = Callable[[Request], Answer | Awaitable[Answer]]
+HttpAnswer = Response | StreamResponse
+Handler = Callable[[Request], HttpAnswer | Awaitable[HttpAnswer]]
 """Answers a request, at once where nothing has to be waited for."""
 
 

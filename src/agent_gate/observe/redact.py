@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -11,6 +11,8 @@ import msgspec
 
 from agent_gate.core.signature import MASK as MASK
 
+Redact = Callable[[str], str]
+"""Takes what is secret out of a text."""
 SHORTEST_SECRET = 6
 SHORTEST_MASKED = 12
 MOST_ISSUED = 512

@@ -18,7 +18,7 @@ TRACEPARENT = re.compile(
 )
 Part = Literal["call", "policy", "approval", "source"]
 PARTS: dict[Part, int] = {"call": 0, "policy": 1, "approval": 2, "source": 3}
-Kind = Literal["server", "client", "internal"]
+SpanKind = Literal["server", "client", "internal"]
 Value = str | int | float | bool
 
 
@@ -38,7 +38,7 @@ class Span:
     span_id: str
     parent: str | None
     name: str
-    kind: Kind
+    kind: SpanKind
     start: float
     end: float
     attributes: Mapping[str, Value]
@@ -142,7 +142,7 @@ def make(
     call_id: str,
     part: Part,
     name: str,
-    kind: Kind,
+    kind: SpanKind,
     start: float,
     end: float,
     attributes: Mapping[str, Value],

@@ -13,7 +13,7 @@ from agent_gate.peers.toolwire import VERSION, OnlyVersion, read_wire
 EVENTS = "/v1/events"
 MOST_EVENT_BYTES = 64 << 10
 EventType = Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*){1,4}\Z", max_length=100)]
-Word = Annotated[str, Meta(max_length=512)]
+ShortText = Annotated[str, Meta(max_length=512)]
 
 
 class EventSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -21,24 +21,24 @@ class EventSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     component_type: Name
     component_id: Name
-    platform: Word | UnsetType = UNSET
-    channel_id: Word | UnsetType = UNSET
-    actor_id: Word | UnsetType = UNSET
-    message_id: Word | UnsetType = UNSET
-    request_id: Word | UnsetType = UNSET
-    peer_id: Word | UnsetType = UNSET
-    mtls_cert_fingerprint: Word | UnsetType = UNSET
-    transport: Word | UnsetType = UNSET
+    platform: ShortText | UnsetType = UNSET
+    channel_id: ShortText | UnsetType = UNSET
+    actor_id: ShortText | UnsetType = UNSET
+    message_id: ShortText | UnsetType = UNSET
+    request_id: ShortText | UnsetType = UNSET
+    peer_id: ShortText | UnsetType = UNSET
+    mtls_cert_fingerprint: ShortText | UnsetType = UNSET
+    transport: ShortText | UnsetType = UNSET
 
 
 class EventRouting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Whom it concerns. Events of one session come in their order."""
 
-    agent_id: Word
-    session_id: Word
-    isolation_key: Word | UnsetType = UNSET
-    target: Word | UnsetType = UNSET
-    policy_tags: Annotated[list[Word], Meta(max_length=32)] | UnsetType = UNSET
+    agent_id: ShortText
+    session_id: ShortText
+    isolation_key: ShortText | UnsetType = UNSET
+    target: ShortText | UnsetType = UNSET
+    policy_tags: Annotated[list[ShortText], Meta(max_length=32)] | UnsetType = UNSET
 
 
 class PeerEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -46,10 +46,10 @@ class PeerEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
     version: OnlyVersion
     event_id: Annotated[str, Meta(min_length=1, max_length=128)]
-    trace_id: Word
-    occurred_at: Word
+    trace_id: ShortText
+    occurred_at: ShortText
     event_type: EventType
-    tenant_id: Word
+    tenant_id: ShortText
     source: EventSource
     routing: EventRouting
     payload: dict[str, Any]

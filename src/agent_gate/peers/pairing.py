@@ -74,7 +74,7 @@ class Candidate:
     notes: PeerNotes = NOTHING_NOTED
 
 
-Told = Callable[[int, str], None]
+TellPhase = Callable[[int, str], None]
 """Hears of each phase as it is reached."""
 
 Confirm = Callable[[str], Awaitable[bool]]
@@ -92,7 +92,7 @@ class Pairing:
     ledger: PeerLedger
     clock: Clock
     confirm: Confirm
-    told: Told = lambda _phase, _text: None
+    told: TellPhase = lambda _phase, _text: None
     pairing_id: str = field(default_factory=new_id)
     transcript: Transcript = field(default_factory=Transcript)
     phase: int = 0

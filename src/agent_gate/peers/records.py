@@ -18,7 +18,7 @@ from agent_gate.peers.pairing import TOTAL_SECONDS, Candidate
 from agent_gate.peers.roles import NOTHING_NOTED, PeerNotes
 from agent_gate.store.statement import Conflict, Statement, Store
 
-Status = Literal["active", "revoked"]
+PeerStatus = Literal["active", "revoked"]
 SEEN_SECONDS = 60.0
 SET_BACK_SECONDS = 300.0
 UNCONFIRMED_SECONDS = TOTAL_SECONDS
@@ -61,7 +61,7 @@ class Peer:
     component_type: str
     endpoint: str
     identity_key: str
-    status: Status
+    status: PeerStatus
     paired_at: float
     notes: PeerNotes = NOTHING_NOTED
     revoked_at: float | None = None

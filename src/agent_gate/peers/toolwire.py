@@ -19,8 +19,8 @@ TOOLS, CALL, CANCEL = "/v1/tools", "/v1/tools/call", "/v1/tools/cancel"
 
 Milliseconds = Annotated[int, Meta(ge=1, le=MOST_MILLISECONDS)]
 OnlyVersion = Annotated[str, Meta(pattern=r"\Av1\Z")]
-Origin = Literal["agent_turn", "cron", "operator", "system"]
-Status = Literal["ok", "error", "retryable_error", "timeout"]
+RequestOrigin = Literal["agent_turn", "cron", "operator", "system"]
+ToolStatus = Literal["ok", "error", "retryable_error", "timeout"]
 ErrorCode = Literal[
     "TOOL_NOT_FOUND",
     "INVALID_ARGS",
@@ -46,7 +46,7 @@ class ToolCallContext(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     actor_id: str | UnsetType = UNSET
     isolation_key: str | UnsetType = UNSET
     trace_id: str | UnsetType = UNSET
-    request_origin: Origin | UnsetType = UNSET
+    request_origin: RequestOrigin | UnsetType = UNSET
 
 
 class HostRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -82,7 +82,7 @@ class HostReply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     version: OnlyVersion
     call_id: str
     tool_name: str
-    status: Status
+    status: ToolStatus
     duration_ms: Annotated[int, Meta(ge=0)]
     result: dict[str, Any] | UnsetType = UNSET
     error: HostError | UnsetType = UNSET

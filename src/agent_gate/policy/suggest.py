@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from agent_gate.errors import InvalidArgs
 from agent_gate.policy.decide import Policy, uncovered
 from agent_gate.policy.names import named_arguments
 from agent_gate.policy.rule import make_rule
-from agent_gate.policy.simulate import Recorded, recorded, recorded_subject, stand_in
+from agent_gate.policy.simulate import Find, Recorded, recorded, recorded_subject, stand_in
 
 ENDS = ("approved", "denied", "expired", "withdrawn")
 TOLD_OF_QUESTIONS = ("pending", *ENDS)
@@ -24,8 +24,7 @@ LEAST_SHARE = 0.9
 LONGEST_VALUE = 200
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 SPECIAL = re.compile(r"[*?\[]|\$(?=\{)")
-Scope = Literal["exact", "tool"]
-Find = Callable[[str], Tool | None]
+RuleScope = Literal["exact", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ def suggestion(caller: str, pattern: str, group: Sequence[Asked], tool: Tool | N
     return Suggestion(text, rule, total, approved, denied, total - approved - denied)
 
 
-def rule_from(approval: Approval, tool: Tool | None, action: str, scope: Scope) -> dict[str, Json]:
+def rule_from(approval: Approval, tool: Tool | None, action: str, scope: RuleScope) -> dict[str, Json]:
     """The rule that would have answered this question: for exactly these arguments, or for every call of the tool.
 
     Arguments that the signature does not show are pinned by `when`, those that were left out too, so that nothing

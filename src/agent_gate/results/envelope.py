@@ -26,7 +26,7 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )
 
-Status = Literal["ok", "partial", "error"]
+ResultStatus = Literal["ok", "partial", "error"]
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +42,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ResultEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """`partial` means that the summary is not all: `artifacts` hold the rest and `views` are ways into it."""
 
-    status: Status
+    status: ResultStatus
     summary: str
     facts: tuple[str, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
@@ -57,7 +57,7 @@ def whole(result: Result) -> ResultEnvelope:
     reading = read_result(result)
     text = compact(reading.value) if reading.is_json else reading.text
     views = tuple(see_parts(reading))
-    status: Status = "error" if result.is_error else "partial" if views else "ok"
+    status: ResultStatus = "error" if result.is_error else "partial" if views else "ok"
     return ResultEnvelope(status=status, summary=text, facts=reading.others, views=views)
 
 

@@ -62,4 +62,4 @@ class FillJob(msgspec.Struct, frozen=True, tag="fill"):
         return substitute(self.arguments, dict(self.schema), readings)
 
 
-Job = ViewJob | SummaryJob | FillJob
+ReadingJob = ViewJob | SummaryJob | FillJob

@@ -19,7 +19,7 @@ _STEP = re.compile(
 
 MOST_VALUES = 4_000_000
 
-Found = tuple[str, Json]
+SelectedValue = tuple[str, Json]
 
 
 class Effort:
@@ -38,10 +38,10 @@ class Effort:
             )
 
 
-def select(value: Json, path: str) -> Iterator[Found]:
+def select(value: Json, path: str) -> Iterator[SelectedValue]:
     """Lazily, in document order; `InvalidArgs` when the path is malformed or looks at too much."""
     steps, effort = _parse(path), Effort()
-    found: Iterator[Found] = iter([("$", value)])
+    found: Iterator[SelectedValue] = iter([("$", value)])
     for step in steps:
         found = _follow(found, step, effort)
     return found
@@ -67,7 +67,7 @@ def _malformed(path: str, at: int) -> InvalidArgs:
     )
 
 
-def _follow(places: Iterator[Found], step: re.Match[str], effort: Effort) -> Iterator[Found]:
+def _follow(places: Iterator[SelectedValue], step: re.Match[str], effort: Effort) -> Iterator[SelectedValue]:
     for path, value in places:
         effort.spend()
         if step["deep"]:
@@ -83,7 +83,7 @@ def _follow(places: Iterator[Found], step: re.Match[str], effort: Effort) -> Ite
             yield from _children(path, value, "*")
 
 
-def _children(path: str, value: Json, name: str, literal: bool = False) -> Iterator[Found]:
+def _children(path: str, value: Json, name: str, literal: bool = False) -> Iterator[SelectedValue]:
     if name == "*" and not literal:
         if isinstance(value, dict):
             yield from ((_join(path, key), inner) for key, inner in value.items())
@@ -108,9 +108,9 @@ def _indices(step: re.Match[str], size: int) -> range:
     return range(size)[low:high]
 
 
-def _descend(path: str, value: Json, effort: Effort) -> Iterator[Found]:
+def _descend(path: str, value: Json, effort: Effort) -> Iterator[SelectedValue]:
     """This value and all below it, without recursion: a result may be nested deeply."""
-    levels: list[Iterator[Found]] = [iter([(path, value)])]
+    levels: list[Iterator[SelectedValue]] = [iter([(path, value)])]
     while levels:
         found = next(levels[-1], None)
         if found is None:

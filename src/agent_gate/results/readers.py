@@ -46,8 +46,8 @@ BUSY = (
 ENDED = "The process that read this result ended before it was done. Look at a smaller part of it."
 
 T = TypeVar("T")
-Found = Sequence[Stored] | Sequence[Stored | InStore]
-Find = Callable[[], Awaitable[Sequence[Stored | InStore]]]
+FoundResults = Sequence[Stored] | Sequence[Stored | InStore]
+FindResults = Callable[[], Awaitable[Sequence[Stored | InStore]]]
 
 
 class Reader:
@@ -75,7 +75,7 @@ class Reader:
         )
         self.end = weakref.finalize(self, _end, self._process)
 
-    def exchange(self, job: Doable[Any], results: Found) -> bytes:
+    def exchange(self, job: Doable[Any], results: FoundResults) -> bytes:
         """Blocks until the process has answered; `OSError` or `EOFError` where it ended."""
         order = ReaderOrder(cast(Any, job), tuple(map(held, results)))
         to, back = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
@@ -121,7 +121,7 @@ class Readers:
         """Do a small job here."""
         return job.run(results, self._fits)
 
-    async def work(self, lane: Hashable, job: Doable[T], find: Find | Sequence[Stored]) -> T:
+    async def work(self, lane: Hashable, job: Doable[T], find: FindResults | Sequence[Stored]) -> T:
         """Do a job on results, or on what `find` finds when it is this lane's turn."""
         waiting = True
         try:
@@ -134,7 +134,7 @@ class Readers:
         except TimeoutError:
             raise (DependencyUnavailable(BUSY, retry_after=5) if waiting else ViewFailed(TOO_LONG)) from None
 
-    async def _ask(self, job: Doable[Any], results: Found) -> bytes:
+    async def _ask(self, job: Doable[Any], results: FoundResults) -> bytes:
         reader = self._idle.pop() if self._idle else await asyncio.to_thread(Reader, self._fits)
         try:
             reply = await asyncio.to_thread(reader.exchange, job, results)

@@ -16,7 +16,7 @@ from agent_gate.core.tool import Json
 
 MEDIA_TYPES = {"json": "application/json", "mcp": "application/vnd.mcp.tool-result+json"}
 
-Row = Sequence[Any]
+TableRow = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Table:
     """Rows under named columns."""
 
     columns: tuple[str, ...]
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import msgspec
 from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.budget import Fits
 from agent_gate.results.handles import GONE
-from agent_gate.results.jobs import Job
+from agent_gate.results.jobs import ReadingJob
 from agent_gate.results.reading import Stored
 
 SECONDS = 20
@@ -45,7 +45,7 @@ class HeldResult(msgspec.Struct, frozen=True):
 class ReaderOrder(msgspec.Struct, frozen=True):
     """A job, and the results that it is about."""
 
-    job: Job
+    job: ReadingJob
     results: tuple[HeldResult, ...]
 
 

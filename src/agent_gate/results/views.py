@@ -14,7 +14,7 @@ import msgspec
 from agent_gate.core.tool import Json
 from agent_gate.errors import InvalidArgs, ViewFailed
 from agent_gate.results.budget import Fits
-from agent_gate.results.jsonpath import Found, select
+from agent_gate.results.jsonpath import SelectedValue, select
 from agent_gate.results.pattern import LineMatch, Pattern
 from agent_gate.results.reading import ResultReading, compact, data_in, text_in
 
@@ -205,13 +205,13 @@ def jsonpath(reading: ResultReading, selector: Selector, frame: Frame) -> Result
 class _Counted:
     """Passes values on one by one, and knows in the end how many there were."""
 
-    def __init__(self, values: Iterator[Found]) -> None:
+    def __init__(self, values: Iterator[SelectedValue]) -> None:
         self._values, self._count = values, 0
 
     def __iter__(self) -> "_Counted":
         return self
 
-    def __next__(self) -> Found:
+    def __next__(self) -> SelectedValue:
         found = next(self._values)
         self._count += 1
         return found
@@ -220,7 +220,7 @@ class _Counted:
         return self._count + sum(1 for _ in self._values)
 
 
-def _assigned(values: Iterable[Found]) -> Iterator[str]:
+def _assigned(values: Iterable[SelectedValue]) -> Iterator[str]:
     """A line for each value. Values inside each other are written again and again, so there is an end to it."""
     written = 0
     for path, value in values:

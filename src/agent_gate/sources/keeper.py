@@ -19,6 +19,7 @@ from agent_gate.errors import (
     OutcomeUnknown,
     Unauthorized,
 )
+from agent_gate.observe.redact import Redact
 from agent_gate.sources.state import (
     HEALTHY_AFTER,
     Circuit,
@@ -30,7 +31,6 @@ from agent_gate.sources.state import (
 log = logging.getLogger("agent_gate.sources")
 IDLE_SECONDS = 600.0
 CONNECT_SECONDS = 60.0
-Redact = Callable[[str], str]
 Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
 Serves = Callable[[Tool], bool]
 SOON_SECONDS = 5.0

@@ -14,7 +14,8 @@ from agent_gate.core.source_state import DefinitionChange, SourceState, Status
 from agent_gate.core.tool import Definition, Tool
 from agent_gate.errors import CatalogError, ConfigError, DependencyUnavailable, InvalidArgs, ViewFailed
 from agent_gate.observe.lines import SourceLine, lines
-from agent_gate.sources.keeper import Keeper, Redact
+from agent_gate.observe.redact import Redact
+from agent_gate.sources.keeper import Keeper
 from agent_gate.sources.pins import ABOUT, Pins
 from agent_gate.sources.toolbox import Toolbox, source_kinds
 

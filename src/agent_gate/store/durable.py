@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.engine import Engine, Fault
-from agent_gate.store.statement import Head, Listener, Param, Record, Statement
+from agent_gate.store.statement import Head, Param, Record, RowListener, Statement
 from agent_gate.store.writer import RETRY_AFTER, Unit, Writer, refusal
 
 log = logging.getLogger(__name__)
@@ -117,5 +117,5 @@ class DurableStore:
         self._readers.shutdown()
         self._engine.close()
 
-    def watch(self, listener: Listener) -> None:
+    def watch(self, listener: RowListener) -> None:
         self._writer.listeners.append(listener)

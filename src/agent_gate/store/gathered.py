@@ -10,23 +10,23 @@ from typing import Generic, TypeVar
 
 from agent_gate.store.statement import Statement, Store
 
-Row = TypeVar("Row")
+Gatherable = TypeVar("Gatherable")
 MOST_AT_ONCE = 64
 
 
-class Gathered(Generic[Row]):
+class Gathered(Generic[Gatherable]):
     """`state_all` makes one statement of several rows."""
 
-    def __init__(self, store: Store, state_all: Callable[[Sequence[Row]], Statement]) -> None:
+    def __init__(self, store: Store, state_all: Callable[[Sequence[Gatherable]], Statement]) -> None:
         self._store, self._state_all = store, state_all
-        self._waiting: dict[asyncio.Future[None], Row] = {}
+        self._waiting: dict[asyncio.Future[None], Gatherable] = {}
         self._writing: asyncio.Task[None] | None = None
 
-    async def write(self, row: Row) -> None:
+    async def write(self, row: Gatherable) -> None:
         """Return when the row is durable. Whoever is cancelled before it went to the store takes it back."""
         await self.add(row)
 
-    def add(self, row: Row) -> "asyncio.Future[None]":
+    def add(self, row: Gatherable) -> "asyncio.Future[None]":
         """The row goes with the next statement; nobody has to wait for it."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.add_done_callback(self._left)
@@ -50,7 +50,7 @@ class Gathered(Generic[Row]):
         finally:
             self._writing = None
 
-    async def _write_once(self, taken: "dict[asyncio.Future[None], Row]") -> None:
+    async def _write_once(self, taken: "dict[asyncio.Future[None], Gatherable]") -> None:
         [failed] = await asyncio.gather(self._write_rows(list(taken.values())), return_exceptions=True)
         for future in taken:
             if future.done():
@@ -60,5 +60,5 @@ class Gathered(Generic[Row]):
             else:
                 future.set_result(None)
 
-    async def _write_rows(self, rows: Sequence[Row]) -> None:
+    async def _write_rows(self, rows: Sequence[Gatherable]) -> None:
         await self._store.write(self._state_all(rows))

@@ -21,14 +21,14 @@ from agent_gate.store.statement import Param, Statement, Store
 log = logging.getLogger("agent_gate.notices")
 LOOK_SECONDS = 1.0
 KEEP_SECONDS = 600.0
-Heard = Callable[[Collection[str] | None], Awaitable[object]]
+HearNotice = Callable[[Collection[str] | None], Awaitable[object]]
 """Takes the keys that changed; None for everything, after so long a silence that nobody knows what did."""
 
 
 class NoticeSubscriber:
     """One who wants to hear of a topic: told of everything once, one thing after the other, and again where it failed."""
 
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, heard: HearNotice) -> None:
         self._heard = heard
         self._owed: set[str] = set()
         self._everything = False
@@ -76,7 +76,7 @@ class StoreNotices:
         self._tasks = KeptTasks(log, "A notice could not be taken")
         self.lag = 0.0
 
-    def subscribe(self, topic: str, heard: Heard) -> None:
+    def subscribe(self, topic: str, heard: HearNotice) -> None:
         self._subscriptions.setdefault(topic, []).append(NoticeSubscriber(heard))
 
     async def begin(self) -> None:

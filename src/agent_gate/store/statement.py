@@ -53,7 +53,7 @@ class StoreSettings:
     chain: str = "home"
 
 
-Listener = Callable[[Head, Sequence[tuple[Param, ...]]], None]
+RowListener = Callable[[Head, Sequence[tuple[Param, ...]]], None]
 
 
 class Store(Protocol):
@@ -132,7 +132,7 @@ class Store(Protocol):
         """Call `wake` whenever there may be a notice of another gateway, until cancelled; returns where there is none."""
         ...
 
-    def watch(self, listener: Listener) -> None:
+    def watch(self, listener: RowListener) -> None:
         """Call `listener` after each commit, on the writer's thread, with the new head and the rows it added to
         the chain."""
         ...

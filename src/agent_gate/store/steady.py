@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Steady = TypeVar("Steady")
 
 
-async def read_steady(changes: Callable[[], int], read: Callable[[], Awaitable[Found]]) -> Found:
+async def read_steady(changes: Callable[[], int], read: Callable[[], Awaitable[Steady]]) -> Steady:
     """What `read` finds. What changes here while it reads may be missing in that, so it reads again."""
     while True:
         before = changes()

@@ -26,7 +26,7 @@ from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.chain import Chain
 from agent_gate.store.cohort import Cohort
 from agent_gate.store.engine import Engine, Fault, Run
-from agent_gate.store.statement import Conflict, Head, InDoubt, Listener, Param, Statement
+from agent_gate.store.statement import Conflict, Head, InDoubt, Param, RowListener, Statement
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Writer:
         self._chain = Chain(chain, engine.head(chain))
         self.head = self._chain.head
         self.fault: Fault | None = None
-        self.listeners: list[Listener] = []
+        self.listeners: list[RowListener] = []
         self._appended: list[tuple[Param, ...]] = []
         self._queue: deque[Unit] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from agent_gate.access.door import CatchUp, Door
 from agent_gate.access.issuers import Issuers
 from agent_gate.errors import GatewayError
-from agent_gate.net.http import Answer, Request, Response, error_response, refusal
+from agent_gate.net.http import HttpAnswer, Request, Response, error_response, refusal
 from agent_gate.surfaces.mcp import McpSurface
 from agent_gate.surfaces.oauth.surface import OAuthSurface
 from agent_gate.surfaces.rest import RestSurface
@@ -39,18 +39,18 @@ class Paths:
             door,
         )
 
-    def handle(self, request: Request) -> Answer | Awaitable[Answer]:
+    def handle(self, request: Request) -> HttpAnswer | Awaitable[HttpAnswer]:
         door = self._door
         if (door.shared or self._issuers.trusted) and (needed := door.needs(request)) is not None:
             return self._judge_later(request, needed)
         return self._serve(request)
 
-    async def _judge_later(self, request: Request, needed: CatchUp) -> Answer:
+    async def _judge_later(self, request: Request, needed: CatchUp) -> HttpAnswer:
         await needed()
         answer = self._serve(request)
         return await answer if isinstance(answer, Awaitable) else answer
 
-    def _serve(self, request: Request) -> Answer | Awaitable[Answer]:
+    def _serve(self, request: Request) -> HttpAnswer | Awaitable[HttpAnswer]:
         target = request.target
         if target.startswith(b"/mcp"):
             return self._mcp.handle(request)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agent_gate.net.http import Answer, Handler, Request, Response, StreamResponse
+from agent_gate.net.http import Handler, HttpAnswer, Request, Response, StreamResponse
 from agent_gate.observe.log import REQUESTS
 
 log = logging.getLogger(REQUESTS)
@@ -32,7 +32,7 @@ def logged(handler: Handler) -> Handler:
     if not log.isEnabledFor(logging.INFO):
         return handler
 
-    def handle(request: Request) -> Answer | Awaitable[Answer]:
+    def handle(request: Request) -> HttpAnswer | Awaitable[HttpAnswer]:
         began = monotonic()
         found = handler(request)
         if isinstance(found, Response | StreamResponse):
@@ -43,7 +43,7 @@ def logged(handler: Handler) -> Handler:
     return handle
 
 
-async def log_awaited(request: Request, found: Awaitable[Answer], began: float) -> Answer:
+async def log_awaited(request: Request, found: Awaitable[HttpAnswer], began: float) -> HttpAnswer:
     status: int | None = None
     try:
         answer = await found

@@ -30,13 +30,13 @@ EARLY_SECONDS = 300.0
 LEASE_SECONDS, WAIT_SECONDS = 15.0, 20.0
 """A request to the server takes ten seconds at most; who waits longer than the lease takes over from one that died."""
 ENDED = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
-Kind = Literal["key", "oauth", "machine", "exchange"]
+AccountKind = Literal["key", "oauth", "machine", "exchange"]
 
 
 class Connected(msgspec.Struct, frozen=True, kw_only=True):
     """One connected account, as it is sealed. `server` and `client` are there where tokens can be renewed."""
 
-    kind: Kind
+    kind: AccountKind
     tokens: OAuthTokens
     server: AuthorizationServer | None = None
     client: OAuthClient | None = None

@@ -31,7 +31,7 @@ INFO = b"agent-gate vault master key v1"
 SHORTEST = 16
 MEMORY_KIB, PASSES, LANES = 64 * 1024, 3, 1
 
-Origin = Literal["environment", "keyring", "file"]
+KeyOrigin = Literal["environment", "keyring", "file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class MasterSecret:
     """What a person or a file gave us, before it is a key. `where` is for messages; the text is never shown."""
 
     text: str
-    origin: Origin
+    origin: KeyOrigin
     where: str
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from tests.processes import free_port
 from agent_gate.app import Gateway
 from agent_gate.config.options import Options
 from agent_gate.net.guard import HostGuard
-from agent_gate.net.http import Answer, Request
+from agent_gate.net.http import HttpAnswer, Request
 from agent_gate.net.server import Server
 
 TOKEN = "a-token-for-tests-0123456789"
@@ -51,7 +51,7 @@ class Gate:
         await self.open_server.start("127.0.0.1", 0)
         self.open_server.guard = HostGuard(["127.0.0.1"], self.open_server.port)
 
-    def _with_token(self, request: Request) -> Answer | Awaitable[Answer]:
+    def _with_token(self, request: Request) -> HttpAnswer | Awaitable[HttpAnswer]:
         fields = {**request.fields, b"authorization": f"Bearer {TOKEN}".encode()}
         inner = Request(request.method, request.target, fields, body=request.body, peer=request.peer)
         inner.opener = request.opener

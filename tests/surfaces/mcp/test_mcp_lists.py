@@ -16,11 +16,11 @@ from agent_gate.core.call import Call, Caller
 from agent_gate.core.traits import Traits
 from agent_gate.errors import DependencyUnavailable, UpstreamError
 from agent_gate.mcp.revisions import NEWEST
-from agent_gate.surfaces.mcp import Reply
+from agent_gate.surfaces.mcp import ModeReply
 from agent_gate.surfaces.mcp import surface as surface_module
 from agent_gate.surfaces.mcp.changes import subscriptions as subscriptions_module
 from agent_gate.surfaces.mcp.context.templates import fits
-from agent_gate.surfaces.mcp.modes import Held
+from agent_gate.surfaces.mcp.modes import HoldRequest
 from agent_gate.surfaces.mcp.surface import MOST_LISTENS
 from agent_gate.surfaces.mcp.tools import lists
 
@@ -424,7 +424,7 @@ class Meta:
     def list(self, caller: Caller) -> bytes | None:
         return encode([{"name": "run", "inputSchema": {"type": "object"}}])
 
-    def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:
+    def call(self, call: Call, resumes: str | None, held: HoldRequest) -> Awaitable[ModeReply] | None:
         if call.tool != "run":
             return None
         if resumes is not None:

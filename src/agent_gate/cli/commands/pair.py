@@ -26,7 +26,6 @@ LISTEN_PATIENCE = 900.0
 LISTEN_HELP = "Wait ten minutes for a host that dials the peers: listener of this gateway."
 SOCKET_HELP = "The gateway's admin socket."
 PIN_HELP = "The fingerprint of the component's key, as it prints it when it starts."
-Options = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def options(function: Callable[..., Any]) -> Callable[..., Any]:

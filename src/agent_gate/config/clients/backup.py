@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.config.clients.change import connect, disconnect
-from agent_gate.config.clients.model import ClientFile, Entry
+from agent_gate.config.clients.model import ClientEntry, ClientFile
 from agent_gate.config.clients.registry import read
 from agent_gate.config.files.replace import replace_bytes
 from agent_gate.errors import ConfigError
@@ -82,7 +82,7 @@ class Backups:
         place.rmdir()
 
 
-def connect_file(backups: Backups, file: ClientFile, entry: Entry, names: list[str]) -> str:
+def connect_file(backups: Backups, file: ClientFile, entry: ClientEntry, names: list[str]) -> str:
     """Write the gateway into the file, with a backup; returns the new text."""
     now = read(file.path) if file.path.exists() else None
     kept = backups.load(file.path)

@@ -4,14 +4,14 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from agent_gate.config.clients.model import ClientFile, Entry
+from agent_gate.config.clients.model import ClientEntry, ClientFile
 from agent_gate.config.clients.registry import block, client
 from agent_gate.errors import ConfigError
 
 NAME = "agent-gate"
 
 
-def connect(file: ClientFile, text: str, entry: Entry, replace: Iterable[str] = ()) -> str:
+def connect(file: ClientFile, text: str, entry: ClientEntry, replace: Iterable[str] = ()) -> str:
     """`text` with the gateway as `agent-gate`, and without the servers in `replace`."""
     syntax = client(file.client).syntax
     gone = [name for name in replace if name != NAME]

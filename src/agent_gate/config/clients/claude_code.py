@@ -7,9 +7,9 @@ from pathlib import Path
 from agent_gate.config.clients.forms import standard
 from agent_gate.config.clients.model import (
     PROJECTS,
+    ClientEntry,
     ClientFile,
     ClientProgram,
-    Entry,
     GatewayEntry,
     Surroundings,
     stdio,
@@ -41,7 +41,7 @@ def projects(own: Path, place: Surroundings) -> list[str]:
     return [str(place.cwd), *others]
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
         return {"type": "stdio", **stdio(gateway)}
     return {"type": "http", "url": gateway.endpoint, "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"}}

@@ -2,9 +2,9 @@
 
 from agent_gate.config.clients.forms import standard
 from agent_gate.config.clients.model import (
+    ClientEntry,
     ClientFile,
     ClientProgram,
-    Entry,
     GatewayEntry,
     Surroundings,
     stdio,
@@ -22,7 +22,7 @@ def files(place: Surroundings) -> list[ClientFile]:
     ]
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     return {**stdio(gateway), "disabled": False, "autoApprove": []}
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from agent_gate.config.clients.forms import child, patience, remote, texts, words
 from agent_gate.config.clients.model import (
+    ClientEntry,
     ClientFile,
     ClientProgram,
-    Entry,
     GatewayEntry,
     Surroundings,
     stdio,
@@ -24,7 +24,7 @@ def files(place: Surroundings) -> list[ClientFile]:
     ]
 
 
-def read(raw: Mapping[str, Any]) -> Entry:
+def read(raw: Mapping[str, Any]) -> ClientEntry:
     if isinstance(raw.get("command"), str):
         passed = {name: f"${{{name}}}" for name in words(raw.get("env_vars"))}
         env = {**passed, **texts(raw.get("env"))}
@@ -38,11 +38,11 @@ def read(raw: Mapping[str, Any]) -> Entry:
     return remote(raw["url"], headers) | time_of(raw)
 
 
-def time_of(raw: Mapping[str, Any]) -> Entry:
+def time_of(raw: Mapping[str, Any]) -> ClientEntry:
     return patience(raw.get("tool_timeout_sec"))
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
         return stdio(gateway) | ({} if gateway.token_file else {"env_vars": ["AGENT_TOKEN"]})
     return {"url": gateway.endpoint, "bearer_token_env_var": "AGENT_TOKEN"}

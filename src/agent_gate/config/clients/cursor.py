@@ -2,9 +2,9 @@
 
 from agent_gate.config.clients.forms import standard
 from agent_gate.config.clients.model import (
+    ClientEntry,
     ClientFile,
     ClientProgram,
-    Entry,
     GatewayEntry,
     Surroundings,
     stdio,
@@ -19,7 +19,7 @@ def files(place: Surroundings) -> list[ClientFile]:
     ]
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
         return stdio(gateway)
     return {"url": gateway.endpoint, "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"}}

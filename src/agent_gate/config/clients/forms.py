@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agent_gate.config.clients.model import Entry
+from agent_gate.config.clients.model import ClientEntry
 from agent_gate.config.servers.read import SAME
 
 ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
@@ -24,16 +24,16 @@ def words(value: object) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else []
 
 
-def child(command: object, args: object = (), env: object = None, cwd: object = None) -> Entry:
+def child(command: object, args: object = (), env: object = None, cwd: object = None) -> ClientEntry:
     """A server that is started; what is empty is left out."""
-    entry: Entry = {"command": str(command), "args": words(args), "env": texts(env), "cwd": cwd}
+    entry: ClientEntry = {"command": str(command), "args": words(args), "env": texts(env), "cwd": cwd}
     return {key: value for key, value in entry.items() if value}
 
 
-def remote(url: object, headers: object = None, kind: object = None) -> Entry:
+def remote(url: object, headers: object = None, kind: object = None) -> ClientEntry:
     """A server that is connected to; `type` only where the client says it."""
     word = str(kind or "").lower()
-    entry: Entry = {
+    entry: ClientEntry = {
         "type": "sse" if word == "sse" else "http" if word in HTTP_WORDS else "",
         "url": str(url),
         "headers": texts(headers),
@@ -41,7 +41,7 @@ def remote(url: object, headers: object = None, kind: object = None) -> Entry:
     return {key: value for key, value in entry.items() if value}
 
 
-def standard(raw: Mapping[str, Any]) -> Entry:
+def standard(raw: Mapping[str, Any]) -> ClientEntry:
     """The form of Claude, Cursor, Windsurf, VS Code and Cline; empty where it is no server."""
     if isinstance(raw.get("command"), str):
         named = {"envFile": raw["envFile"]} if isinstance(raw.get("envFile"), str) else {}
@@ -52,13 +52,13 @@ def standard(raw: Mapping[str, Any]) -> Entry:
     return {}
 
 
-def chosen_tools(raw: Mapping[str, Any]) -> Entry:
+def chosen_tools(raw: Mapping[str, Any]) -> ClientEntry:
     """Which tools of a server its user wants, which may be none, and which not; in our words."""
     lists = {SAME[key]: words(value) for key, value in raw.items() if key in SAME and isinstance(value, list)}
     return {key: names for key, names in lists.items() if key == "include" or (key == "exclude" and names)}
 
 
-def patience(seconds: object) -> Entry:
+def patience(seconds: object) -> ClientEntry:
     """How long a call may run, where the client says a number that can be one."""
     usable = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0
     return {"timeout": seconds} if usable else {}

@@ -7,9 +7,9 @@ from typing import Any
 
 from agent_gate.config.clients.forms import patience, remote, rewrite, standard
 from agent_gate.config.clients.model import (
+    ClientEntry,
     ClientFile,
     ClientProgram,
-    Entry,
     GatewayEntry,
     Surroundings,
     stdio,
@@ -26,14 +26,14 @@ def files(place: Surroundings) -> list[ClientFile]:
     ]
 
 
-def read(raw: Mapping[str, Any]) -> Entry:
+def read(raw: Mapping[str, Any]) -> ClientEntry:
     if isinstance(raw.get("httpUrl"), str):
         entry = remote(raw["httpUrl"], raw.get("headers"), "http")
     elif isinstance(raw.get("url"), str) and "command" not in raw:
         entry = remote(raw["url"], raw.get("headers"), raw.get("type") or "sse")
     else:
         entry = standard(raw)
-    expanded: Entry = rewrite(entry, BARE, r"${\1}")
+    expanded: ClientEntry = rewrite(entry, BARE, r"${\1}")
     return expanded | patience(seconds(raw.get("timeout"))) if expanded else {}
 
 
@@ -41,7 +41,7 @@ def seconds(milliseconds: object) -> float | None:
     return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
         # Variables that look like secrets reach a server only where its entry names them.
         env = {} if gateway.token_file else {"env": {"AGENT_TOKEN": "${AGENT_TOKEN}"}}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import child, patience, remote, texts, words
-from agent_gate.config.clients.model import ClientFile, ClientProgram, Entry, GatewayEntry, Surroundings
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.yamledit import Yaml
 
 
@@ -16,7 +16,7 @@ def files(place: Surroundings) -> list[ClientFile]:
     return [ClientFile("goose", path, "user", ("extensions",))]
 
 
-def read(raw: Mapping[str, Any]) -> Entry:
+def read(raw: Mapping[str, Any]) -> ClientEntry:
     kept = {name: f"${{{name}}}" for name in words(raw.get("env_keys"))}
     if raw.get("type") == "stdio" and isinstance(raw.get("cmd"), str):
         entry = child(raw["cmd"], raw.get("args"), {**kept, **texts(raw.get("envs"))})
@@ -28,7 +28,7 @@ def read(raw: Mapping[str, Any]) -> Entry:
     return entry | ({"include": only} if only else {}) | patience(raw.get("timeout"))
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     return {
         "enabled": True,
         "type": "stdio",

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
-Entry = dict[str, Any]
+ClientEntry = dict[str, Any]
 """A server as `mcpServers` has it: `command`, `args`, `env`, `envFile`, `cwd`, or `url`, `headers`, `type`."""
 
 PROJECTS = "projects"
 """The key under which a client keeps servers for each folder."""
 
 Platform = Literal["linux", "darwin", "win32"]
-Scope = Literal["user", "project"]
+FileScope = Literal["user", "project"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ClientFile:
 
     client: str
     path: Path
-    scope: Scope
+    scope: FileScope
     block: tuple[str, ...]
 
     @property
@@ -62,7 +62,7 @@ class FoundServer:
     client: str
     file: Path
     name: str
-    entry: Entry = field(repr=False)
+    entry: ClientEntry = field(repr=False)
     enabled: bool = True
 
     @property
@@ -126,12 +126,12 @@ class ClientProgram:
     title: str
     files: Callable[[Surroundings], list[ClientFile]]
     syntax: Syntax
-    read: Callable[[Mapping[str, Any]], Entry]
-    write: Callable[[GatewayEntry], Entry]
+    read: Callable[[Mapping[str, Any]], ClientEntry]
+    write: Callable[[GatewayEntry], ClientEntry]
     expands: bool = True
     note: str = ""
     command: Callable[[GatewayEntry], list[str]] | None = None
 
 
-def stdio(gateway: GatewayEntry) -> Entry:
+def stdio(gateway: GatewayEntry) -> ClientEntry:
     return {"command": gateway.command, "args": gateway.bridge}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.config.clients.forms import child, remote, rewrite, words
-from agent_gate.config.clients.model import ClientFile, ClientProgram, Entry, GatewayEntry, Surroundings
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, GatewayEntry, Surroundings
 from agent_gate.config.files.jsonedit import Jsonc
 
 REFERENCE = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -19,17 +19,17 @@ def files(place: Surroundings) -> list[ClientFile]:
     ]  # fmt: skip
 
 
-def read(raw: Mapping[str, Any]) -> Entry:
+def read(raw: Mapping[str, Any]) -> ClientEntry:
     argv = words(raw.get("command"))
     if argv:
         entry = child(argv[0], argv[1:], raw.get("environment"))
     else:
         entry = remote(raw["url"], raw.get("headers")) if isinstance(raw.get("url"), str) else {}
-    expanded: Entry = rewrite(entry, REFERENCE, r"${\1}")
+    expanded: ClientEntry = rewrite(entry, REFERENCE, r"${\1}")
     return expanded
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
         return {"type": "local", "command": [gateway.command, *gateway.bridge], "enabled": True}
     headers = {"Authorization": "Bearer {env:AGENT_TOKEN}"}

@@ -19,7 +19,7 @@ from agent_gate.config.clients import (
     zed,
 )
 from agent_gate.config.clients.forms import chosen_tools, rewrite
-from agent_gate.config.clients.model import ClientFile, ClientProgram, Entry, FoundServer, Surroundings
+from agent_gate.config.clients.model import ClientEntry, ClientFile, ClientProgram, FoundServer, Surroundings
 from agent_gate.errors import ConfigError
 
 MODULES = (
@@ -70,11 +70,11 @@ def servers(file: ClientFile, text: str, place: Surroundings) -> list[FoundServe
     home = {"cwd": file.project} if file.project else {}  # where the client starts it, too
     found = []
     for name, raw in block(program.syntax.read(text, str(file.path)), file.block).items():
-        entry: Entry = program.read(raw) if isinstance(raw, Mapping) else {}
+        entry: ClientEntry = program.read(raw) if isinstance(raw, Mapping) else {}
         if entry and name not in OUR_NAMES:
             if "command" in entry:
                 entry = home | entry
-            here: Entry = rewrite(entry, FOLDER, lambda match: folders[match[1]]) | chosen_tools(raw)
+            here: ClientEntry = rewrite(entry, FOLDER, lambda match: folders[match[1]]) | chosen_tools(raw)
             found.append(FoundServer(file.client, file.path, str(name), here, enabled(raw)))
     return found
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from agent_gate.config.clients.model import Entry
+from agent_gate.config.clients.model import ClientEntry
 from agent_gate.config.files.variables import variable
 
 TELLING = re.compile(
@@ -102,14 +102,14 @@ class Mover:
 
 
 def move_secrets(
-    name: str, entry: Entry, taken: Mapping[str, str] | None = None
-) -> tuple[Entry, dict[str, str]]:
+    name: str, entry: ClientEntry, taken: Mapping[str, str] | None = None
+) -> tuple[ClientEntry, dict[str, str]]:
     """`entry` with references for its literal secrets, and what those variables have to hold.
 
     `taken` are variables that already have a value, from other servers or the environment.
     """
     mover = Mover(name, taken or {})
-    moved: Entry = dict(entry)
+    moved: ClientEntry = dict(entry)
     if env := entry.get("env"):
         moved["env"] = {key: mover.named(key, value, key) for key, value in env.items()}
     if headers := entry.get("headers"):

@@ -5,9 +5,9 @@ from typing import Any
 
 from agent_gate.config.clients.forms import INPUT, rewrite, standard
 from agent_gate.config.clients.model import (
+    ClientEntry,
     ClientFile,
     ClientProgram,
-    Entry,
     GatewayEntry,
     Surroundings,
     stdio,
@@ -24,13 +24,13 @@ def files(place: Surroundings) -> list[ClientFile]:
     ]
 
 
-def read(raw: Mapping[str, Any]) -> Entry:
+def read(raw: Mapping[str, Any]) -> ClientEntry:
     """A value that VS Code asks for becomes a variable named after its question."""
-    entry: Entry = rewrite(standard(raw), INPUT, lambda found: f"${{{variable(found[1])}}}")
+    entry: ClientEntry = rewrite(standard(raw), INPUT, lambda found: f"${{{variable(found[1])}}}")
     return entry
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
         return {"type": "stdio", **stdio(gateway)}
     return {

@@ -2,9 +2,9 @@
 
 from agent_gate.config.clients.forms import standard
 from agent_gate.config.clients.model import (
+    ClientEntry,
     ClientFile,
     ClientProgram,
-    Entry,
     GatewayEntry,
     Surroundings,
     stdio,
@@ -17,7 +17,7 @@ def files(place: Surroundings) -> list[ClientFile]:
     return [ClientFile("windsurf", path, "user", ("mcpServers",))]
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     if gateway.needs_bridge:
         return stdio(gateway)
     return {"serverUrl": gateway.endpoint, "headers": {"Authorization": "Bearer ${env:AGENT_TOKEN}"}}

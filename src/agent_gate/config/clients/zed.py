@@ -5,9 +5,9 @@ from typing import Any
 
 from agent_gate.config.clients.forms import child, standard
 from agent_gate.config.clients.model import (
+    ClientEntry,
     ClientFile,
     ClientProgram,
-    Entry,
     GatewayEntry,
     Surroundings,
     stdio,
@@ -23,14 +23,14 @@ def files(place: Surroundings) -> list[ClientFile]:
     ]
 
 
-def read(raw: Mapping[str, Any]) -> Entry:
+def read(raw: Mapping[str, Any]) -> ClientEntry:
     nested = raw.get("command")
     if isinstance(nested, Mapping):
         return child(nested.get("path", ""), nested.get("args"), nested.get("env"))
     return standard(raw)
 
 
-def write(gateway: GatewayEntry) -> Entry:
+def write(gateway: GatewayEntry) -> ClientEntry:
     return {"source": "custom", **stdio(gateway), "env": {}}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_gate.config.clients import codex, opencode, vscode, zed
 from agent_gate.config.clients.forms import standard
-from agent_gate.config.clients.model import Entry
+from agent_gate.config.clients.model import ClientEntry
 from agent_gate.config.decode import Reading
 from agent_gate.config.files.jsonfile import read_json
 from agent_gate.config.files.nodes import Node, entries, join
@@ -17,7 +17,7 @@ from agent_gate.config.servers.settings import ServerSettings
 from agent_gate.errors import ConfigError
 
 BLOCKS = ("mcpServers", "mcp_servers", "servers", "context_servers")
-Form = Callable[[Mapping[str, Any]], Entry]
+Form = Callable[[Mapping[str, Any]], ClientEntry]
 FORMS: dict[str, Form] = {
     "mcpServers": standard,
     "mcp_servers": codex.read,

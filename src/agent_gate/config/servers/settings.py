@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from agent_gate.config.services.settings import TEMPLATES
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
-from agent_gate.config.signin import Accounts, SignInKeys
+from agent_gate.config.signin import Sharing, SignInKeys
 from agent_gate.core.traits import TRAITS, trait_fields
 from agent_gate.errors import ConfigError
 
@@ -113,7 +113,7 @@ class ServerSettings:
         bool,
         "Where gateways share a store: whether it runs on one of them at a time, as what may run once only.",
     ] = False
-    credentials: Annotated[Accounts, "One account for all callers, or one of each caller's own."] = "shared"
+    credentials: Annotated[Sharing, "One account for all callers, or one of each caller's own."] = "shared"
     pin: Annotated[
         Literal["serve", "hold"], "Serve a changed definition at once, or hold it until a person agrees."
     ] = "serve"

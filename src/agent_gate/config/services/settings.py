@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from agent_gate.config.shape import GIVEN, SECRET, AtLeast, InFile
-from agent_gate.config.signin import Accounts, SignInKeys
+from agent_gate.config.signin import Sharing, SignInKeys
 from agent_gate.core.credentials import Identity, SignInKind
 from agent_gate.core.traits import TRAITS, Traits, trait_fields
 from agent_gate.net.auth import AUTH_TYPES
@@ -156,7 +156,7 @@ class AuthConfig(SignInKeys):
             return self.type
         return "header" if self.header_name else "query" if self.query_param else "bearer"
 
-    def identity(self, source: str, url: str, accounts: Accounts = "shared") -> Identity:
+    def identity(self, source: str, url: str, accounts: Sharing = "shared") -> Identity:
         """Who `source` at `url` is to its upstream; without a token, as whom a person signs it in."""
         kind = next((kind for kind in SIGNED_IN if kind == self.type), None)
         sign_in = self.sign_in(kind, url) if kind is not None and not self.token else None
@@ -207,7 +207,7 @@ class ServiceConfig:
     name: Annotated[str, "The key under `services`, which is the namespace.", GIVEN]
     url: Annotated[str, "Base address; a plugin may use any scheme."] = ""
     auth: Annotated[AuthConfig, "Credential."] = field(default_factory=AuthConfig)
-    credentials: Annotated[Accounts, "One account for all callers, or one of each caller's own."] = "shared"
+    credentials: Annotated[Sharing, "One account for all callers, or one of each caller's own."] = "shared"
     handler: Annotated[Literal["http", "python"], "Who answers calls: HTTP requests or a Python class."] = (
         "http"
     )

@@ -24,7 +24,7 @@ AUTHORITY_LIFETIME = timedelta(days=3650)
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 LEAF = "gateway.crt"
 
-Key = ec.EllipticCurvePrivateKey
+PrivateKey = ec.EllipticCurvePrivateKey
 
 
 def ensure_certificate(folder: Path, names: Iterable[str] = ()) -> CertificateFiles:
@@ -71,7 +71,7 @@ def _make(cert: Path, key: Path, names: Sequence[str]) -> None:
     _write(cert, b"".join(_public(one) for one in (leaf.sign(signer, hashes.SHA256()), authority)), 0o644)
 
 
-def _authority(folder: Path) -> tuple[x509.Certificate, Key]:
+def _authority(folder: Path) -> tuple[x509.Certificate, PrivateKey]:
     """The authority that is there, while it outlives what it signs; else a new one."""
     cert, key = folder / "ca.crt", folder / "ca.key"
     if cert.is_file() and key.is_file():
@@ -83,7 +83,7 @@ def _authority(folder: Path) -> tuple[x509.Certificate, Key]:
                 f"cannot use the gateway's own authority {cert}: {error}. Remove it and {key} to have another one "
                 "made; clients that trust it need the new one then"
             ) from error
-        if isinstance(private, Key) and known.not_valid_after_utc > datetime.now(UTC) + LIFETIME:
+        if isinstance(private, PrivateKey) and known.not_valid_after_utc > datetime.now(UTC) + LIFETIME:
             return known, private
     fresh = ec.generate_private_key(ec.SECP256R1())
     # A name of its own: clients that remember an earlier authority would try its key on this one's certificates.
@@ -98,7 +98,9 @@ def _authority(folder: Path) -> tuple[x509.Certificate, Key]:
     return signed, fresh
 
 
-def _begun(subject: str, issuer: x509.Name, private: Key, lifetime: timedelta) -> x509.CertificateBuilder:
+def _begun(
+    subject: str, issuer: x509.Name, private: PrivateKey, lifetime: timedelta
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -134,7 +136,7 @@ def _public(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def private_pem(private: Key) -> bytes:
+def private_pem(private: PrivateKey) -> bytes:
     return private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -15,10 +15,10 @@ log = logging.getLogger("agent_gate.sources.browser")
 TIDY_SECONDS = 5.0
 SPARE_SECONDS = 60.0
 
-Key = tuple[str, str]
+BrowsingKey = tuple[str, str]
 
 
-def key_of(call: Call) -> Key:
+def key_of(call: Call) -> BrowsingKey:
     return call.caller.name, call.session or ""
 
 
@@ -26,9 +26,9 @@ class BrowsingPool:
     def __init__(self, settings: BrowserSettings, folder: Path, clock: Clock) -> None:
         self._settings, self._clock = settings, clock
         self.engine = BrowserEngine(settings, folder, self._lost)
-        self.open_now: dict[Key, Browsing] = {}
+        self.open_now: dict[BrowsingKey, Browsing] = {}
         self._opening = asyncio.Lock()
-        self._lost_words: dict[Key, str] = {}
+        self._lost_words: dict[BrowsingKey, str] = {}
 
     def of(self, call: Call) -> Browsing | None:
         """What this call's session has open."""

@@ -50,7 +50,7 @@ CONTEXT_NOTICES = {
     "resourceTemplates": RESOURCES_CHANGED,
 }
 SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE = "logging/setLevel", "resources/subscribe", "resources/unsubscribe"
-Listener = Callable[[str, Mapping[str, Json]], None]
+NoticeListener = Callable[[str, Mapping[str, Json]], None]
 
 
 class McpSource:
@@ -86,7 +86,7 @@ class McpSource:
         self.tools = Tools()
         self.links = Links()
         self.lists: Mapping[str, tuple[Json, ...]] = {}
-        self.listeners: list[Listener] = []
+        self.listeners: list[NoticeListener] = []
 
     @property
     def context(self) -> "McpSource | None":
@@ -344,7 +344,7 @@ class McpSource:
             self.watcher.wish(str(params.get("uri")), wanted=True)
         return method in (SUBSCRIBE, UNSUBSCRIBE) and revision.listens_by_request
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
+    def listen(self, listener: NoticeListener) -> Callable[[], None]:
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-Outcome = concurrent.futures.Future[Any]
+PluginFuture = concurrent.futures.Future[Any]
 STOP_SECONDS = 1.0
 T = TypeVar("T")
 
@@ -65,8 +65,8 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
-        self._tasks: dict[Outcome, asyncio.Task[Any]] = {}
-        self._open: set[Outcome] = set()
+        self._tasks: dict[PluginFuture, asyncio.Task[Any]] = {}
+        self._open: set[PluginFuture] = set()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"plugin {name}", daemon=True)
         self._thread.start()
@@ -81,15 +81,15 @@ class Worker:
         finally:
             self._loop.close()
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> Outcome:
+    def submit(self, function: Callable[..., Any], *args: Any) -> PluginFuture:
         """Start `function(*args)`; the future ends when the work has ended, even if nobody waits any more."""
-        outcome: Outcome = concurrent.futures.Future()
+        outcome: PluginFuture = concurrent.futures.Future()
         self._open.add(outcome)
         outcome.add_done_callback(self._open.discard)
         self._loop.call_soon_threadsafe(self._begin, outcome, function, args)
         return outcome
 
-    def cancel(self, outcome: Outcome) -> None:
+    def cancel(self, outcome: PluginFuture) -> None:
         """Pass a cancellation on to a coroutine; a function in a thread cannot be stopped and goes on."""
         with contextlib.suppress(RuntimeError):  # stopped in the meantime
             self._loop.call_soon_threadsafe(self._cancel, outcome)
@@ -102,7 +102,7 @@ class Worker:
         for outcome in tuple(self._open):
             end(outcome.set_exception, Stopped())
 
-    def _begin(self, outcome: Outcome, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def _begin(self, outcome: PluginFuture, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         try:
             runs_here = safely(inspect.iscoroutinefunction, function)
         except Exception as error:  # noqa: BLE001 - the boundary
@@ -115,12 +115,12 @@ class Worker:
             task = self._loop.create_task(guard(self._run_in_thread, (function, args)))
         task.add_done_callback(partial(self._finish, outcome))
 
-    def _cancel(self, outcome: Outcome) -> None:
+    def _cancel(self, outcome: PluginFuture) -> None:
         task = self._tasks.get(outcome)
         if task is not None:
             task.cancel()
 
-    def _finish(self, outcome: Outcome, task: asyncio.Task[Any]) -> None:
+    def _finish(self, outcome: PluginFuture, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(outcome, None)
         if task.cancelled():
             end(outcome.set_exception, Stopped() if self._stopping else Crashed("cancelled"))

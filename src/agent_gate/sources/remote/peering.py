@@ -37,7 +37,7 @@ from agent_gate.peers.pairing import (
     Line,
     Pairing,
     PeerLedger,
-    Told,
+    TellPhase,
     Wish,
 )
 from agent_gate.peers.passport import Passport, renewal
@@ -230,7 +230,7 @@ class Peering:
         person: str,
         *,
         confirm: Confirm = confirm_nothing,
-        told: Told = lambda _phase, _text: None,
+        told: TellPhase = lambda _phase, _text: None,
         trial: bool = False,
     ) -> str:
         """Pair with the component at the wish's endpoint; the id of the attempt, which is on record as a call."""
@@ -262,7 +262,7 @@ class Peering:
                     f"{peer.name} has the namespace {namespace} already. Choose another name, or pair both with --pool"
                 )
 
-    def _line(self, wish: Wish, told: Told) -> "AbstractAsyncContextManager[Line]":
+    def _line(self, wish: Wish, told: TellPhase) -> "AbstractAsyncContextManager[Line]":
         assert self._passport is not None or self._identity is None
         if self._passport is None:
             raise DependencyUnavailable(self._fault)
@@ -285,7 +285,7 @@ class Peering:
         line: "AbstractAsyncContextManager[Line]",
         person: str,
         confirm: Confirm,
-        told: Told,
+        told: TellPhase,
         ledger: PeerLedger,
     ) -> str:
         call_id = new_id()
@@ -330,7 +330,7 @@ class Peering:
         wish: Wish,
         opening: "AbstractAsyncContextManager[Line]",
         confirm: Confirm,
-        told: Told,
+        told: TellPhase,
         ledger: PeerLedger,
     ) -> None:
         identity = self.identity
@@ -350,7 +350,7 @@ class Peering:
     # -- components that dial in
 
     @asynccontextmanager
-    async def _awaited(self, wish: Wish, told: Told) -> AsyncIterator[Line]:
+    async def _awaited(self, wish: Wish, told: TellPhase) -> AsyncIterator[Line]:
         """The line of the one component that dials in while the window is open."""
         if self.listener is None:
             raise DependencyUnavailable(

@@ -31,7 +31,7 @@ from agent_gate.errors import ConfigError, InvalidArgs
 from agent_gate.observe.lines import SourceLine
 from agent_gate.observe.metrics import Metrics
 from agent_gate.peers.identity import GatewayIdentity
-from agent_gate.peers.pairing import Confirm, Told, Wish
+from agent_gate.peers.pairing import Confirm, TellPhase, Wish
 from agent_gate.peers.records import Peer, Peers
 from agent_gate.policy import Policy
 from agent_gate.store.gateways import Gateways
@@ -95,7 +95,7 @@ class Peered(Protocol):
     def identity(self) -> GatewayIdentity: ...
     def known(self) -> list[Peer]: ...
     async def pair(
-        self, wish: Wish, person: str, *, confirm: Confirm = ..., told: Told = ..., trial: bool = False
+        self, wish: Wish, person: str, *, confirm: Confirm = ..., told: TellPhase = ..., trial: bool = False
     ) -> str: ...
     async def rotate(self, name: str, person: str) -> Peer: ...
     async def revoke(self, name: str, person: str) -> Peer: ...

@@ -3,7 +3,7 @@
 from agent_gate import __version__
 from agent_gate.access.roles import Rights
 from agent_gate.errors import GatewayError
-from agent_gate.net.http import Request, error_response, json_response
+from agent_gate.net.http import HttpAnswer, Request, error_response, json_response
 from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routes.agents import Agents
@@ -18,23 +18,23 @@ from agent_gate.surfaces.admin.routes.peers import PeerRoutes
 from agent_gate.surfaces.admin.routes.policy import PolicyRoutes
 from agent_gate.surfaces.admin.routes.policy_tools import PolicyTools
 from agent_gate.surfaces.admin.routes.push import PushRoutes
-from agent_gate.surfaces.admin.routes.record import Record
+from agent_gate.surfaces.admin.routes.record import RecordRoutes
 from agent_gate.surfaces.admin.routes.screens import ScreenRoutes
-from agent_gate.surfaces.admin.routes.sources import Sources
+from agent_gate.surfaces.admin.routes.sources import SourceRoutes
 from agent_gate.surfaces.admin.routes.tools import ToolRoutes
 from agent_gate.surfaces.admin.routes.vault import VaultRoutes
-from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route, Routes
+from agent_gate.surfaces.admin.routing import OperatorRequest, Route, Routes
 
 PARTS = (
     Overview,
     GatewayRoutes,
     Approvals,
     Live,
-    Record,
+    RecordRoutes,
     ToolRoutes,
     Economics,
     EntryRoutes,
-    Sources,
+    SourceRoutes,
     ScreenRoutes,
     PeerRoutes,
     PushRoutes,
@@ -56,7 +56,7 @@ class AdminApi:
 
     async def handle(
         self, request: Request, person: str, channel: str, rights: Rights | None = None
-    ) -> Reply:
+    ) -> HttpAnswer:
         """`rights` is what a program may do that is nobody under `people:`, such as a paired one."""
         if refused := refuse_media(request):
             return refused
@@ -66,5 +66,5 @@ class AdminApi:
         except GatewayError as error:
             return error_response(error)
 
-    async def _show_openapi(self, _ask: OperatorRequest) -> Reply:
+    async def _show_openapi(self, _ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, self.routes.openapi(__version__))

@@ -9,9 +9,8 @@ from urllib.parse import unquote
 from agent_gate.access.roles import Rights, Role, check_role
 from agent_gate.core.strict import parse
 from agent_gate.errors import ERROR_SCHEMA, InvalidArgs
-from agent_gate.net.http import Request, Response, StreamResponse, refusal
+from agent_gate.net.http import HttpAnswer, Request, refusal
 
-Reply = Response | StreamResponse
 Properties = Mapping[str, Mapping[str, Any]]
 
 TERMINAL = "terminal"
@@ -51,7 +50,7 @@ class OperatorRequest:
             raise InvalidArgs(f"{name} must be a number") from None
 
 
-Handler = Callable[[OperatorRequest], Awaitable[Reply]]
+RouteHandler = Callable[[OperatorRequest], Awaitable[HttpAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Route:
 
     method: str
     path: str
-    handler: Handler
+    handler: RouteHandler
     summary: str
     query: Properties = field(default_factory=dict)
     body: Properties = field(default_factory=dict)
@@ -104,7 +103,7 @@ class Routes:
         self.routes = list(routes)
         self._compiled = [(route, route.pattern()) for route in self.routes]
 
-    async def dispatch(self, request: Request, person: str, channel: str, rights: Rights) -> Reply:
+    async def dispatch(self, request: Request, person: str, channel: str, rights: Rights) -> HttpAnswer:
         allowed = set()
         for route, pattern in self._compiled:
             found = pattern.fullmatch(request.path)

@@ -12,6 +12,7 @@ from typing import Any
 
 from agent_gate.access.door import Door
 from agent_gate.calls import Calls
+from agent_gate.calls.meta import Visible
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Shelf
 from agent_gate.core.ports import Clock, SystemClock
@@ -30,10 +31,10 @@ from agent_gate.mcp.headers import LAST_EVENT, SESSION, VERSION, field
 from agent_gate.mcp.messages import Message, error_response, response
 from agent_gate.mcp.names import CANCELLED, INITIALIZE, LISTEN, META_VERSION
 from agent_gate.mcp.revisions import BY_HEADER, NEWEST
-from agent_gate.net.http import Answer, Request, Response, StreamResponse, refusal
+from agent_gate.net.http import HttpAnswer, Request, Response, StreamResponse, refusal
 from agent_gate.surfaces.mcp.changes.notices import Listener, Notices
 from agent_gate.surfaces.mcp.changes.subscriptions import Listen, Watches
-from agent_gate.surfaces.mcp.context.contexts import Contexts, Sources
+from agent_gate.surfaces.mcp.context.contexts import Contexts, ContextSources
 from agent_gate.surfaces.mcp.context.reads import Denies, Reads, nothing_denied
 from agent_gate.surfaces.mcp.http.challenge import WELL_KNOWN, metadata, more_needed, turned_away
 from agent_gate.surfaces.mcp.http.posting import (
@@ -56,7 +57,7 @@ from agent_gate.surfaces.mcp.sessions.sessions import McpSession, McpSessions
 from agent_gate.surfaces.mcp.sessions.shared import SharedSessions
 from agent_gate.surfaces.mcp.sessions.streams import Stream
 from agent_gate.surfaces.mcp.tools.calling import BEAT_SECONDS, HOLD_SECONDS, Calling
-from agent_gate.surfaces.mcp.tools.lists import ToolLists, Visible
+from agent_gate.surfaces.mcp.tools.lists import ToolLists
 from agent_gate.surfaces.mcp.tools.sealing import StateSealer
 from agent_gate.surfaces.mcp.tools.step_up import ScopeNeeded
 from agent_gate.surfaces.mcp.visit import Visit, named
@@ -96,7 +97,7 @@ class McpSurface:
         calls: Calls,
         door: Door,
         shelf: Shelf,
-        contexts: Sources,
+        contexts: ContextSources,
         visible: Visible,
         *,
         seal_key: bytes,
@@ -128,7 +129,7 @@ class McpSurface:
         self._under_way: set[HttpVisit] = set()
         self._closing = False
 
-    def handle(self, request: Request) -> Answer | Awaitable[Answer]:
+    def handle(self, request: Request) -> HttpAnswer | Awaitable[HttpAnswer]:
         mode = PATHS.get(request.target)
         if mode is None:
             if request.path.startswith(WELL_KNOWN):
@@ -144,7 +145,7 @@ class McpSurface:
             return self._post(request, caller, mode or caller.mode)
         return self._get_or_delete(request, caller)
 
-    def _post(self, request: Request, caller: Caller, mode: str) -> Answer | Awaitable[Answer]:
+    def _post(self, request: Request, caller: Caller, mode: str) -> HttpAnswer | Awaitable[HttpAnswer]:
         refused = check_media(request)
         if refused is not None:
             return refused
@@ -167,7 +168,7 @@ class McpSurface:
 
     def _alone(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes
-    ) -> Answer | Awaitable[Answer]:
+    ) -> HttpAnswer | Awaitable[HttpAnswer]:
         """A message of a revision without sessions."""
         if not message.id or not message.method:
             return self._accept_notification(message, version)
@@ -195,7 +196,7 @@ class McpSurface:
         if cancelling is not None:
             self._tasks.start(cancelling)
 
-    def _listen(self, request: Request, visit: HttpVisit, params: dict[str, Any]) -> Answer:
+    def _listen(self, request: Request, visit: HttpVisit, params: dict[str, Any]) -> HttpAnswer:
         stream = Stream()
         listen = self.listen(visit, params.get("notifications"), stream.put)
         listen.proof = self.door.proof(request)
@@ -234,7 +235,7 @@ class McpSurface:
 
     def _in_session(
         self, request: Request, caller: Caller, mode: str, message: Message, version: bytes | None
-    ) -> Answer | Awaitable[Answer]:
+    ) -> HttpAnswer | Awaitable[HttpAnswer]:
         if message.method == INITIALIZE and message.id:
             return self._initialize(request, caller, mode, message)
         session = self._session(request, caller)
@@ -254,7 +255,7 @@ class McpSurface:
 
     def _initialize(
         self, request: Request, caller: Caller, mode: str, message: Message
-    ) -> Answer | Awaitable[Answer]:
+    ) -> HttpAnswer | Awaitable[HttpAnswer]:
         session, welcome = self.methods.initialize(caller, mode, message.params)
         session.proof = self.door.proof(request)
         self.sessions.add(session)
@@ -262,7 +263,7 @@ class McpSurface:
         answer = Response(200, response(bytes(message.id), welcome), headers)
         return answer if self._shared is None else self._keep_first(self._shared, session, answer)
 
-    async def _keep_first(self, shared: SharedSessions, session: McpSession, answer: Response) -> Answer:
+    async def _keep_first(self, shared: SharedSessions, session: McpSession, answer: Response) -> HttpAnswer:
         """Where the store is away the session is this gateway's alone."""
         try:
             await shared.keep(session)
@@ -270,7 +271,7 @@ class McpSurface:
             log.warning("A session is known to this gateway alone: %s", error.message)
         return answer
 
-    async def _take_up(self, request: Request, caller: Caller, unknown: Response) -> Answer:
+    async def _take_up(self, request: Request, caller: Caller, unknown: Response) -> HttpAnswer:
         """Go on with a session that began on another gateway; where there is none, the client begins anew."""
         ident = (request.header(SESSION_FIELD) or b"").decode("latin-1")
         assert self._shared is not None
@@ -327,7 +328,7 @@ class McpSurface:
     def _returned(self, key: str) -> None:
         self._tasks.start(self.watches.renew(key))
 
-    async def _run(self, visit: HttpVisit, method: str, params: Params) -> Answer:
+    async def _run(self, visit: HttpVisit, method: str, params: Params) -> HttpAnswer:
         """Answer as JSON, or on the stream that was opened meanwhile. A call goes on when its client has gone."""
         session, code, body, needed = visit.session, 0, b"", None
         self._under_way.add(visit)
@@ -369,7 +370,7 @@ class McpSurface:
         elif visit.session is not None:
             self.sessions.keep(visit.session, stream, visit.id, visit.call_id)
 
-    def _get_or_delete(self, request: Request, caller: Caller) -> Answer | Awaitable[Answer]:
+    def _get_or_delete(self, request: Request, caller: Caller) -> HttpAnswer | Awaitable[HttpAnswer]:
         version = request.header(VERSION_FIELD)
         revision = BY_HEADER.get(version, NEWEST)
         if (
@@ -394,7 +395,7 @@ class McpSurface:
             return refusal(406, "INVALID_ARGS", "This answer is an event stream; accept text/event-stream")
         return self._events(request, session)
 
-    def _events(self, request: Request, session: McpSession) -> Answer:
+    def _events(self, request: Request, session: McpSession) -> HttpAnswer:
         """The session's own stream, or the one that `Last-Event-ID` was lost from."""
         last = request.header(LAST_EVENT_FIELD)
         if last is None:
@@ -405,7 +406,7 @@ class McpSurface:
         stream, after = resumed
         return StreamResponse(200, stream.read_chunks(after), STREAM_HEADERS)
 
-    def _lost(self, answer: bytes | None) -> Answer:
+    def _lost(self, answer: bytes | None) -> HttpAnswer:
         """What a client gets instead of events that are no longer kept: the end of its request, if we know it."""
         if answer is None:
             return Response(400, error_response(b"", RpcError(INVALID_REQUEST, LOST)))

@@ -10,7 +10,7 @@ from agent_gate.calls.events import Cursor, EventFeed, Happening, as_sse
 from agent_gate.core.ports import Clock
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, RateLimited
 from agent_gate.net.http import (
-    Answer,
+    HttpAnswer,
     Request,
     Response,
     StreamResponse,
@@ -32,7 +32,7 @@ log = logging.getLogger("agent_gate.peers")
 LEASES, API, HOST = "/v1/leases", "/api/", "/v1/host"
 PAIRINGS = "/v1/pairings"
 EVENTS_A_MINUTE = 600
-OperatorApi = Callable[[Request, str, str], Awaitable[Answer]]
+OperatorApi = Callable[[Request, str, str], Awaitable[HttpAnswer]]
 AREAS = (
     ("/api/peers", "control.peers:"),
     ("/api/leases", "control.subscriptions:"),
@@ -100,7 +100,7 @@ class PeersSurface:
         )
         return PairedVisitor(peer, policy, await self._leases.use(peer.name, named) if named else None)
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> HttpAnswer:
         try:
             visitor = await self.visitor(request)
             self._gatekeeper.peers.note_seen_lately(visitor.peer.name)
@@ -111,7 +111,7 @@ class PeersSurface:
         except Malformed as error:
             return error_response(InvalidArgs(f"This is nothing of the protocol: {error}"))
 
-    async def _answer(self, request: Request, visitor: PairedVisitor) -> Answer:
+    async def _answer(self, request: Request, visitor: PairedVisitor) -> HttpAnswer:
         asked = (request.method, request.path)
         if asked == ("GET", EVENTS):
             return await self._tell_events(request, visitor)
@@ -223,7 +223,7 @@ class PeersSurface:
 
     # -- the operator's API
 
-    async def _serve_control(self, request: Request, visitor: PairedVisitor) -> Answer:
+    async def _serve_control(self, request: Request, visitor: PairedVisitor) -> HttpAnswer:
         """What the page and the terminal work with, for a paired CLI. Pairing is no part of it."""
         area = next((area for start, area in AREAS if request.path.startswith(start)), "control.config:")
         visitor.check(f"{area}{'read' if request.method in ('GET', 'HEAD') else 'write'}")

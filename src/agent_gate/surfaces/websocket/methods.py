@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from agent_gate.calls import Calls
+from agent_gate.calls.meta import Visible
 from agent_gate.core.call import GIVEN_CONTEXT, Call, Caller
 from agent_gate.core.tool import Json, Tool
 from agent_gate.errors import InvalidArgs
@@ -19,7 +20,6 @@ SURFACE = "websocket"
 LONGEST_KEY = 256
 MOST_ACKNOWLEDGED = 1000
 
-Visible = Callable[[Caller], Sequence[Tool]]
 Extra = Callable[[Call], Awaitable[bytes]]
 encode = msgspec.json.encode
 

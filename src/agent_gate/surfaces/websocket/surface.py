@@ -14,6 +14,7 @@ import msgspec
 from agent_gate.access.door import Door, check_audience
 from agent_gate.access.tokens import digest
 from agent_gate.calls import Calls
+from agent_gate.calls.meta import Visible
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
 from agent_gate.core.ports import Clock
@@ -44,7 +45,7 @@ from agent_gate.surfaces.websocket.messages import (
     parse,
     result_text,
 )
-from agent_gate.surfaces.websocket.methods import Extra, Methods, Visible, call_of, meta_call, optional_text
+from agent_gate.surfaces.websocket.methods import Extra, Methods, call_of, meta_call, optional_text
 from agent_gate.surfaces.websocket.strangers import Strangers
 
 log = logging.getLogger("agent_gate.websocket")

@@ -29,7 +29,7 @@ log = logging.getLogger("agent_gate.sources.mcp")
 MAX_CHILDREN = 16
 MAX_SESSIONS = 512
 TWIN = b"handshake"
-Key = tuple[str, bytes]
+SessionKey = tuple[str, bytes]
 """A caller, and what sets its session apart: the capabilities it declared, or the older revision."""
 
 
@@ -53,8 +53,8 @@ class ServerSessions:
         self.memory = memory
         self.notice = notice
         self.main: ServerSession | None = None
-        self.others: OrderedDict[Key, asyncio.Task[ServerSession]] = OrderedDict()
-        self.opened: dict[Key, ServerSession] = {}
+        self.others: OrderedDict[SessionKey, asyncio.Task[ServerSession]] = OrderedDict()
+        self.opened: dict[SessionKey, ServerSession] = {}
         self.closing = KeptTasks(log, "A session with a server could not be closed")
         self.handshake_refused = False
         self.declared: tuple[Mapping[str, Json], bytes] = ({}, b"")
@@ -96,7 +96,7 @@ class ServerSessions:
             raise Broken(self.main.link.lost.result(), sent=False)
         return self.main
 
-    def choose_key(self, order: Order, main: ServerSession) -> Key | None:
+    def choose_key(self, order: Order, main: ServerSession) -> SessionKey | None:
         """The key of the session this caller needs for itself; None where the shared one will do."""
         if order.shared:
             return None
@@ -147,7 +147,7 @@ class ServerSessions:
                 await self.find_or_open_other((order.caller, b""), order, main) if self.per_caller else main
             )
 
-    async def find_or_open_other(self, key: Key, order: Order, main: ServerSession) -> ServerSession:
+    async def find_or_open_other(self, key: SessionKey, order: Order, main: ServerSession) -> ServerSession:
         """The session under `key`, opened once however many calls wait for it."""
         task = self.others.get(key)
         if task is not None and task.done() and not alive(task):
@@ -188,7 +188,7 @@ class ServerSessions:
             if task.done() and not (alive(task) and task.result().in_flight):
                 self.drop(key)
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: SessionKey) -> None:
         self.opened.pop(key, None)
         self.close_later(self.others.pop(key))
 

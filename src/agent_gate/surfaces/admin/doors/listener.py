@@ -8,7 +8,15 @@ from typing import cast
 from agent_gate.access.login import Logins, Opened, same_origin
 from agent_gate.core.strict import parse
 from agent_gate.errors import Forbidden, GatewayError, InvalidArgs, Unauthorized
-from agent_gate.net.http import Header, Request, Response, StreamResponse, error_response, json_response
+from agent_gate.net.http import (
+    Header,
+    HttpAnswer,
+    Request,
+    Response,
+    StreamResponse,
+    error_response,
+    json_response,
+)
 from agent_gate.net.media import refuse_media
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.doors.answers import PREFIX as ANSWERS
@@ -20,7 +28,6 @@ from agent_gate.surfaces.admin.doors.provider import PREFIX as PROVIDER
 from agent_gate.surfaces.admin.doors.provider import ProviderDoor
 from agent_gate.surfaces.admin.doors.slack import PREFIX as SLACK
 from agent_gate.surfaces.admin.doors.slack import SlackButtons
-from agent_gate.surfaces.admin.routing import Reply
 from agent_gate.surfaces.listeners import CLIENT_DOCUMENT
 
 log = logging.getLogger("agent_gate.admin")
@@ -46,7 +53,7 @@ class AdminListener:
         self._api, self._logins, self._page, self._provider = api, logins, page, provider
         self._answers, self._slack, self._callback = answers, slack, callback
 
-    async def handle(self, request: Request) -> Reply:
+    async def handle(self, request: Request) -> HttpAnswer:
         path = request.path
         if path.startswith(ANSWERS):
             return await self._answers.handle(request)
@@ -68,7 +75,7 @@ class AdminListener:
             return error_response(error, PRIVATE)
         return self._page.serve(request, welcome=self._logins.session(request) is not None)
 
-    async def _operate(self, request: Request) -> Reply:
+    async def _operate(self, request: Request) -> HttpAnswer:
         visitor = self._logins.enter(request)
         if request.path == "/api/session" and request.method == "DELETE":
             elsewhere = await self._provider.log_out(visitor.session)

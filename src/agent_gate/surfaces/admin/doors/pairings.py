@@ -13,7 +13,7 @@ import msgspec
 from agent_gate.access.roles import EVERYTHING
 from agent_gate.core.tasks import KeptTasks
 from agent_gate.errors import GatewayError, InvalidArgs
-from agent_gate.net.http import Request, Response, error_response, json_response, refusal
+from agent_gate.net.http import HttpAnswer, Request, Response, error_response, json_response, refusal
 from agent_gate.net.websocket import WebSocket, WebSocketHandler
 from agent_gate.peers.authority import CertificateSubject
 from agent_gate.peers.authorization import PUBLISH, check_action
@@ -21,7 +21,7 @@ from agent_gate.peers.pairing import Wish
 from agent_gate.peers.roles import COMPONENT_TYPES, PeerNotes
 from agent_gate.surfaces.admin.admin import Peered
 from agent_gate.surfaces.admin.routes.peers import shown_peer
-from agent_gate.surfaces.admin.routing import TERMINAL, OperatorRequest, Reply, Route, Routes
+from agent_gate.surfaces.admin.routing import TERMINAL, OperatorRequest, Route, Routes
 
 log = logging.getLogger("agent_gate.admin")
 PREFIX = "/v1/"
@@ -80,13 +80,13 @@ class Pairings:
             ]
         )
 
-    async def handle(self, request: Request, person: str) -> Reply:
+    async def handle(self, request: Request, person: str) -> HttpAnswer:
         try:
             return await self._routes.dispatch(request, person, TERMINAL, EVERYTHING)
         except GatewayError as error:
             return error_response(error)
 
-    async def _show_identity(self, _ask: OperatorRequest) -> Reply:
+    async def _show_identity(self, _ask: OperatorRequest) -> HttpAnswer:
         identity = self._peering.identity
         return json_response(
             200,
@@ -97,7 +97,7 @@ class Pairings:
             },
         )
 
-    async def _pair(self, ask: OperatorRequest) -> Reply:
+    async def _pair(self, ask: OperatorRequest) -> HttpAnswer:
         asked = read_wish(ask.request.body)
         wish = asked.wish()
         pairing_id = await self._peering.pair(wish, ask.person, trial=asked.test)
@@ -107,7 +107,7 @@ class Pairings:
         peer = None if asked.test else shown_peer(self._peering.peers.get(asked.component_id))
         return {"pairing_id": pairing_id, "endpoint": asked.endpoint, "peer": peer}
 
-    async def _rotate(self, ask: OperatorRequest) -> Reply:
+    async def _rotate(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, shown_peer(await self._peering.rotate(ask.values["name"], ask.person)))
 
     def upgrade(self, request: Request, person: str) -> WebSocketHandler | Response:

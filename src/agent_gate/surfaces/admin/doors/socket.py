@@ -3,11 +3,11 @@
 import os
 
 from agent_gate.access.people import OPERATOR, People
-from agent_gate.net.http import Request, Response, refusal
+from agent_gate.net.http import HttpAnswer, Request, Response, refusal
 from agent_gate.net.websocket import WebSocketHandler
 from agent_gate.surfaces.admin.api import AdminApi
 from agent_gate.surfaces.admin.doors.pairings import PREFIX, Pairings
-from agent_gate.surfaces.admin.routing import TERMINAL, Reply
+from agent_gate.surfaces.admin.routing import TERMINAL
 
 FOREIGN = refusal(403, "FORBIDDEN", "Only the gateway's own user may use the admin socket")
 NOT_OPERATOR = refusal(403, "FORBIDDEN", "Only somebody with the role operator pairs machines")
@@ -24,7 +24,7 @@ class AdminSocket:
         person = self._people.with_uid(request.uid)
         return person or (OPERATOR if request.uid in (0, os.geteuid()) else "")
 
-    async def handle(self, request: Request) -> Reply:
+    async def handle(self, request: Request) -> HttpAnswer:
         person = self._person(request)
         if not person:
             return FOREIGN

@@ -16,9 +16,9 @@ from agent_gate.config.clients.registry import CLIENTS
 from agent_gate.config.doubts import is_loopback
 from agent_gate.core.call import Caller, Mode
 from agent_gate.errors import Forbidden, InvalidArgs
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import NUMBER, TEXT, TEXTS, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import NUMBER, TEXT, TEXTS, OperatorRequest, Route
 from agent_gate.surfaces.admin.standing import show_standings
 
 ONLY_HERE = (
@@ -114,15 +114,15 @@ class Agents:
             "expires_at": agent.expires_at,
         }
 
-    async def _list(self, _ask: OperatorRequest) -> Reply:
+    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, [self._shown(caller) for caller in self._admin.who.callers()])
 
-    async def _show_one(self, ask: OperatorRequest) -> Reply:
+    async def _show_one(self, ask: OperatorRequest) -> HttpAnswer:
         caller = self._admin.caller(ask.values["name"])
         tools = await show_standings(self._admin.setup.policy(), self._admin.view.tools(caller), caller)
         return json_response(200, self._shown(caller) | {"sees": tools})
 
-    async def _make(self, ask: OperatorRequest) -> Reply:
+    async def _make(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
         name = checked_name(body.get("name"))
         if any(caller.name == name for caller in self._admin.who.callers()):
@@ -138,7 +138,7 @@ class Agents:
         log.info("An agent's token was made", extra={"agent": name, "by": ask.person})
         return json_response(201, self._shown(self._admin.caller(name)) | {"token": token})
 
-    async def _revoke(self, ask: OperatorRequest) -> Reply:
+    async def _revoke(self, ask: OperatorRequest) -> HttpAnswer:
         name, grants = ask.values["name"], self._admin.grants
         ending = grants.ending(name)
         gone = await self._keys.revoke("agent", name, ending) or await self._signed_in.revoke_agent(
@@ -153,7 +153,7 @@ class Agents:
         log.info("An agent's token was revoked", extra={"agent": name, "by": ask.person})
         return json_response(200, {"revoked": name})
 
-    async def _invite(self, ask: OperatorRequest) -> Reply:
+    async def _invite(self, ask: OperatorRequest) -> HttpAnswer:
         issuer = self._admin.who.issuer()
         if issuer is None:
             raise InvalidArgs("Nobody can sign in here: set auth.sign_in to true in config.yaml")
@@ -161,13 +161,13 @@ class Agents:
         log.info("An invitation was made", extra={"by": ask.person})
         return json_response(201, {"url": f"{issuer}/invite/{secret}", "seconds": INVITE_SECONDS})
 
-    async def _list_operators(self, _ask: OperatorRequest) -> Reply:
+    async def _list_operators(self, _ask: OperatorRequest) -> HttpAnswer:
         keys = self._keys.list("operator")
         return json_response(
             200, [{"name": k.name, "person": k.person, "created_at": k.created_at} for k in keys]
         )
 
-    async def _make_operator(self, ask: OperatorRequest) -> Reply:
+    async def _make_operator(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
         name, person = checked_name(body.get("name")), self._standing_in(ask, body.get("login"))
         if person not in self._admin.who.people.names():
@@ -176,7 +176,7 @@ class Agents:
         log.info("An operator token was made", extra={"operator": name, "by": ask.person})
         return json_response(201, {"name": name, "person": person, "token": token})
 
-    async def _revoke_operator(self, ask: OperatorRequest) -> Reply:
+    async def _revoke_operator(self, ask: OperatorRequest) -> HttpAnswer:
         name = ask.values["name"]
         if not await self._keys.revoke("operator", name):
             raise InvalidArgs(f"There is no operator token named {name[:64]}")
@@ -190,7 +190,7 @@ class Agents:
             raise Forbidden(f"{ask.person} can log in only as {ask.person}")
         return person
 
-    async def _make_link(self, ask: OperatorRequest) -> Reply:
+    async def _make_link(self, ask: OperatorRequest) -> HttpAnswer:
         person = self._standing_in(ask, ask.body().get("login"))
         base = self._admin.setup.listeners.people_url()
         link = self._new_link(ask, person)
@@ -209,7 +209,7 @@ class Agents:
             raise Forbidden(f"{person} logs in at the provider")
         return LoginLink(person)
 
-    async def _list_clients(self, _ask: OperatorRequest) -> Reply:
+    async def _list_clients(self, _ask: OperatorRequest) -> HttpAnswer:
         listeners = self._admin.setup.listeners
         gateway = GatewayEntry(url=listeners.url(), fingerprint=listeners.fingerprint)
         config = self._admin.setup.configuration.options.config

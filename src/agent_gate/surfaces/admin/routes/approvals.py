@@ -10,11 +10,11 @@ from agent_gate.approval.pictures import read_picture
 from agent_gate.core.approval import Answer, Approval
 from agent_gate.core.tool import Tool
 from agent_gate.errors import GatewayError, InvalidArgs, Unauthorized, ViewFailed
-from agent_gate.net.http import Response, json_response
+from agent_gate.net.http import HttpAnswer, Response, json_response
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.risks import Risks
-from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, TEXTS, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, TEXTS, OperatorRequest, Route
 
 MOST_AT_ONCE = 1000
 Render = Callable[[Approval, Tool | None], dict[str, Any]]
@@ -79,7 +79,7 @@ class Approvals:
             Route("DELETE", "/api/grants/{id}", self._revoke, "Take a grant back", role="approver"),
         ]
 
-    async def _list(self, ask: OperatorRequest) -> Reply:
+    async def _list(self, ask: OperatorRequest) -> HttpAnswer:
         state = ask.param("state") or "pending"
         render = shown.approval_row if ask.param("brief") else shown.approval
         found = self._inbox.open() if state == "pending" else await self._list_past(ask, state)
@@ -97,7 +97,7 @@ class Approvals:
         limit, before = int(ask.number("limit", 100, 1000)), ask.number("before", 0, 1e12) or None
         return await self._inbox.list_past(limit, before, ended=state == "answered")
 
-    async def _show_one(self, ask: OperatorRequest) -> Reply:
+    async def _show_one(self, ask: OperatorRequest) -> HttpAnswer:
         approval = await self._inbox.find(ask.values["id"])
         tool = self._tool(approval)
         whole = await self._show(ask, approval, shown.approval)
@@ -107,7 +107,7 @@ class Approvals:
         details = shown.details(approval, tool)
         return json_response(200, whole | {"details": details, "may_answer": answers})
 
-    async def _show_picture(self, ask: OperatorRequest) -> Reply:
+    async def _show_picture(self, ask: OperatorRequest) -> HttpAnswer:
         approval = await self._inbox.find(ask.values["id"])
         picture = await read_picture(self._admin.record.store, approval)
         if picture is None:
@@ -139,7 +139,7 @@ class Approvals:
             terms=terms,
         )
 
-    async def _answer(self, ask: OperatorRequest) -> Reply:
+    async def _answer(self, ask: OperatorRequest) -> HttpAnswer:
         answer = self._said(ask, ask.body())
         approval = await self._inbox.find(ask.values["id"])
         check_answer(ask.rights, approval.namespace, ask.person)
@@ -147,7 +147,7 @@ class Approvals:
         became = shown.became(answered, await self._admin.calls.learn_outcome(answered))
         return json_response(200, shown.approval(answered, self._tool(answered)) | {"became": became})
 
-    async def _answer_many(self, ask: OperatorRequest) -> Reply:
+    async def _answer_many(self, ask: OperatorRequest) -> HttpAnswer:
         """Each question is answered on its own; one that is gone already does not stop the others."""
         body = ask.body()
         ids = body.get("ids")
@@ -177,7 +177,7 @@ class Approvals:
         became = shown.became(answered, await self._admin.calls.learn_outcome(answered))
         return {"id": approval_id, "state": str(answered.state), "became": became}
 
-    async def _list_grants(self, ask: OperatorRequest) -> Reply:
+    async def _list_grants(self, ask: OperatorRequest) -> HttpAnswer:
         await self._admin.record.store.flush()
         return json_response(
             200,
@@ -187,7 +187,7 @@ class Approvals:
             ],
         )
 
-    async def _revoke(self, ask: OperatorRequest) -> Reply:
+    async def _revoke(self, ask: OperatorRequest) -> HttpAnswer:
         asked, live = ask.values["id"], await self._admin.grants.list()
         matches = [grant for grant in live if grant.id.startswith(asked) or grant.id.endswith(asked)]
         if len(matches) == 1:

@@ -6,9 +6,9 @@ from typing import Any
 from agent_gate.core.call import Call, Caller
 from agent_gate.core.strict import parse
 from agent_gate.errors import Internal, InvalidArgs
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
 
 
 class ConnectionRoutes:
@@ -63,29 +63,29 @@ class ConnectionRoutes:
             ),
         ]
 
-    async def _list(self, _ask: OperatorRequest) -> Reply:
+    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, [asdict(state) for state in self._sign_ins.all()])
 
-    async def _show_status(self, ask: OperatorRequest) -> Reply:
+    async def _show_status(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(
             200,
             asdict(self._sign_ins.status(ask.values["key"], self._sign_ins.holder(ask.param("agent") or ""))),
         )
 
-    async def _start(self, ask: OperatorRequest) -> Reply:
+    async def _start(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, await self._act(ask, "start"))
 
-    async def _take_code(self, ask: OperatorRequest) -> Reply:
+    async def _take_code(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, await self._act(ask, "code", "code"))
 
-    async def _take_code_alone(self, ask: OperatorRequest) -> Reply:
+    async def _take_code_alone(self, ask: OperatorRequest) -> HttpAnswer:
         ask.values["key"] = await self._sign_ins.find_begun(str(ask.body().get("code", "")), ask.person)
         return await self._take_code(ask)
 
-    async def _take_key(self, ask: OperatorRequest) -> Reply:
+    async def _take_key(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, await self._act(ask, "key", "key"))
 
-    async def _end(self, ask: OperatorRequest) -> Reply:
+    async def _end(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, await self._act(ask, "end"))
 
     async def _act(self, ask: OperatorRequest, tool: str, given: str = "") -> Any:

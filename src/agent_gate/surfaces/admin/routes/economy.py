@@ -6,9 +6,9 @@ from typing import Any
 
 from agent_gate.core.call import Caller
 from agent_gate.discovery.economy import measure
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import OperatorRequest, Route
 
 
 class Economics:
@@ -24,7 +24,7 @@ class Economics:
         found = measure(self._admin.view.tools(caller))
         return {"agent": caller.name, "mode": caller.mode, **asdict(found)}
 
-    async def _show_economy(self, _ask: OperatorRequest) -> Reply:
+    async def _show_economy(self, _ask: OperatorRequest) -> HttpAnswer:
         """Counting a large catalog takes a moment, which calls must not wait for."""
         callers = list(self._admin.who.callers())
         return json_response(200, await asyncio.to_thread(lambda: [self._of(caller) for caller in callers]))

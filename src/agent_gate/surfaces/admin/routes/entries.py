@@ -16,7 +16,7 @@ from agent_gate.config.files.yamlentry import drop_entry, put_entry
 from agent_gate.config.files.yamlfile import read_text
 from agent_gate.config.servers.section import YAML_SUFFIXES
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized, ViewFailed
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.routing import (
     FLAG,
@@ -25,7 +25,6 @@ from agent_gate.surfaces.admin.routing import (
     TEXT,
     TEXTS,
     OperatorRequest,
-    Reply,
     Route,
 )
 from agent_gate.surfaces.admin.trust import is_off, needs_trust, secrets_in
@@ -143,7 +142,7 @@ class EntryRoutes:
             )
         return other
 
-    async def _list(self, _ask: OperatorRequest) -> Reply:
+    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
         main = self._file()
         plains = {main: current(main)[1]}
         other = servers_file_of(main, plains[main])
@@ -175,7 +174,7 @@ class EntryRoutes:
         }
         return told | {"more": [name for name in entry if name not in SHOWN]}
 
-    async def _change(self, ask: OperatorRequest) -> Reply:
+    async def _change(self, ask: OperatorRequest) -> HttpAnswer:
         kind, key, body = ask.values["kind"], ask.values["key"], ask.body()
         if kind not in KINDS:
             raise InvalidArgs(f"An entry is one of {', '.join(KINDS)}")
@@ -250,7 +249,7 @@ class EntryRoutes:
         self._held[name] = held
         return name
 
-    async def _list_held(self, _ask: OperatorRequest) -> Reply:
+    async def _list_held(self, _ask: OperatorRequest) -> HttpAnswer:
         mask = self._admin.secrets.mask
         found = [
             {
@@ -264,7 +263,7 @@ class EntryRoutes:
         ]
         return json_response(200, found)
 
-    async def _accept(self, ask: OperatorRequest) -> Reply:
+    async def _accept(self, ask: OperatorRequest) -> HttpAnswer:
         if ask.channel != TERMINAL:
             raise InvalidArgs(
                 "What starts a program is accepted on the gateway's own terminal: agent-gate entries accept ID"

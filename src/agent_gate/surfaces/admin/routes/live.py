@@ -10,11 +10,11 @@ from agent_gate.access.answering import verdicts_of
 from agent_gate.calls.events import Cursor, as_sse
 from agent_gate.core.approval import Approval
 from agent_gate.core.catalog import Catalog
-from agent_gate.net.http import StreamResponse
+from agent_gate.net.http import HttpAnswer, StreamResponse
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.risks import Risks
-from agent_gate.surfaces.admin.routing import FLAG, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, TEXT, OperatorRequest, Route
 
 TICK = 1.0
 SILENT_TICKS = 15
@@ -50,7 +50,7 @@ class Live:
             ),
         ]
 
-    async def _stream_events(self, ask: OperatorRequest) -> Reply:
+    async def _stream_events(self, ask: OperatorRequest) -> HttpAnswer:
         feed, given = self._admin.feed, ask.param("after")
         after = Cursor.read(given) if given else feed.here()
         return StreamResponse(200, self._tell_events(after, once=bool(ask.param("once"))))
@@ -60,7 +60,7 @@ class Live:
         async for told in self._admin.feed.follow(after, lambda _one: True, once=once):
             yield as_sse(told)
 
-    async def _stream_changes(self, ask: OperatorRequest) -> Reply:
+    async def _stream_changes(self, ask: OperatorRequest) -> HttpAnswer:
         return StreamResponse(200, self._stream(ask))
 
     async def _stream(self, ask: OperatorRequest) -> AsyncIterator[bytes]:

@@ -6,12 +6,12 @@ from agent_gate import __version__
 from agent_gate.audit.trends import RANGES, look_back
 from agent_gate.calls.perform import Performance
 from agent_gate.errors import InvalidArgs
-from agent_gate.net.http import Response, json_response
+from agent_gate.net.http import HttpAnswer, Response, json_response
 from agent_gate.surfaces.admin.admin import Admin
 from agent_gate.surfaces.admin.needs import needs
 from agent_gate.surfaces.admin.reasons import SAYS
 from agent_gate.surfaces.admin.routes.gateways import list_gateways
-from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
 
 
 def running(performance: Performance) -> dict[str, Any]:
@@ -67,10 +67,10 @@ class Overview:
             Route("GET", "/metrics", self._show_metrics, "Prometheus"),
         ]
 
-    async def _show_status(self, _ask: OperatorRequest) -> Reply:
+    async def _show_status(self, _ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, status(self._admin) | {"gateways": await list_gateways(self._admin)})
 
-    async def _show_me(self, ask: OperatorRequest) -> Reply:
+    async def _show_me(self, ask: OperatorRequest) -> HttpAnswer:
         wants = not self._admin.who.passphrases.check(ask.person, None)
         narrowed = ask.rights.namespaces
         me = {
@@ -82,10 +82,10 @@ class Overview:
         }
         return json_response(200, me)
 
-    async def _reload(self, _ask: OperatorRequest) -> Reply:
+    async def _reload(self, _ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, {"reloaded": True, "warnings": await self._admin.setup.reload()})
 
-    async def _show_now(self, _ask: OperatorRequest) -> Reply:
+    async def _show_now(self, _ask: OperatorRequest) -> HttpAnswer:
         calls = self._admin.calls
         now = {
             "running": [running(performance) for performance in calls.running()],
@@ -94,7 +94,7 @@ class Overview:
         }
         return json_response(200, now)
 
-    async def _show_trends(self, ask: OperatorRequest) -> Reply:
+    async def _show_trends(self, ask: OperatorRequest) -> HttpAnswer:
         admin, span = self._admin, RANGES.get(ask.param("range") or "hour")
         if span is None:
             raise InvalidArgs(f"range must be one of {', '.join(RANGES)}")
@@ -109,6 +109,6 @@ class Overview:
         reasons = [{"code": code, "says": SAYS.get(code, code), "count": n} for code, n in found["reasons"]]
         return json_response(200, found | {"reasons": reasons, "sources": means})
 
-    async def _show_metrics(self, _ask: OperatorRequest) -> Reply:
+    async def _show_metrics(self, _ask: OperatorRequest) -> HttpAnswer:
         text = self._admin.numbers.metrics.text().encode()
         return Response(200, text, content_type=b"text/plain; version=0.0.4; charset=utf-8")

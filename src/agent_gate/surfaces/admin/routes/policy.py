@@ -10,13 +10,13 @@ from agent_gate.access.view import check_sees
 from agent_gate.core.call import Caller
 from agent_gate.core.catalog import Catalog
 from agent_gate.errors import InvalidArgs, ToolNotFound
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.policy import Subject
 from agent_gate.policy.decide import ORDER
 from agent_gate.policy.rule import Rule
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import OBJECT, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import OBJECT, TEXT, OperatorRequest, Route
 
 LINE = re.compile(r":(\d+)(?::\d+)?$")
 LONGEST_FILE = 1 << 20
@@ -79,7 +79,7 @@ class PolicyRoutes:
             ),
         ]
 
-    async def _show_file(self, _ask: OperatorRequest) -> Reply:
+    async def _show_file(self, _ask: OperatorRequest) -> HttpAnswer:
         policy, path = self._admin.setup.policy(), self._admin.setup.configuration.permissions()
         faults: dict[str, list[str]] = {}
         for finding in self._admin.setup.policy_faults.lint():
@@ -93,7 +93,7 @@ class PolicyRoutes:
     def _rule(self, rule: Rule, faults: dict[str, list[str]]) -> dict[str, Any]:
         return shown.rule(rule) | {"line": line_of(rule.where), "faults": faults.get(rule.where, [])}
 
-    async def _explain(self, ask: OperatorRequest) -> Reply:
+    async def _explain(self, ask: OperatorRequest) -> HttpAnswer:
         """Check the arguments as a call would be checked, then show every rule on the way."""
         body = ask.body()
         name, arguments = str(body.get("tool", "")), body.get("arguments", {})

@@ -11,12 +11,12 @@ from agent_gate.audit import Filters, RecordPage, search
 from agent_gate.config.files.yamledit import Edit, append_rule
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.policy.simulate import Recorded, Simulation, recorded
 from agent_gate.policy.suggest import TOLD_OF_QUESTIONS, past_questions, rule_from, suggest
 from agent_gate.policy.written import policy_of
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import FLAG, NUMBER, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, NUMBER, TEXT, OperatorRequest, Route
 
 log = logging.getLogger("agent_gate.admin")
 PAGE = 1000
@@ -87,7 +87,7 @@ class PolicyTools:
             if cursor is None:
                 return
 
-    async def _simulate(self, ask: OperatorRequest) -> Reply:
+    async def _simulate(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
         text, name = body.get("text"), str(body.get("name") or "new rules")[:200]
         since = body.get("since", self._admin.clock.now() - WEEK)
@@ -106,7 +106,7 @@ class PolicyTools:
             lambda: json_response(200, asdict(simulation.report()) | {"more": more})
         )
 
-    async def _suggest(self, ask: OperatorRequest) -> Reply:
+    async def _suggest(self, ask: OperatorRequest) -> HttpAnswer:
         since = ask.number("since", self._admin.clock.now() - 4 * WEEK, 1e12)
         rows = [
             row.decoded()
@@ -121,7 +121,7 @@ class PolicyTools:
             200, {"questions": len(questions), "suggestions": [asdict(one) for one in found]}
         )
 
-    async def _make(self, ask: OperatorRequest) -> Reply:
+    async def _make(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
         action, scope = body.get("action", "allow"), body.get("scope", "exact")
         if action not in ACTIONS or scope not in SCOPES:

@@ -2,9 +2,9 @@
 
 from agent_gate.approval.channels.devices import PushDevice
 from agent_gate.errors import InvalidArgs
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
 
 SUBSCRIPTION = ("address", "p256dh", "auth")
 
@@ -37,11 +37,11 @@ class PushRoutes:
             ),
         ]
 
-    async def _list(self, ask: OperatorRequest) -> Reply:
+    async def _list(self, ask: OperatorRequest) -> HttpAnswer:
         devices = [shown(device) for device in await self._pushing.read_of(ask.person)]
         return json_response(200, {"key": await self._pushing.read_key(), "devices": devices})
 
-    async def _add(self, ask: OperatorRequest) -> Reply:
+    async def _add(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
         name, address, p256dh, auth = (body.get(key, "") for key in ("name", *SUBSCRIPTION))
         if not all(isinstance(value, str) for value in (name, address, p256dh, auth)) or not address:
@@ -49,11 +49,11 @@ class PushRoutes:
         device = await self._pushing.add(ask.person, name, address, p256dh, auth)
         return json_response(200, shown(device))
 
-    async def _remove(self, ask: OperatorRequest) -> Reply:
+    async def _remove(self, ask: OperatorRequest) -> HttpAnswer:
         await self._pushing.remove(ask.person, ask.values["id"])
         return json_response(200, {"removed": ask.values["id"]})
 
-    async def _try(self, ask: OperatorRequest) -> Reply:
+    async def _try(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, {"taken": await self._pushing.try_out(ask.person, ask.values["id"])})
 
 

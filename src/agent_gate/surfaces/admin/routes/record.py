@@ -12,10 +12,10 @@ from agent_gate.audit.query import Format, csv_lines, harmless
 from agent_gate.audit.record import Row
 from agent_gate.core.call import State
 from agent_gate.errors import InvalidArgs
-from agent_gate.net.http import StreamResponse, json_response
+from agent_gate.net.http import HttpAnswer, StreamResponse, json_response
 from agent_gate.results.seen import read_seen
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import NUMBER, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import NUMBER, TEXT, OperatorRequest, Route
 
 QUERY = {
     "caller": TEXT,
@@ -127,7 +127,7 @@ def spans(rows: Sequence[dict[str, Any]], now: float) -> list[dict[str, Any]]:
     return out
 
 
-class Record:
+class RecordRoutes:
     """The routes of calls and audit."""
 
     def __init__(self, admin: Admin) -> None:
@@ -169,7 +169,7 @@ class Record:
             ),
         ]
 
-    async def _show_page(self, ask: OperatorRequest) -> Reply:
+    async def _show_page(self, ask: OperatorRequest) -> HttpAnswer:
         await self._store.flush()
         limit, cursor = int(ask.number("limit", 50, 1000)), ask.param("cursor")
         clock = self._admin.clock
@@ -212,7 +212,7 @@ class Record:
             longer=ask.number("longer", 0, 1e9) or None,
         )
 
-    async def _export_calls(self, ask: OperatorRequest) -> Reply:
+    async def _export_calls(self, ask: OperatorRequest) -> HttpAnswer:
         await self._store.flush()
         kind = checked_format(ask)
         lines = self._tell_calls(self._call_filters(ask), kind)
@@ -237,10 +237,10 @@ class Record:
             raise InvalidArgs("There is no call with that id in the record")
         return [row.decoded() for row in rows]
 
-    async def _show_rows(self, ask: OperatorRequest) -> Reply:
+    async def _show_rows(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, await self._search(ask.values["id"]))
 
-    async def _show_timeline(self, ask: OperatorRequest) -> Reply:
+    async def _show_timeline(self, ask: OperatorRequest) -> HttpAnswer:
         rows, now = await self._search(ask.values["id"]), self._admin.clock.now()
         seen = await read_seen(self._store, rows[0]["call"], now) if ask.rights.include("operator") else None
         result = asdict(seen) | {"cut": seen.cut} if seen is not None else None
@@ -248,20 +248,20 @@ class Record:
         told = {"spans": spans(rows, now), "rows": rows, "result": result, "keep": keep}
         return json_response(200, {**summary(rows), **told})
 
-    async def _verify(self, _ask: OperatorRequest) -> Reply:
+    async def _verify(self, _ask: OperatorRequest) -> HttpAnswer:
         await self._store.flush()
         ledger = self._admin.record
         report = await verify(self._store, ledger.audit_key, ledger.heads, ledger.cut_key)
         return json_response(200, asdict(report) | {"ok": not report.problems})
 
-    async def _cut(self, ask: OperatorRequest) -> Reply:
+    async def _cut(self, ask: OperatorRequest) -> HttpAnswer:
         days = ask.body().get("days")
         if not isinstance(days, int | float) or isinstance(days, bool):
             raise InvalidArgs("Say how many days are kept, as a number such as 90")
         await self._store.flush()
         return json_response(200, {"rows": await self._admin.record.cut(days, ask.person)})
 
-    async def _export(self, ask: OperatorRequest) -> Reply:
+    async def _export(self, ask: OperatorRequest) -> HttpAnswer:
         await self._store.flush()
         lines = export(self._store, checked_format(ask))
         return StreamResponse(

@@ -3,9 +3,9 @@
 from msgspec import to_builtins
 
 from agent_gate.errors import ViewFailed
-from agent_gate.net.http import Response, json_response
+from agent_gate.net.http import HttpAnswer, Response, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import OperatorRequest, Route
 
 GONE = "This browser is not open any more"
 
@@ -23,18 +23,18 @@ class ScreenRoutes:
             Route("POST", "/api/browsers/{id}/stop", self._stop, "Close a browser at once"),
         ]
 
-    async def _list(self, _ask: OperatorRequest) -> Reply:
+    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
         found = [screen for source in self._sources.watched() for screen in source.screens()]
         return json_response(200, to_builtins(found))
 
-    async def _show_picture(self, ask: OperatorRequest) -> Reply:
+    async def _show_picture(self, ask: OperatorRequest) -> HttpAnswer:
         for source in self._sources.watched():
             picture = await source.screen_picture(ask.values["id"])
             if picture is not None:
                 return Response(200, picture.body, content_type=picture.media_type.encode("ascii"))
         raise ViewFailed(GONE)
 
-    async def _stop(self, ask: OperatorRequest) -> Reply:
+    async def _stop(self, ask: OperatorRequest) -> HttpAnswer:
         for source in self._sources.watched():
             if await source.stop_screen(ask.values["id"]):
                 return json_response(200, {"stopped": ask.values["id"]})

@@ -6,12 +6,12 @@ import msgspec
 
 from agent_gate.audit.trends import read_failures
 from agent_gate.errors import InvalidArgs
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import TEXT, OperatorRequest, Route
 
 
-class Sources:
+class SourceRoutes:
     """The routes of sources."""
 
     def __init__(self, admin: Admin) -> None:
@@ -49,10 +49,10 @@ class Sources:
             Route("POST", "/servers/{key}/disconnect", self._disconnect, "Close a source"),
         ]
 
-    async def _list(self, _ask: OperatorRequest) -> Reply:
+    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, [asdict(state) for state in self._sources.states()])
 
-    async def _show_failures(self, ask: OperatorRequest) -> Reply:
+    async def _show_failures(self, ask: OperatorRequest) -> HttpAnswer:
         """Whose calls failed in the last hour and of which tools; how many failed in each of the last 24 hours."""
         key, admin = ask.values["key"], self._admin
         namespace = next((one.namespace for one in self._sources.states() if one.key == key), key)
@@ -62,10 +62,10 @@ class Sources:
         calls = [msgspec.structs.asdict(one) for one in found]
         return json_response(200, {"count": sum(one.count for one in found), "calls": calls, "hours": hours})
 
-    async def _show_log(self, ask: OperatorRequest) -> Reply:
+    async def _show_log(self, ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, [line._asdict() for line in self._sources.lines(ask.values["key"])])
 
-    async def _connect(self, ask: OperatorRequest) -> Reply:
+    async def _connect(self, ask: OperatorRequest) -> HttpAnswer:
         key = ask.values["key"]
         waits = next(
             (one for one in self._admin.secrets.sign_ins.all() if one.source == key and one.needed), None
@@ -75,14 +75,14 @@ class Sources:
             return json_response(202, {"connecting": key, "needs_auth": waits.reason})
         return json_response(202, {"connecting": key})
 
-    async def _disconnect(self, ask: OperatorRequest) -> Reply:
+    async def _disconnect(self, ask: OperatorRequest) -> HttpAnswer:
         await self._sources.disconnect(ask.values["key"], ask.person)
         return json_response(200, {"disconnected": ask.values["key"]})
 
-    async def _list_changes(self, _ask: OperatorRequest) -> Reply:
+    async def _list_changes(self, _ask: OperatorRequest) -> HttpAnswer:
         return json_response(200, [asdict(change) for change in self._sources.changes()])
 
-    async def _accept(self, ask: OperatorRequest) -> Reply:
+    async def _accept(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
         source, tool = str(body.get("source", "")), str(body.get("tool", ""))
         if not self._sources.accept(source, tool, str(body.get("pin", ""))):

@@ -10,11 +10,11 @@ from agent_gate.core.call import Call, Outcome, Pending
 from agent_gate.core.tool import Tool
 from agent_gate.discovery import tokens
 from agent_gate.errors import InvalidArgs, ToolNotFound
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.results.data import content_of, data_of
 from agent_gate.surfaces.admin import shown
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import FLAG, NUMBER, OBJECT, TEXT, OperatorRequest, Route
 from agent_gate.surfaces.admin.standing import show_standings, standing
 
 LONGEST_TRY = 60.0
@@ -77,7 +77,7 @@ class ToolRoutes:
             ),
         ]
 
-    async def _list(self, ask: OperatorRequest) -> Reply:
+    async def _list(self, ask: OperatorRequest) -> HttpAnswer:
         catalog = self._admin.shelf.catalog
         if agent := ask.param("agent"):
             caller = self._admin.caller(agent)
@@ -94,7 +94,7 @@ class ToolRoutes:
             raise ToolNotFound(f"Unknown tool: {name[:120]}")
         return tool
 
-    async def _show_one(self, ask: OperatorRequest) -> Reply:
+    async def _show_one(self, ask: OperatorRequest) -> HttpAnswer:
         tool = self._find(ask.values["name"])
         policy, callers = self._admin.setup.policy(), self._admin.who.callers()
         who = [standing(policy, tool, caller) for caller in callers]
@@ -107,7 +107,7 @@ class ToolRoutes:
             size = self._sizes[tool.pin] = await asyncio.to_thread(tokens.count, as_listed(tool))
         return size
 
-    async def _try(self, ask: OperatorRequest) -> Reply:
+    async def _try(self, ask: OperatorRequest) -> HttpAnswer:
         body = ask.body()
         tool, arguments = self._find(ask.values["name"]), body.get("arguments", {})
         if not isinstance(arguments, dict):
@@ -120,7 +120,7 @@ class ToolRoutes:
         wait = body.get("wait", 1.0)
         return min(LONGEST_TRY, max(0.0, float(wait))) if isinstance(wait, int | float) else 1.0
 
-    async def _follow(self, ask: OperatorRequest) -> Reply:
+    async def _follow(self, ask: OperatorRequest) -> HttpAnswer:
         caller = self._admin.caller(ask.param("agent"))
         wait = ask.number("wait", 0, LONGEST_TRY)
         return json_response(

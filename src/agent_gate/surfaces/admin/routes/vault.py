@@ -1,9 +1,9 @@
 """The vault as an operator handles it: secrets by name, never by value, and the vault's key."""
 
 from agent_gate.errors import InvalidArgs, Unauthorized, ViewFailed
-from agent_gate.net.http import json_response
+from agent_gate.net.http import HttpAnswer, json_response
 from agent_gate.surfaces.admin.admin import Admin
-from agent_gate.surfaces.admin.routing import TERMINAL, TEXT, OperatorRequest, Reply, Route
+from agent_gate.surfaces.admin.routing import TERMINAL, TEXT, OperatorRequest, Route
 
 
 class VaultRoutes:
@@ -35,7 +35,7 @@ class VaultRoutes:
             Route("POST", "/api/vault/forget", self._forget, "Give up what cannot be opened any more"),
         ]
 
-    async def _list(self, _ask: OperatorRequest) -> Reply:
+    async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
         """Those in the vault, and those that something refers to and nobody has set."""
         uses = self._uses()
         kept = {one.name: one.updated_at for one in await self._secrets.list_names()}
@@ -53,7 +53,7 @@ class VaultRoutes:
             return
         raise Unauthorized("This gateway wants the approver's passphrase before it changes a secret")
 
-    async def _set(self, ask: OperatorRequest) -> Reply:
+    async def _set(self, ask: OperatorRequest) -> HttpAnswer:
         name, value = ask.values["name"], ask.body().get("value")
         if not isinstance(value, str):
             raise InvalidArgs('Send {"value": SECRET}')
@@ -61,14 +61,14 @@ class VaultRoutes:
         await self._secrets.set(name, value)
         return json_response(200, {"set": name, "used_by": self._changed(name)})
 
-    async def _remove(self, ask: OperatorRequest) -> Reply:
+    async def _remove(self, ask: OperatorRequest) -> HttpAnswer:
         name = ask.values["name"]
         self._confirm(ask, ask.body().get("passphrase"))
         if not await self._secrets.remove(name):
             raise ViewFailed(f"The vault has no secret named {name[:64]}. See `agent-gate secrets list`")
         return json_response(200, {"removed": name, "used_by": self._changed(name)})
 
-    async def _show_status(self, _ask: OperatorRequest) -> Reply:
+    async def _show_status(self, _ask: OperatorRequest) -> HttpAnswer:
         vault = self._vault
         return json_response(
             200,
@@ -82,11 +82,11 @@ class VaultRoutes:
             },
         )
 
-    async def _rotate(self, _ask: OperatorRequest) -> Reply:
+    async def _rotate(self, _ask: OperatorRequest) -> HttpAnswer:
         values = await self._vault.rotate()
         return json_response(200, {"values": values, "key": self._vault.key.id, "where": self._vault.where})
 
-    async def _forget(self, _ask: OperatorRequest) -> Reply:
+    async def _forget(self, _ask: OperatorRequest) -> HttpAnswer:
         """Only what is shut is given up: what opens can be removed one by one."""
         if self._vault.is_open:
             raise InvalidArgs("The vault is open; remove its secrets one by one")

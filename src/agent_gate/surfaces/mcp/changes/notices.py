@@ -11,7 +11,7 @@ from agent_gate.core.ports import ContextSource
 from agent_gate.core.tool import Json
 from agent_gate.mcp.names import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED
 from agent_gate.mcp.revisions import Revision
-from agent_gate.surfaces.mcp.context.contexts import Contexts, Sources
+from agent_gate.surfaces.mcp.context.contexts import Contexts, ContextSources
 from agent_gate.surfaces.mcp.tools.lists import ToolLists
 
 log = logging.getLogger("agent_gate.surfaces.mcp")
@@ -33,8 +33,8 @@ class Listener(Protocol):
     def hear(self, method: str, params: Mapping[str, Json]) -> None: ...
 
 
-Seen = Callable[[Listener], object]
-Key = tuple[str, str, str, Revision]
+SeenBy = Callable[[Listener], object]
+ListKey = tuple[str, str, str, Revision]
 
 
 class Notices:
@@ -44,15 +44,15 @@ class Notices:
         self,
         lists: ToolLists,
         contexts: Contexts,
-        sources: Sources,
+        sources: ContextSources,
         shelf: Shelf,
         returned: Callable[[str], None],
     ) -> None:
         self._contexts, self._sources, self._returned = contexts, sources, returned
         self._listeners: set[Listener] = set()
-        self._known: dict[Key, object] = {}
+        self._known: dict[ListKey, object] = {}
         self._undo: dict[str, tuple[ContextSource, Callable[[], None]]] = {}
-        self._seen: dict[str, Seen] = {
+        self._seen: dict[str, SeenBy] = {
             TOOLS_CHANGED: lambda who: hash(tuple(lists.pages(who.caller, who.mode, who.revision))),
             PROMPTS_CHANGED: lambda who: hash(contexts.list_prompts(who.caller, who.revision)),
             RESOURCES_CHANGED: lambda who: hash(
@@ -133,7 +133,7 @@ class Notices:
 
     def changed(self, method: str) -> None:
         """Tell everybody whose view of this list is another than before."""
-        fresh: dict[Key, bool] = {}
+        fresh: dict[ListKey, bool] = {}
         for listener in tuple(self._listeners):
             key = key_of(method, listener)
             if key not in fresh:
@@ -158,5 +158,5 @@ class Notices:
                 listener.hear(RESOURCE_UPDATED, {"uri": uri})
 
 
-def key_of(method: str, listener: Listener) -> Key:
+def key_of(method: str, listener: Listener) -> ListKey:
     return (method, listener.caller.name, listener.mode, listener.revision)

@@ -27,7 +27,7 @@ FLAGS = {
     "promptsListChanged": PROMPTS_CHANGED,
     "resourcesListChanged": RESOURCES_CHANGED,
 }
-Spot = tuple[str, str]
+WatchedSpot = tuple[str, str]
 """A source's key, and the URI of one of its resources."""
 MOST_URIS = 1_000
 LONGEST_URI = 8 * 1024
@@ -89,9 +89,9 @@ class Watches:
 
     def __init__(self, contexts: Contexts, clock: Clock) -> None:
         self._contexts, self._clock = contexts, clock
-        self._watchers: dict[Spot, set[Listener]] = {}
-        self._spots: dict[Listener, set[Spot]] = {}
-        self._asked: set[Spot] = set()
+        self._watchers: dict[WatchedSpot, set[Listener]] = {}
+        self._spots: dict[Listener, set[WatchedSpot]] = {}
+        self._asked: set[WatchedSpot] = set()
 
     def __contains__(self, watcher: Listener) -> bool:
         return watcher in self._spots
@@ -132,7 +132,7 @@ class Watches:
             if spot in self._watchers:  # somebody came meanwhile, whose request this one may have overtaken
                 await self._tell("resources/subscribe", spot, deadline)
 
-    def _leave(self, watcher: Listener, spot: Spot) -> bool:
+    def _leave(self, watcher: Listener, spot: WatchedSpot) -> bool:
         """Whether this was the last one that the source was asked for."""
         spots, watchers = self._spots.get(watcher, set()), self._watchers.get(spot, set())
         spots.discard(spot)
@@ -146,7 +146,7 @@ class Watches:
         self._asked.discard(spot)
         return asked
 
-    async def _tell(self, method: str, spot: Spot, deadline: float) -> None:
+    async def _tell(self, method: str, spot: WatchedSpot, deadline: float) -> None:
         key, uri = spot
         source = self._contexts.source(key)
         if source is None:

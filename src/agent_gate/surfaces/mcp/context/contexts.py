@@ -19,7 +19,7 @@ from agent_gate.surfaces.mcp.tools.lists import listed
 from agent_gate.surfaces.mcp.visit import Visit
 
 SECONDS = 60.0
-Sources = Callable[[], Mapping[str, ContextSource]]
+ContextSources = Callable[[], Mapping[str, ContextSource]]
 
 
 class Prompt(NamedTuple):
@@ -49,7 +49,7 @@ def named(source: ContextSource, listing: Listing | None, name: str) -> str:
 class Contexts:
     """Reads the sources' own lists each time; they are small and already in memory."""
 
-    def __init__(self, sources: Sources, shelf: Shelf, reading: Reads, clock: Clock) -> None:
+    def __init__(self, sources: ContextSources, shelf: Shelf, reading: Reads, clock: Clock) -> None:
         self._sources, self._shelf, self._reading, self._clock = sources, shelf, reading, clock
 
     def seen(self, caller: Caller) -> list[ContextSource]:

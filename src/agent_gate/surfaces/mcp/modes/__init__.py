@@ -1,5 +1,5 @@
 """Other ways to show tools than the whole catalog."""
 
-from agent_gate.surfaces.mcp.modes.mode import Held, Reply, ToolMode, Wait
+from agent_gate.surfaces.mcp.modes.mode import HoldRequest, ModeReply, ToolMode, WaitFor
 
-__all__ = ["Held", "Reply", "ToolMode", "Wait"]
+__all__ = ["HoldRequest", "ModeReply", "ToolMode", "WaitFor"]

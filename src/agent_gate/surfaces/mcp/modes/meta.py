@@ -24,7 +24,7 @@ from agent_gate.discovery.meta import (
 from agent_gate.errors import GatewayError, InvalidArgs, ToolNotFound, ViewFailed
 from agent_gate.mcp.messages import decode, encode
 from agent_gate.results.views import ResultView
-from agent_gate.surfaces.mcp.modes import Held, Reply
+from agent_gate.surfaces.mcp.modes import HoldRequest, ModeReply
 from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.tools.step_up import check_scope
 
@@ -82,10 +82,10 @@ class MetaMode:
     def list(self, caller: Caller) -> bytes | None:
         return encode(self._meta.listing(self._mode, caller))
 
-    def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:
+    def call(self, call: Call, resumes: str | None, held: HoldRequest) -> Awaitable[ModeReply] | None:
         return None if call.tool == GATE_RESULT else self._answer(call, resumes, held)
 
-    async def _answer(self, call: Call, resumes: str | None, held: Held) -> Reply:
+    async def _answer(self, call: Call, resumes: str | None, held: HoldRequest) -> ModeReply:
         name, arguments = call.tool, call.arguments
         path = str(arguments.get("path") or arguments.get("tool_id") or arguments.get("handle") or "")[:240]
         try:
@@ -103,7 +103,7 @@ class MetaMode:
             return f"There is no {name} in {self._mode} mode. Use {', '.join(sorted(self._own))}"
         return f"{name[:120]} is not called directly here. Use tool_execute with its tool_id"
 
-    async def _look(self, args: BrowseArgs | HydrateArgs | ViewArgs, call: Call) -> Reply:
+    async def _look(self, args: BrowseArgs | HydrateArgs | ViewArgs, call: Call) -> ModeReply:
         caller, session = call.caller, call.session
         if isinstance(args, BrowseArgs):
             page = self._meta.browse(caller, args, session)
@@ -114,7 +114,7 @@ class MetaMode:
         return view_result(await self._meta.view(caller, args, wait=self._hold))
 
     async def _execute(
-        self, args: ExecuteArgs, call: Call, resumes: str | None, held: Held
+        self, args: ExecuteArgs, call: Call, resumes: str | None, held: HoldRequest
     ) -> Outcome | Pending:
         if resumes is not None:
             return await held(lambda seconds: self._calls.await_outcome(resumes, call.caller, wait=seconds))
@@ -126,7 +126,7 @@ class MetaMode:
             check_scope(caller, path, self._meta.catalog)
         return error_result(error, path)
 
-    def _outcome(self, outcome: Outcome | Pending, caller: Caller, path: str) -> Reply:
+    def _outcome(self, outcome: Outcome | Pending, caller: Caller, path: str) -> ModeReply:
         """A pending call is rendered by the surface; in gateway mode handshake clients read it with `tool_view`."""
         if isinstance(outcome, Pending):
             return outcome

@@ -5,13 +5,13 @@ from typing import Protocol
 
 from agent_gate.core.call import Call, Caller, Outcome, Pending
 
-Reply = bytes | Outcome | Pending
+ModeReply = bytes | Outcome | Pending
 """A raw MCP tool result, or what `Calls` said, which the surface then renders."""
 
-Wait = Callable[[float], Awaitable[Outcome | Pending]]
+WaitFor = Callable[[float], Awaitable[Outcome | Pending]]
 """Runs or rejoins a call, and waits so many seconds for a person."""
 
-Held = Callable[[Wait], Awaitable[Outcome | Pending]]
+HoldRequest = Callable[[WaitFor], Awaitable[Outcome | Pending]]
 """Waits as long as the surface holds a request, with signs of life for its client."""
 
 
@@ -22,7 +22,7 @@ class ToolMode(Protocol):
         """The JSON array of this caller's tools; None shows the whole catalog."""
         ...
 
-    def call(self, call: Call, resumes: str | None, held: Held) -> Awaitable[Reply] | None:
+    def call(self, call: Call, resumes: str | None, held: HoldRequest) -> Awaitable[ModeReply] | None:
         """Answer a call of one of this mode's own tools; None lets the catalog answer.
 
         `call` is the request as it came: its `tool` and `arguments` are the meta-tool's own.

@@ -26,7 +26,7 @@ from agent_gate.mcp.results import question_in
 from agent_gate.results.artifacts import handle_of
 from agent_gate.results.kept import NO_RESULT
 from agent_gate.surfaces.mcp.incoming.params import CallParams
-from agent_gate.surfaces.mcp.modes import ToolMode, Wait
+from agent_gate.surfaces.mcp.modes import ToolMode, WaitFor
 from agent_gate.surfaces.mcp.tools import render
 from agent_gate.surfaces.mcp.tools.lists import GATE_RESULT
 from agent_gate.surfaces.mcp.tools.sealing import RoundState, StateSealer, subject
@@ -206,7 +206,7 @@ class Calling:
             visit, lambda seconds: self._calls.await_outcome(ident[:64], visit.caller, wait=seconds)
         )
 
-    async def _hold_request(self, visit: Visit, first: Wait) -> Outcome | Pending:
+    async def _hold_request(self, visit: Visit, first: WaitFor) -> Outcome | Pending:
         """Hold the request while a person is asked."""
         began = self._clock.monotonic()
         reply = await first(self._soon if "progressToken" in visit.meta else self._hold)

@@ -1,9 +1,10 @@
 """The catalog as `tools/list` shows it: bytes made once per caller, mode and revision, and spliced from then on."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from agent_gate.access.view import MadeFor
+from agent_gate.calls.meta import Visible
 from agent_gate.core.call import Caller
 from agent_gate.core.tool import Definition, Json, Tool
 from agent_gate.core.traits import NO_TRAITS, TRAITS
@@ -33,7 +34,6 @@ ENDING = b'"resultType":"complete","ttlMs":%d,"cacheScope":"private","_meta":%b'
     TTL_MS,
     encode({META_SERVER: SELF}),
 )
-Visible = Callable[[Caller], Sequence[Tool]]
 
 
 def annotations(definition: Definition) -> Mapping[str, Json]:
