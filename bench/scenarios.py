@@ -164,8 +164,9 @@ def stored(upstream: int, more: Mapping[str, Any], seconds: float) -> dict[int, 
 def workers(seconds: float, rounds: int) -> Found:
     """CPU per call of one process and of `--workers 2` on one PostgreSQL, in turns; medians.
 
-    `halved` is one process with half the connections beside it with all of them: what smaller commits cost. `busier` is
-    the part of the work that the busier worker had."""
+    `halved` is one process with half the connections beside it with all of them: what smaller commits cost. `beside` is
+    what is left of the ratio then: what two processes cost each other on the same cores. `busier` is the part of the work
+    that the busier worker had."""
     taken: dict[int, list[Mapping[int, Mapping[str, float]]]] = {1: [], 2: []}
     with upstream_server(LOADED) as upstream, postgres_server(LOADED) as url:
         more = {"storage": {"type": "postgres", "url": url}}
@@ -181,6 +182,7 @@ def workers(seconds: float, rounds: int) -> Found:
             ("two_cpu_us", two[connections]["cpu_us"]),
             ("ratio", round(two[connections]["cpu_us"] / one[connections]["cpu_us"], 2)),
             ("halved", round(one[connections // 2]["cpu_us"] / one[connections]["cpu_us"], 2)),
+            ("beside", round(two[connections]["cpu_us"] / one[connections // 2]["cpu_us"], 2)),
             ("busier", two[connections]["busier"]),
             ("one_calls_per_second", one[connections]["calls_per_second"]),
             ("two_calls_per_second", two[connections]["calls_per_second"]),

@@ -56,8 +56,8 @@ SILENCE = 5.0
 comes for ten, and the agents were those who said nothing."""
 CATCH_UP = 1.0
 """Seconds of calls that are made up for after a sleep."""
-GROWS = {"record", "seals"}
-"""What is meant to stay of a call."""
+GROWS = {"record", "seals", "trends"}
+"""What is meant to stay of a call: its rows, their seals, and the sums of each minute and hour."""
 
 
 @dataclass(frozen=True)

@@ -56,9 +56,11 @@ def test_what_is_still_open_after_the_agents_left_is_a_fault(name):
     assert [one.partition(":")[0] for one in faults(hour(left=left))] == [name]
 
 
-def test_a_row_that_is_left_is_a_fault_and_so_is_one_that_is_missing():
+def test_a_row_that_is_left_is_a_fault_but_for_sums_and_seals_and_so_is_one_that_is_missing():
     left = replace(EMPTY, rows={**NOTHING, "results": 3})
     assert faults(hour(left=left)) == ["rows of results: 0 before the agents came, 3 after they left"]
+    summed = replace(EMPTY, rows={**NOTHING, "seals": 5, "trends": 60})
+    assert faults(hour(left=summed)) == []
     lacking = replace(hour(), tally=Tally(calls=101, big=1))
     assert faults(lacking) == ["101 calls are 202 rows, and the record has 200"]
 
