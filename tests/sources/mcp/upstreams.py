@@ -181,7 +181,7 @@ class Upstream:
 
 
 def wait_for_port(port: int, process: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:
             create_connection(("127.0.0.1", port)).close()

@@ -75,9 +75,7 @@ async def test_a_plugin_that_blocks_does_not_delay_the_gateway(make: Make, name:
         assert (await blocked).body == b'"done"'
 
 
-async def test_only_so_many_calls_run_at_once_and_the_rest_are_told_that_nothing_was_sent(
-    make: Make, run: Run
-) -> None:
+async def test_only_so_many_calls_run_at_once_and_the_rest_are_told_that_nothing_was_sent(make: Make) -> None:
     plugins.Blocking.go_on.clear()
 
     async with make("Blocking", options={"concurrency": 2}) as source:

@@ -202,11 +202,15 @@ class SmallGate:
                 await asyncio.sleep(0.005)
         return self.inbox.open()[0]
 
-    async def approve(self) -> None:
+    async def approve(self) -> Approval:
         approval = await self.approval()
-        await self.calls.answer(
-            approval.id, PersonsAnswer(verdict="approve", person="operator", channel="test")
-        )
+        yes = PersonsAnswer(verdict="approve", person="operator", channel="test")
+        return await self.calls.answer(approval.id, yes)
+
+    async def approve_and_wait(self) -> None:
+        """Say yes, and wait until the call has run: whoever asks next is held for a moment only."""
+        approval = await self.approve()
+        await self.calls.learn_outcome(approval, 60)
 
 
 def caller(name: str, **more: Any) -> Caller:

@@ -121,7 +121,7 @@ async def test_prompts_are_renamed_like_tools_and_reach_their_own_source(tmp_pat
 
 
 async def test_a_resource_is_read_from_the_source_that_lists_it_or_whose_template_it_fits(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     lab, attic = contexts()
     for source in lab, attic:
@@ -219,7 +219,7 @@ async def told(source: Cupboard, *expected: tuple[str, str]) -> None:
 
 
 async def test_a_source_that_comes_back_is_asked_again_to_watch_what_clients_subscribed_to(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     lab, attic = contexts()
     async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:
@@ -232,7 +232,7 @@ async def test_a_source_that_comes_back_is_asked_again_to_watch_what_clients_sub
 
 
 async def test_a_caller_who_does_not_see_a_resource_cannot_end_the_subscription_of_another(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     lab, attic = contexts()
     callers = (caller("anna"), caller("bert", namespaces=frozenset({"my-lab"})))
@@ -258,9 +258,7 @@ async def test_a_caller_who_does_not_see_a_resource_cannot_end_the_subscription_
         await told(attic, ("subscribe", "attic://b"), ("unsubscribe", "attic://b"))
 
 
-async def test_each_source_that_has_a_uri_is_asked_to_watch_it_for_those_who_see_it(
-    tmp_path: Path, run: Run
-) -> None:
+async def test_each_source_that_has_a_uri_is_asked_to_watch_it_for_those_who_see_it(tmp_path: Path) -> None:
     lab, attic = contexts()
     callers = tuple(
         caller(name, namespaces=frozenset({space})) for name, space in (("anna", "my-lab"), ("bert", "attic"))
@@ -278,7 +276,7 @@ async def test_each_source_that_has_a_uri_is_asked_to_watch_it_for_those_who_see
 
 
 async def test_a_source_that_a_reload_replaced_is_asked_to_watch_in_the_place_of_the_old_one(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     lab, attic = contexts()
     async with small_gate(tmp_path, lab, attic) as gate, client_of(gate) as client:

@@ -86,7 +86,7 @@ async def test_refused_calls_count_against_the_quota(tmp_path: Path) -> None:
 
 
 async def test_a_call_through_tool_execute_shows_signs_of_life_while_a_person_is_asked(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     async with (
         proxy_gate(tmp_path, rules=ASK, hold=20.0, beat=0.02) as gate,
@@ -109,7 +109,7 @@ async def test_a_call_that_waits_for_a_person_names_a_tool_that_the_mode_lists(t
         _, _, after = text_of(waiting).partition("call tool_view with ")
         wanted, _ = json.JSONDecoder().raw_decode(after)
         assert "tool_view" in [tool["name"] for tool in (await client.ask("tools/list")).result["tools"]]
-        await gate.approve()
+        await gate.approve_and_wait()
         seen = (await client.call("tool_view", **wanted)).result
         assert json.loads(text_of(seen)) == {"x": 1}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.surfaces.mcp.mcp_client import META, MODERN, Run, client_of, encode, text_of
+from tests.surfaces.mcp.mcp_client import META, MODERN, client_of, encode, text_of
 from tests.surfaces.mcp.mcp_small import ALLOW, ASK, BERT, Cupboard, small_gate
 
 from agent_gate.core.call import Result
@@ -156,7 +156,7 @@ async def test_log_messages_come_only_where_the_request_asked_for_them(tmp_path:
 
 
 async def test_an_upstreams_protocol_error_keeps_its_code_unless_this_revision_abolished_it(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     def failing(code: int) -> Any:
         async def work(job: Job) -> Any:
@@ -205,7 +205,7 @@ async def test_hanging_up_leaves_a_question_to_a_person_open(tmp_path: Path) -> 
 
 
 async def test_a_call_that_waits_comes_back_with_a_state_and_runs_once_however_often_it_is_used(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     async with (
         small_gate(tmp_path, lab(echo=None), rules=ASK, hold=0.05) as gate,
@@ -216,7 +216,7 @@ async def test_a_call_that_waits_comes_back_with_a_state_and_runs_once_however_o
         state = first["requestState"]
         second = (await client.modern_call("lab__echo", {"a": 1}, requestState=state)).result
         assert second["resultType"] == "input_required"
-        await gate.approve()
+        await gate.approve_and_wait()
         for used in (second["requestState"], state, state):
             done = (await client.modern_call("lab__echo", {"a": 1}, requestState=used)).result
             assert done["structuredContent"] == {"a": 1}
@@ -224,7 +224,7 @@ async def test_a_call_that_waits_comes_back_with_a_state_and_runs_once_however_o
 
 
 async def test_a_client_that_was_sent_back_nine_times_is_told_where_to_find_the_result(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     """The official clients give up after ten times, and their error names no call."""
 
@@ -239,10 +239,8 @@ async def test_a_client_that_was_sent_back_nine_times_is_told_where_to_find_the_
         ident = result["_meta"]["agent-gate/pending"]["call"]
         assert (back, result["resultType"]) == (9, "complete")
         assert f'gate_result with {{"id":"{ident}"}}' in text_of(result)
-        await gate.approve()
+        await gate.approve_and_wait()
         done = (await client.modern_call("gate_result", {"id": ident})).result
-        while "structuredContent" not in done:  # it holds for a hundredth of a second
-            done = (await client.modern_call("gate_result", {"id": ident})).result
         assert done["structuredContent"] == {"a": 1}
         assert len(gate.sources["lab"].jobs) == 1
 
@@ -294,7 +292,7 @@ async def test_the_upstreams_state_travels_sealed_and_comes_back_to_it_open(tmp_
 
 
 async def test_a_further_round_runs_once_whatever_idempotency_keys_its_client_makes_up(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     rounds: list[Any] = []
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.surfaces.mcp.mcp_client import Run, client_of
+from tests.surfaces.mcp.mcp_client import client_of
 from tests.surfaces.mcp.mcp_small import ALLOW, ASK, Cupboard, SmallGate, caller, small_gate
 
 from agent_gate.core.call import Caller
@@ -131,7 +131,7 @@ async def test_a_read_that_no_rule_names_waits_for_a_person(tmp_path: Path) -> N
         assert len(gate.inbox.open()) == 1
         assert (await gate.approval()).signature == "lab__resources/read(uri=lab://a)"
         assert not source.forwarded
-        await gate.approve()
+        await gate.approve_and_wait()
         done = (await client.call("gate_result", id=error["data"]["details"]["call"])).result
         assert done["structuredContent"] == READ
         assert len(source.forwarded) == 1
@@ -145,7 +145,7 @@ async def test_a_client_of_the_newer_revision_comes_back_for_what_it_may_read(tm
     ):
         waiting = (await client.modern("resources/read", uri="lab://a")).result
         assert waiting["resultType"] == "input_required"
-        await gate.approve()
+        await gate.approve_and_wait()
         state = waiting["requestState"]
         done = (await client.modern("resources/read", uri="lab://a", requestState=state)).result
         assert done["contents"] == READ["contents"]
@@ -179,9 +179,7 @@ async def test_what_is_not_there_is_refused_and_on_record(
         assert not source.forwarded
 
 
-async def test_reads_count_against_the_quota_and_carry_no_state_of_the_clients_making(
-    tmp_path: Path, run: Run
-) -> None:
+async def test_reads_count_against_the_quota_and_carry_no_state_of_the_clients_making(tmp_path: Path) -> None:
     source = lab()
     callers = (Caller(name="anna", calls_per_minute=1), caller("bert"))
     async with small_gate(tmp_path, source, callers=callers) as gate, client_of(gate) as client:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.surfaces.mcp.mcp_client import Run, client_of, encode, text_of
+from tests.surfaces.mcp.mcp_client import client_of, encode, text_of
 from tests.surfaces.mcp.mcp_small import ALLOW, ASK, BERT, Cupboard, caller, small_gate
 
 from agent_gate.core.call import Outcome, Result, State
@@ -168,7 +168,7 @@ async def test_a_waiting_call_tells_a_handshake_client_where_to_find_its_result(
         assert ident in text_of(waiting)
         still = (await anna.call("gate_result", id=ident)).result
         assert still["_meta"]["agent-gate/pending"]["call"] == ident
-        await gate.approve()
+        await gate.approve_and_wait()
         for _ in range(2):
             done = (await anna.call("gate_result", id=ident)).result
             assert done["structuredContent"] == {"found": 1}
@@ -181,7 +181,7 @@ async def test_a_waiting_call_tells_a_handshake_client_where_to_find_its_result(
 
 
 async def test_a_waiting_call_of_a_tool_with_an_output_schema_is_marked_so_that_clients_do_not_check_it(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     source = one("get", {"found": 1}, output_schema={"type": "object"})
     async with (
@@ -192,7 +192,7 @@ async def test_a_waiting_call_of_a_tool_with_an_output_schema_is_marked_so_that_
 
 
 async def test_an_answer_within_the_hold_is_the_result_itself_with_signs_of_life_before_it(
-    tmp_path: Path, run: Run
+    tmp_path: Path,
 ) -> None:
     async with (
         small_gate(tmp_path, one("get", 1), rules=ASK, hold=20.0, beat=0.02) as gate,
