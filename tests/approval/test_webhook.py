@@ -308,10 +308,8 @@ def test_several_channels_at_once_are_all_updated_by_the_first_answer(start, rec
         light(gate)
         until(lambda: receiver.requests and second.requests)
         link = json.loads(second.requests[0]["body"])["answer"]["once"]
-        began = time.monotonic()
         assert visit(link, "POST")[0].status == 200
         until(lambda: len(receiver.requests) == 2 and len(second.requests) == 2)
-        assert time.monotonic() - began < 1
         assert json.loads(receiver.requests[1]["body"])["answered_by"] == "bob"
     finally:
         second.close()

@@ -219,10 +219,10 @@ request: {method: GET, path: "/{entity_id}"}
 
 def test_an_expression_runs_in_linear_time(one):
     definition = to_definition(*one("args: {a: {validate: '^(a+)+$'}}\nrequest: {method: GET, path: /}"))
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(InvalidArgs):
         check(definition, a="a" * 1_000_000 + "b")
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", "(?<!a)b", r"(a)\1", "[", "a)|(b", "(", "x" * 1025])

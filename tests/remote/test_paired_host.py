@@ -61,10 +61,8 @@ def test_memory_on_another_machine_is_paired_used_and_revoked(gateway: Gateway, 
     peer = json.loads(command(gateway, "peers", "show", "memory-east", "--json").stdout)
     assert (peer["status"], peer["fingerprint"]) == ("active", host.announced["fingerprint"])
     assert command(gateway, "peers", "revoke", "memory-east").returncode == 0
-    began = time.monotonic()
     refused = gateway.call(QUERY, {"words": "spare key"})
     assert refused.json["error"]["code"] == "TOOL_NOT_FOUND"
-    assert time.monotonic() - began < 1.0
     assert QUERY not in json.dumps(gateway.request("GET", "/api/tools").json)
     attempts = gateway.admin.get("/api/calls?tool=peers:pair&by=call")["calls"]
     assert [attempt["state"] for attempt in attempts] == ["completed"]

@@ -164,7 +164,7 @@ def test_a_locked_file_refuses_after_a_while_and_heals_when_the_lock_goes(
                 assert isinstance(refused, DependencyUnavailable)
                 assert "locked by another program" in refused.message
                 assert refused.retry_after
-            assert 0.25 < time.monotonic() - started < 3
+            assert time.monotonic() - started > 0.25
             assert await values(store) == {"before": "1"}
             other.execute("ROLLBACK")
             other.close()
