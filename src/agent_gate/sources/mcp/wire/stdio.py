@@ -14,7 +14,7 @@ from agent_gate.sources.mcp.wire.problems import Broken, InputClosed
 log = logging.getLogger("agent_gate.sources.mcp")
 
 MAX_UNREAD = 8 * 1024 * 1024
-EXIT_SECONDS = 0.2
+EXIT_SECONDS = 1.0
 WORDS_SECONDS = 0.02
 TOLD = frozenset(10**power for power in range(12))
 SHOWN = 120
