@@ -22,16 +22,12 @@ async function failure(reply) {
 	}
 }
 
-async function send(method, path, { body, signal } = {}) {
-	const headers = { "agent-gate-key": key() };
-	if (body !== undefined) headers["content-type"] = "application/json";
-	let reply;
-	try {
-		reply = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
-	} catch (error) {
+// What came of a request, or an error in the gateway's own words.
+async function received(asked) {
+	const reply = await asked.catch((error) => {
 		if (error.name === "AbortError") throw error;
 		throw new ApiError(0, { code: "UNREACHABLE", message: "The gateway does not answer. Is it running?" });
-	}
+	});
 	heard(reply.headers.get("date"));
 	if (reply.ok) return reply;
 	const error = await failure(reply);
@@ -40,6 +36,13 @@ async function send(method, path, { body, signal } = {}) {
 	throw error;
 }
 
+function send(method, path, { body, signal } = {}) {
+	const headers = { "agent-gate-key": key() };
+	if (body !== undefined) headers["content-type"] = "application/json";
+	return received(fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) }));
+}
+
+export const taken = async (asked) => (await received(asked)).json();
 export const get = async (path) => (await send("GET", path)).json();
 export const post = async (path, body = {}) => (await send("POST", path, { body })).json();
 export const put = async (path, body) => (await send("PUT", path, { body })).json();

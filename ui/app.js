@@ -1,44 +1,35 @@
 // The frame around the pages: navigation, who is logged in, whether the line is up.
-import { get, logOut } from "./api.js";
-import { button, h, show } from "./dom.js";
+import { get, logOut, taken } from "./api.js";
+import { button, fault, h, show } from "./dom.js";
+import { who } from "./early.js";
 import { many } from "./format.js";
 import { inbox, listen, start } from "./inbox.js";
 import { help, keys, onPalette, pageKeys } from "./keyboard.js";
 import { may, me } from "./me.js";
-import { followTaps } from "./parts/device.js";
-import { agents } from "./pages/agents.js";
-import { approvals } from "./pages/approvals.js";
-import { calls } from "./pages/calls.js";
-import { connect } from "./pages/connect.js";
-import { connections } from "./pages/connections.js";
-import { health } from "./pages/health.js";
-import { now } from "./pages/now.js";
-import { peers } from "./pages/peers.js";
-import { policy } from "./pages/policy.js";
-import { secrets } from "./pages/secrets.js";
-import { sources } from "./pages/sources.js";
-import { tools } from "./pages/tools.js";
-import { palette } from "./parts/palette.js";
 
 const PAGES = {
-	now: ["Now", now, "n"],
-	approvals: ["Approvals", approvals, "a"],
-	calls: ["Calls", calls, "c"],
-	tools: ["Tools", tools, "t"],
-	sources: ["Sources", sources, "s"],
-	secrets: ["Secrets", secrets, "k"],
-	connections: ["Connections", connections, "u"],
-	peers: ["Peers", peers, "r"],
-	policy: ["Policy", policy, "p"],
-	agents: ["Agents", agents, "e"],
-	connect: ["Connect", connect, "o"],
-	health: ["Health", health, "h"],
+	now: ["Now", "n"],
+	approvals: ["Approvals", "a"],
+	calls: ["Calls", "c"],
+	tools: ["Tools", "t"],
+	sources: ["Sources", "s"],
+	secrets: ["Secrets", "k"],
+	connections: ["Connections", "u"],
+	peers: ["Peers", "r"],
+	policy: ["Policy", "p"],
+	agents: ["Agents", "e"],
+	connect: ["Connect", "o"],
+	health: ["Health", "h"],
 };
+const LATER = 2_000; // milliseconds until the other pages are fetched too
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
 const top_ = document.getElementById("top");
 let leave = () => {};
+let turns = 0;
 let waited = 0;
+
+const load = (page) => import(`./pages/${page}.js`);
 
 function frame() {
 	show(
@@ -60,7 +51,10 @@ function frame() {
 	);
 }
 
-const find = () => palette(Object.entries(PAGES).map(([name, [title]]) => [title, `#/${name}`]));
+async function find() {
+	const { palette } = await import("./parts/palette.js");
+	return palette(Object.entries(PAGES).map(([name, [title]]) => [title, `#/${name}`]));
+}
 
 // Said to those who do not see the number change.
 function announce(number) {
@@ -98,9 +92,12 @@ function here() {
 // What stands behind ? in the page's own part of the address.
 const params = () => new URLSearchParams(location.hash.split("?")[1] ?? "");
 
-function open() {
+// Draws the page that the address names; where it has to be fetched first, only the last one asked for counts.
+async function open() {
 	const [page, ...rest] = here();
+	const mine = (turns += 1);
 	leave();
+	leave = () => {};
 	keys({});
 	for (const link of nav.children) {
 		if (link.dataset.page === page) link.setAttribute("aria-current", "page");
@@ -110,8 +107,13 @@ function open() {
 	nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 	main.className = `page ${page}`;
 	main.replaceChildren();
-	leave = PAGES[page][1](main, rest, params()) ?? (() => {});
 	status();
+	const draw = await load(page).then((module) => module[page], () => missing);
+	if (mine === turns) leave = draw(main, rest, params()) ?? leave;
+}
+
+function missing(place) {
+	show(place, fault(new Error("This page did not come. Is the gateway running?"), () => location.reload()));
 }
 
 // As a link it would change the page, because pages are what stands behind #.
@@ -134,31 +136,39 @@ function turnedAway({ message }) {
 
 const RIGHTS = [["operate", ""], ["answer", " (may answer)"], ["view", " (may look)"]];
 
-async function know() {
-	Object.assign(me, await get("/api/me"));
+async function know(asked) {
+	Object.assign(me, await asked);
 	top_.querySelector(".who").textContent = me.person + RIGHTS.find(([right]) => may(right))[1];
+}
+
+// A tapped message opens its question in the page that is there already.
+function followTaps() {
+	navigator.serviceWorker?.addEventListener("message", ({ data }) => {
+		if (/^\/#\//.test(data.open)) location.hash = data.open.slice(1);
+	});
 }
 
 // What is shown follows what this person may do, so it is known before the first page opens.
 async function begin() {
 	try {
-		await know();
+		await know(taken(who));
 	} catch (error) {
 		if (error.status === 403) return turnedAway(error);
 	}
 	addEventListener("hashchange", open);
 	start();
+	setTimeout(() => Object.keys(PAGES).forEach((page) => load(page).catch(() => {})), LATER);
 	return open();
 }
 
 addEventListener("logged-out", loggedOut, { once: true });
 onPalette(find);
-pageKeys(Object.fromEntries(Object.entries(PAGES).map(([name, [, , key]]) => [key, name])));
+pageKeys(Object.fromEntries(Object.entries(PAGES).map(([name, [, key]]) => [key, name])));
 document.querySelector(".skip").addEventListener("click", skip);
 followTaps();
 frame();
 listen((kind) => {
 	status();
-	if (kind === "back") know().catch(() => {});
+	if (kind === "back") know(get("/api/me")).catch(() => {});
 });
 begin();

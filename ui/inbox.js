@@ -1,7 +1,7 @@
 // The open questions as they are now, kept by the event stream; pages listen for changes.
 import { follow, get } from "./api.js";
 
-export const inbox = { open: new Map(), online: false, problem: null };
+export const inbox = { open: new Map(), known: false, online: true, problem: null };
 const listeners = new Set();
 let told = 0;
 let arrived = null; // what came while a list was on its way: it may be newer than that list
@@ -46,6 +46,7 @@ export async function reload() {
 		inbox.problem = error;
 	}
 	arrived = null;
+	inbox.known = true;
 	soon();
 }
 
@@ -60,9 +61,10 @@ export function start() {
 		async onOpen() {
 			inbox.online = true;
 			await reload();
-			tell("online");
-			if (lost) tell("back");
+			if (!lost) return;
 			lost = false;
+			tell("online");
+			tell("back");
 		},
 		onLost() {
 			inbox.online = false;

@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import time
+from contextlib import nullcontext
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -223,6 +224,64 @@ def answered(route, value):
     route.request.frame.page.evaluate("new Promise(requestAnimationFrame)")
 
 
+def test_a_browser_that_was_here_before_fetches_no_script_and_no_style_again(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    sizes = """Object.fromEntries(performance.getEntriesByType("resource")
+      .filter(({ name }) => /\\.(js|css)$/.test(name)).map(({ name, transferSize }) => [name, transferSize]))"""
+    visits = []
+    for _ in range(2):
+        page.goto(f"{fixtures.url}/#/tools")
+        page.wait_for_selector("text=big__tool_3")
+        visits.append(page.evaluate(sizes))
+        page.goto("about:blank")
+    first, second = visits
+    assert len(first) > 10
+    assert all(first.values())
+    assert {name: second[name] for name in first} == dict.fromkeys(first, 0)
+
+
+def test_a_page_that_does_not_come_says_so_and_comes_when_tried_again(tab, fixtures):
+    fixtures.state = "some"
+    page = tab.page
+    page.route("**/pages/tools.js", lambda route: route.abort(), times=1)
+    page.goto(f"{fixtures.url}/#/tools")
+    page.wait_for_selector("main [role=alert] >> text=Is the gateway running?")
+    page.click("text=Try again")
+    page.wait_for_selector("text=big__tool_3")
+
+
+def test_of_two_pages_that_were_asked_for_the_last_one_opens(tab, fixtures):
+    fixtures.state = "some"
+    page, held = tab.page, []
+    page.route("**/pages/peers.js", lambda route: held.append(route))
+    page.goto(f"{fixtures.url}/#/peers")
+    [slow] = until(page, held, 1)
+    page.evaluate("location.hash = '#/tools'")
+    page.wait_for_selector("text=big__tool_3")
+    with page.expect_event("requestfinished", lambda done: done == slow.request):
+        slow.continue_()
+    page.evaluate("import(new URL('pages/peers.js', document.scripts[0].src)).then(() => {})")
+    page.wait_for_selector("#main.tools >> text=big__tool_3")
+    assert page.locator("text=peer-3").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "claim"), [("now", "Nothing waits for you"), ("approvals", "No question waits for you")]
+)
+def test_nothing_is_said_of_questions_before_they_are_known(tab, fixtures, name, claim):
+    fixtures.state = "empty"
+    page, held = tab.page, []
+    page.route("**/api/approvals?brief=1", lambda route: held.append(route))
+    with page.expect_response("**/api/now") if name == "now" else nullcontext():
+        page.goto(f"{fixtures.url}/#/{name}")
+    [questions] = until(page, held, 1)
+    page.wait_for_selector("main >> text=Loading…")
+    assert page.locator(f"main >> text={claim}").count() == 0
+    questions.continue_()
+    page.wait_for_selector(f"main >> text={claim}")
+
+
 def test_a_slow_search_does_not_replace_the_one_after_it(tab, fixtures):
     fixtures.state = "some"
     page = tab.page
@@ -327,7 +386,7 @@ def test_tools_and_calls_are_loaded_again_after_the_gateway_was_away(tab, fixtur
     page.wait_for_selector(f"main >> text={PAGES[name][1]}")
 
 
-REDRAW = """import('/inbox.js').then(async ({ reload }) => {
+REDRAW = """import(new URL('inbox.js', document.scripts[0].src)).then(async ({ reload }) => {
   await reload();
   for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
 })"""

@@ -31,7 +31,9 @@ class Worker:
 
     def __init__(self, page, origin):
         self.page, self.origin = page, origin
-        page.evaluate("import('/parts/device.js').then((device) => device.register()).then(() => {})")
+        page.evaluate(
+            "import(new URL('parts/device.js', document.scripts[0].src)).then((device) => device.register()).then(() => {})"
+        )
         page.evaluate("navigator.serviceWorker.ready.then(() => {})")
         self._line = page.context.new_cdp_session(page)
         self._known = []

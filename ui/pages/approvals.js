@@ -1,7 +1,7 @@
 // Approvals: the inbox, its history, and remembered answers.
 import { get, post, query, remove, segment } from "../api.js";
 import { confirmMany, give, passphrase } from "../parts/answering.js";
-import { act, button, empty, fault, h, say, show } from "../dom.js";
+import { act, button, empty, fault, h, loading, say, show } from "../dom.js";
 import { ago, left, many, moment } from "../format.js";
 import { inbox, listen, reload } from "../inbox.js";
 import { keys } from "../keyboard.js";
@@ -141,7 +141,8 @@ class Approvals {
 	}
 
 	drawNothing() {
-		if (this.tab === "inbox" && inbox.problem) show(this.nothing, fault(inbox.problem, reload));
+		if (this.tab === "inbox" && !inbox.known) show(this.nothing, loading());
+		else if (this.tab === "inbox" && inbox.problem) show(this.nothing, fault(inbox.problem, reload));
 		else if (this.needle) show(this.nothing, empty("Nothing fits", "No entry here has these words."));
 		else show(this.nothing, empty(...NOTHING[this.tab]));
 	}

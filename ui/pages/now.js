@@ -105,6 +105,7 @@ export function now(main) {
 
 	// Drawn only when there is something else to see: a button must stay where it is while it is pressed.
 	function drawQuestions() {
+		if (!inbox.known) return;
 		const open = questions();
 		const seen = JSON.stringify([open.length, open.slice(0, SHOWN), inbox.problem?.message]);
 		if (seen !== asked) show(toAnswer, answer(drawQuestions));
@@ -119,7 +120,7 @@ export function now(main) {
 		const seen = JSON.stringify(needed);
 		if (seen === drawn) return;
 		drawn = seen;
-		show(summary, glance(needed));
+		if (inbox.known) show(summary, glance(needed));
 		show(toFix, fix(needed, load));
 		const warnings = needed.filter(isKnown);
 		show(known, warnings.length ? h("div.needs", warnings.slice(0, MOST_NEEDS).map((need) => troubleNeed(need, load))) : null);
@@ -161,7 +162,7 @@ export function now(main) {
 		}
 	}
 
-	if (inbox.online) drawQuestions();
+	drawQuestions();
 	load();
 	loadCalls();
 	loadBrowsers();

@@ -16,13 +16,6 @@ const text = (buffer) =>
 
 export const register = () => navigator.serviceWorker.register(policy ? policy.createScriptURL(WORKER) : WORKER);
 
-// A tapped message opens its question in the page that is there already.
-export function followTaps() {
-	navigator.serviceWorker?.addEventListener("message", ({ data }) => {
-		if (/^\/#\//.test(data.open)) location.hash = data.open.slice(1);
-	});
-}
-
 function name() {
 	const { platform, brands } = navigator.userAgentData ?? {};
 	const brand = brands?.find((one) => !/not/i.test(one.brand))?.brand;

@@ -42,7 +42,8 @@ export class List {
 		this.items = items;
 		this.places = new Map(items.map((item, index) => [this.key(item), index]));
 		this.stale = true;
-		this.later();
+		if (this.tall) this.later();
+		else this.draw();
 	}
 
 	later() {
@@ -147,7 +148,7 @@ export class List {
 
 // A scroll area that holds a list, or words where there is nothing to list.
 export function listOrEmpty(list, items, nothing) {
-	list.set(items);
 	list.node.hidden = !items.length;
 	nothing.hidden = Boolean(items.length);
+	list.set(items);
 }

@@ -1,4 +1,6 @@
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,11 @@ def test_the_page_can_load_nothing_foreign_and_be_framed_by_nobody(gateway):
         "/pages",
         "/pages/",
         "/.git/config",
+        "/@0",
+        "/@0/",
+        "/@0/index.html",
+        "/@0/../pyproject.toml",
+        "/@0/@0/app.js",
     ],
 )
 def test_only_the_pages_own_files_are_served(path):
@@ -77,6 +84,76 @@ def test_an_unchanged_file_is_not_sent_again():
     again = get("/app.js", **{"if-none-match": tag})
     assert (first.status, again.status, again.body) == (200, 304, b"")
     assert get("/app.js", **{"if-none-match": '"other"'}).status == 200
+
+
+def announced(page=None):
+    """The modules that the head of the page names, by the version and the path of each."""
+    link = dict(get("/", page).headers)[b"link"].decode()
+    return re.findall(r"<(/@\w+)(/[^>]+\.js)>; rel=modulepreload", link)
+
+
+def imported(path):
+    text = (folder() / path.removeprefix("/")).read_text()
+    names = re.findall(r'^(?:import|export)\b.*?"(\.[^"]+)"', text, re.MULTILINE)
+    return {
+        "/" + str((folder() / path[1:]).parent.joinpath(name).resolve().relative_to(folder()))
+        for name in names
+    }
+
+
+def test_every_module_that_has_to_be_there_before_the_page_runs_is_named_in_its_head():
+    named = {path for _, path in announced()}
+    assert {"/app.js", "/api.js", "/dom.js"} <= named
+    assert set().union(*map(imported, named)) <= named
+    assert [path for path in named if path.startswith("/pages/")] == []
+
+
+def test_the_page_knows_what_each_of_its_pages_needs_beside_the_frame():
+    named = {path for _, path in announced()}
+    needs = json.loads(re.search(r"data-needs='([^']+)'", get("/").body.decode())[1])
+    assert needs.keys() == {path.stem for path in (folder() / "pages").glob("*.js")}
+    for page, modules in needs.items():
+        own = {module.removeprefix(".") for module in modules}
+        assert f"/pages/{page}.js" in own
+        assert own.isdisjoint(named)
+        assert set().union(*map(imported, own)) <= own | named
+
+
+def test_every_module_that_another_imports_is_there():
+    there = {f"/{path.relative_to(folder())}" for path in SOURCES}
+    assert {(path, name) for path in there for name in imported(path) - there} == set()
+
+
+def test_what_a_document_names_is_kept_for_good_and_the_document_is_asked_for_each_time():
+    for document in ("/", "/login"):
+        page = get(document)
+        assert dict(page.headers)[b"cache-control"] == b"no-cache"
+        named = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js))"', page.body.decode())
+        assert {path.rpartition("/")[2] for path in named} > {"tokens.css", "style.css"}
+        for path in named:
+            answer = get(path)
+            assert (answer.status, dict(answer.headers)[b"cache-control"]) == (
+                200,
+                b"max-age=31536000, immutable",
+            )
+            assert answer.body == (folder() / path.split("/", 2)[2]).read_bytes()
+
+
+def test_after_a_change_of_any_file_all_are_asked_for_again(tmp_path):
+    shutil.copytree(folder(), tmp_path / "ui")
+    before = PageFiles(tmp_path / "ui")
+    with (tmp_path / "ui" / "pages" / "now.js").open("a") as file:
+        file.write("// one word more\n")
+    after = PageFiles(tmp_path / "ui")
+    assert set(announced(before)).isdisjoint(announced(after))
+    tag = dict(get("/", before).headers)[b"etag"].decode()
+    assert get("/", after, **{"if-none-match": tag}).status == 200
+
+
+def test_a_version_that_is_not_here_gets_what_is_here_and_does_not_keep_it():
+    answer = get("/@0/app.js")
+    assert (answer.status, answer.body) == (200, get("/app.js").body)
+    assert dict(answer.headers)[b"cache-control"] == b"no-store"
 
 
 def test_no_script_of_the_page_makes_markup_or_code_from_text():

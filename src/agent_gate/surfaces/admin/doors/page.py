@@ -1,11 +1,15 @@
 """The operator's page: a fixed set of files, read once, sent with headers that let them load nothing foreign."""
 
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
 from agent_gate.errors import ConfigError
-from agent_gate.net.http import Header, Request, Response, refusal
+from agent_gate.net.http import Header, Request, Response, encode_json, refusal
+from agent_gate.surfaces.admin.doors.modules import Modules
 
 TYPES = {
     ".html": b"text/html; charset=utf-8",
@@ -28,8 +32,23 @@ SECURE: tuple[Header, ...] = (
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
 
-ALONE = ("/login.js", "/sw.js")
-"""Scripts that are no module of the page. All others are named in its head, so that none waits for the one before it."""
+LINK = re.compile(rb'(?<==")(/[^"]+\.(css|js|svg|png))(?=")')
+NEEDS = b"data-needs='%b'"
+VERSION = re.compile(r"/@\w+(?=/)")
+
+KEPT: Header = (b"cache-control", b"max-age=31536000, immutable")
+CHECKED: Header = (b"cache-control", b"no-cache")
+NOT_KEPT: Header = (b"cache-control", b"no-store")
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """One file as it is sent; `more` are headers of its own."""
+
+    body: bytes
+    kind: bytes
+    tag: bytes
+    more: tuple[Header, ...] = ()
 
 
 def folder() -> Path:
@@ -41,19 +60,47 @@ def folder() -> Path:
     raise ConfigError("The operator's page is missing from this installation; install agent-gate again")
 
 
+def read_files(root: Path) -> dict[str, bytes]:
+    """What is below `root`, by the path it is asked for."""
+    found = sorted(file for file in root.rglob("*") if file.suffix in TYPES and file.is_file())
+    return {f"/{file.relative_to(root).as_posix()}": file.read_bytes() for file in found}
+
+
+def digest_of(parts: Iterable[bytes]) -> str:
+    return sha256(b"\0".join(parts)).hexdigest()[:20]
+
+
+def document(body: bytes, modules: Modules, under: bytes) -> tuple[bytes, Header]:
+    """A document that names its files below `under`, and a head that names all modules of its scripts, so that none waits
+    for the one before it. One that asks for it is told what each page needs, as only the browser knows which it opens."""
+    frame = modules.needed_by(*(name.decode() for name, kind in LINK.findall(body) if kind == b"js"))
+    needs = {name: [f".{one}" for one in own] for name, own in modules.needed_by_pages(frame).items()}
+    told = body.replace(NEEDS % b"{}", NEEDS % encode_json(needs))
+    early = b", ".join(b"<%b%b>; rel=modulepreload" % (under, one.encode()) for one in frame)
+    return LINK.sub(under + rb"\1", told), (b"link", early)
+
+
+def page_file(path: str, body: bytes, modules: Modules, under: bytes) -> PageFile:
+    more: tuple[Header, ...] = ()
+    if path.endswith(".html"):
+        body, head = document(body, modules, under)
+        more = (head,)
+    return PageFile(body, TYPES[Path(path).suffix], b'"%b"' % digest_of([body]).encode(), more)
+
+
 class PageFiles:
-    """Serves exactly the files that were there at the start; a path is only ever looked up, never opened."""
+    """Serves exactly the files that were there at the start; a path is only ever looked up, never opened.
+
+    Below a version of all of them a browser keeps each for good. It asks for that version after every change, as the
+    documents name it, and documents are asked for each time.
+    """
 
     def __init__(self, root: Path) -> None:
-        self._files: dict[str, tuple[bytes, bytes, bytes]] = {}
-        for file in sorted(root.rglob("*")):
-            if file.suffix in TYPES and file.is_file():
-                body = file.read_bytes()
-                tag = b'"%b"' % sha256(body).hexdigest()[:20].encode()
-                self._files[f"/{file.relative_to(root).as_posix()}"] = (body, TYPES[file.suffix], tag)
-
-        modules = [path for path in self._files if path.endswith(".js") and path not in ALONE]
-        self._early = (b"link", ", ".join(f"<{path}>; rel=modulepreload" for path in modules).encode())
+        found = read_files(root)
+        modules = Modules(found)
+        self._under = f"/@{digest_of(part for path, body in found.items() for part in (path.encode(), body))}"
+        under = self._under.encode()
+        self._files = {path: page_file(path, body, modules, under) for path, body in found.items()}
 
     def paths(self) -> list[str]:
         return list(self._files)
@@ -62,22 +109,23 @@ class PageFiles:
         """A file; the page itself only for somebody who is logged in, others learn how to log in."""
         if request.method not in ("GET", "HEAD"):
             return refusal(405, "INVALID_ARGS", "Only GET is offered here", ((b"allow", b"GET, HEAD"),))
-        path = request.path
-        if path == "/" and welcome:
-            return self._file(request, "/index.html", more=(self._early,))
-        if path == "/":
-            return self._file(request, "/login.html", 401)
-        if path == "/login":
+        if request.path == "/":
+            return self._file(request, "/index.html") if welcome else self._file(request, "/login.html", 401)
+        if request.path == "/login":
             return self._file(request, "/login.html")
+        version = VERSION.match(request.path)
+        path = request.path[version.end() :] if version else request.path
         if path not in self._files or path.endswith(".html"):
             return refusal(404, "INVALID_ARGS", "There is nothing here. The page is at /", SECURE)
-        return self._file(request, path)
+        return self._file(request, path, caching=self._caching(version[0]) if version else CHECKED)
 
-    def _file(
-        self, request: Request, path: str, status: int = 200, more: tuple[Header, ...] = ()
-    ) -> Response:
-        body, kind, tag = self._files[path]
-        headers = (*SECURE, (b"etag", tag), (b"cache-control", b"no-cache"), *more)
-        if status == 200 and request.header(b"if-none-match") == tag:
-            return Response(304, b"", headers, kind)
-        return Response(status, body, headers, kind)
+    def _caching(self, version: str) -> Header:
+        """Another version was asked for while gateways of two serve the page: it gets what is here, and keeps it not."""
+        return KEPT if version == self._under else NOT_KEPT
+
+    def _file(self, request: Request, path: str, status: int = 200, caching: Header = CHECKED) -> Response:
+        file = self._files[path]
+        headers = (*SECURE, (b"etag", file.tag), caching, *file.more)
+        if status == 200 and request.header(b"if-none-match") == file.tag:
+            return Response(304, b"", headers, file.kind)
+        return Response(status, file.body, headers, file.kind)
