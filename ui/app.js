@@ -104,7 +104,7 @@ async function open() {
 		else link.removeAttribute("aria-current");
 	}
 	top_.querySelector("h1").textContent = PAGES[page][0];
-	nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+	requestAnimationFrame(() => nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }));
 	main.className = `page ${page}`;
 	main.replaceChildren();
 	status();

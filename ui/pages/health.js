@@ -159,7 +159,7 @@ export function health(main, _, params) {
 		if (calls.length) boxed(failed, failures, calls, { most: "50vh" });
 		else show(failed, empty("Nothing failed", "Calls that a source could not answer are listed here."));
 	});
-	const all = () => [load, loadFailures].forEach((one) => one());
+	const all = () => load().then(loadFailures);
 	all();
 	const stop = every(10_000, all);
 	return () => {

@@ -167,7 +167,6 @@ export function policy(main) {
 		if (!trial.childElementCount) show(trial, simulator(found.text));
 	});
 
-	load();
 	const loadIdeas = () =>
 		get("/api/policy/suggest").then(
 			({ suggestions }) => {
@@ -177,7 +176,7 @@ export function policy(main) {
 			},
 			() => {},
 		);
-	loadIdeas();
+	load().then(loadIdeas);
 	return () => {
 		list.close();
 		text.close();
