@@ -39,14 +39,16 @@ async function received(asked) {
 function send(method, path, { body, signal } = {}) {
 	const headers = { "agent-gate-key": key() };
 	if (body !== undefined) headers["content-type"] = "application/json";
-	return received(fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) }));
+	return received(fetch(path, { method, headers, signal, body: JSON.stringify(body) }));
 }
 
-export const taken = async (asked) => (await received(asked)).json();
-export const get = async (path) => (await send("GET", path)).json();
-export const post = async (path, body = {}) => (await send("POST", path, { body })).json();
-export const put = async (path, body) => (await send("PUT", path, { body })).json();
-export const remove = async (path, body) => (await send("DELETE", path, { body })).json();
+const json = async (asked) => (await asked).json();
+
+export const taken = (asked) => json(received(asked));
+export const get = (path) => json(send("GET", path));
+export const post = (path, body = {}) => json(send("POST", path, { body }));
+export const put = (path, body) => json(send("PUT", path, { body }));
+export const remove = (path, body) => json(send("DELETE", path, { body }));
 export const blob = async (path) => (await send("GET", path)).blob();
 export const segment = encodeURIComponent;
 

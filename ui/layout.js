@@ -2,6 +2,8 @@
 import { get } from "./api.js";
 import { button, fault, h, show } from "./dom.js";
 
+export const isWide = () => matchMedia("(min-width: 761px)").matches;
+
 export function panes(main, { bar, list, nothing, hint }) {
 	const detail = h("div.detail", h("p.hint", hint));
 	const side = h("section.side", bar, list, nothing);

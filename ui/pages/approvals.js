@@ -5,7 +5,7 @@ import { act, button, empty, fault, h, loading, say, show } from "../dom.js";
 import { ago, left, many, moment } from "../format.js";
 import { inbox, listen, reload } from "../inbox.js";
 import { keys } from "../keyboard.js";
-import { every, field, movement, panes, together } from "../layout.js";
+import { every, field, isWide, movement, panes, together } from "../layout.js";
 import { may, mayOf } from "../me.js";
 import { List, listOrEmpty } from "../parts/list.js";
 import { question, timeLeft } from "../parts/question.js";
@@ -22,7 +22,6 @@ const NOTHING = {
 };
 
 const answerable = (item) => mayOf(item, "approve") || mayOf(item, "deny");
-const isWide = () => matchMedia("(min-width: 761px)").matches;
 
 const grantRow = (grant) =>
 	h(

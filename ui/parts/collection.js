@@ -4,10 +4,9 @@ import { query, segment } from "../api.js";
 import { empty, fault, h, loading, show } from "../dom.js";
 import { many } from "../format.js";
 import { keys } from "../keyboard.js";
-import { movement, panes } from "../layout.js";
+import { isWide, movement, panes } from "../layout.js";
 import { List, listOrEmpty } from "./list.js";
 
-const wide = () => matchMedia("(min-width: 761px)").matches;
 const FIELDS = "input, textarea, select";
 const groupRow = ({ group, size }) => h("div.group", h("strong", group), h("span.end", size));
 
@@ -92,7 +91,7 @@ export class Collection {
 			this.list.select(this.wanted, true);
 			this.wanted = null;
 		} else if (this.wanted && this.all.length) this.miss();
-		else if (!this.shown && !this.wanted && found.length && wide() && !this.busy) {
+		else if (!this.shown && !this.wanted && found.length && isWide() && !this.busy) {
 			this.list.select(this.key(found[0]));
 		} else this.redraw();
 	}
