@@ -67,8 +67,8 @@ export function editEntry(one, again) {
 		if (url.node.value.trim() && url.node.value.trim() !== entry.url) set.url = url.node.value.trim();
 		if (tools.node.value.trim() && kind === "services" && tools.node.value.trim() !== entry.tools) set.tools = tools.node.value.trim();
 		const [program, ...args] = words(command.node.value);
-		if (program && kind === "servers" && program !== entry.command) set.command = program;
-		if (program && kind === "servers" && JSON.stringify(args) !== JSON.stringify(entry.args ?? [])) set.args = args;
+		if (program && kind !== "services" && program !== entry.command) set.command = program;
+		if (program && kind !== "services" && JSON.stringify(args) !== JSON.stringify(entry.args ?? [])) set.args = args;
 		return set;
 	};
 	const next = async () => {

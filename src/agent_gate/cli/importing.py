@@ -17,9 +17,10 @@ from agent_gate.config.clients.registry import find, read, servers
 from agent_gate.config.clients.secrets import move_secrets
 from agent_gate.config.decode import Reading, beside
 from agent_gate.config.files.dotenv import add_variables, environment, known_variables
+from agent_gate.config.files.edit import Edit
 from agent_gate.config.files.nodes import Mark
 from agent_gate.config.files.variables import FORM, VARIABLE, Variables
-from agent_gate.config.files.yamledit import Edit, add_server, current, save
+from agent_gate.config.files.yamledit import add_server, current, save
 from agent_gate.config.load import shared_namespace
 from agent_gate.config.servers.clientfile import BLOCKS, in_our_words, read_any, server_block
 from agent_gate.config.servers.section import YAML_SUFFIXES, names_meet

@@ -168,3 +168,61 @@ def test_a_change_that_does_not_load_leaves_the_file_as_it_was(gate):
     )
     assert (said.status, "timeout" in said.json["error"]["message"]) == (400, True)
     assert file.read_text() == before
+
+
+CLIENT_FILE = """\
+{
+  // what Anna connects to
+  "theme": "dark",
+  "mcpServers": {
+    "notes": {
+      "serverUrl": "http://127.0.0.1:9/mcp", // moved in May
+      "headers": {"X-Key": "hunter2-very-secret"},
+      "timeout": 20
+    }
+  }
+}
+"""
+
+
+@pytest.fixture
+def beside(tmp_path):
+    """A gateway whose servers stand in a client's file."""
+    file = tmp_path / "mcp.json"
+    file.write_text(CLIENT_FILE)
+    more = "servers: mcp.json\n"
+    with Api() as api, in_front_of(api, tmp_path, CONFIG, TOOLS, PERMISSIONS, more=more) as gateway:
+        yield gateway, browser(gateway), file
+
+
+def test_an_entry_of_a_clients_file_is_changed_there_and_its_remarks_stay(beside):
+    gateway, person, file = beside
+    [one] = [entry for entry in person.get("/api/entries") if entry["key"] == "notes"]
+    assert (one["kind"], one["file"]) == ("mcpServers", file.name)
+    assert change(person, "notes", kind="mcpServers", set={"timeout": 30})["applied"]
+    assert file.read_text() == CLIENT_FILE.replace("20", "30")
+    assert change(person, "notes", kind="mcpServers", set={"enabled": False})["applied"]
+    assert states(gateway)["notes"] == "disabled"
+    assert change(person, "notes", kind="mcpServers", unset=["enabled"])["applied"]
+    assert file.read_text() == CLIENT_FILE.replace("20", "30")
+    assert change(person, "wiki", set={"url": "http://127.0.0.1:9/wiki"})["applied"]
+    assert "wiki" in states(gateway)
+    assert change(person, "notes", kind="mcpServers", remove=True)["applied"]
+    assert states(gateway).keys() >= {"wiki"}
+    assert "notes" not in states(gateway)
+    assert "// what Anna connects to" in file.read_text()
+
+
+def test_a_credential_goes_nowhere_else_under_another_clients_word_for_an_address(beside):
+    _gateway, person, file = beside
+    for word in ("serverUrl", "httpUrl", "url", "uri"):
+        said = change(person, "notes", kind="mcpServers", set={word: "http://127.0.0.1:10/mcp"})
+        assert (said["applied"], bool(said["held"])) == (False, True), word
+    assert file.read_text() == CLIENT_FILE
+
+
+def test_a_file_that_says_servers_in_words_of_its_own_is_changed_where_it_is_written(beside):
+    _gateway, person, file = beside
+    file.write_text('{"context_servers": {"notes": {"url": "http://127.0.0.1:9/mcp"}}}')
+    said = person.send("POST", "/api/entries/servers/notes", {"set": {"timeout": 30}})
+    assert (said.status, "another program's file" in said.json["error"]["message"]) == (400, True)

@@ -15,8 +15,9 @@ from agent_gate.cli.operator import reporting
 from agent_gate.cli.output import json_option, print_json, put, say, table
 from agent_gate.config.decode import Reading
 from agent_gate.config.files.dotenv import known_variables
+from agent_gate.config.files.edit import Edit
 from agent_gate.config.files.variables import Variables
-from agent_gate.config.files.yamledit import Edit, add_entry, flow, save
+from agent_gate.config.files.yamledit import add_entry, flow, save
 from agent_gate.config.files.yamlfile import parse_yaml
 from agent_gate.config.openapi.document import read_document
 from agent_gate.config.openapi.toolfile import ToolFile, make, service_name

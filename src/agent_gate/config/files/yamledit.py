@@ -1,30 +1,20 @@
-"""YAML edited as text: entries are put in and taken out, and everything else stays byte for byte.
+"""YAML edited as text: entries are put in and taken out, and everything else stays byte for byte."""
 
-An edit is checked by reading its result: it must say what the old file said plus the new entry, or it is refused.
-"""
-
-import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from agent_gate.config.files.edit import Edit, check_edit
 from agent_gate.config.files.replace import replace_bytes
 from agent_gate.config.files.yamlfile import parse_yaml, read_text, resolve
 from agent_gate.errors import ConfigError
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
-
-
-class Edit(NamedTuple):
-    """The file's new text, and how it differs from the old one."""
-
-    text: str
-    diff: str
 
 
 def append_rule(path: Path, rule: Mapping[str, Any]) -> Edit:
@@ -34,7 +24,7 @@ def append_rule(path: Path, rule: Mapping[str, Any]) -> Edit:
     if not isinstance(rules, list):
         raise ConfigError("rules: expected a list", where=str(path))
     text = insert(old, "rules", flow(rule), "- ")
-    return check_edit(path, old, text, {**plain, "rules": [*rules, dict(rule)]})
+    return check(path, old, text, {**plain, "rules": [*rules, dict(rule)]})
 
 
 def add_server(path: Path, key: str, server: Mapping[str, Any]) -> Edit:
@@ -53,7 +43,7 @@ def add_entry(path: Path, block: str, key: str, entry: Mapping[str, Any]) -> Edi
     if key in entries:
         raise ConfigError(f"{block}.{key}: is already there", where=str(path))
     text = insert(old, block, f"{flow(key)}: {flow(entry)}", "")
-    return check_edit(path, old, text, {**plain, block: {**entries, key: dict(entry)}})
+    return check(path, old, text, {**plain, block: {**entries, key: dict(entry)}})
 
 
 def save(path: Path, text: str) -> None:
@@ -69,20 +59,8 @@ def current(path: Path) -> tuple[str, dict[str, Any]]:
     return old, plain
 
 
-def check_edit(path: Path, old: str, text: str, expected: Mapping[str, Any]) -> Edit:
-    """The edit, once reading it has shown that it says what was meant."""
-    try:
-        meant = parse_yaml(text, str(path)).plain() == expected
-    except ConfigError:
-        meant = False
-    if not meant:
-        raise ConfigError(
-            "its layout cannot be extended automatically; add the entry by hand", where=str(path)
-        )
-    diff = difflib.unified_diff(
-        old.splitlines(keepends=True), text.splitlines(keepends=True), str(path), str(path)
-    )
-    return Edit(text, "".join(diff))
+def check(path: Path, old: str, text: str, expected: Mapping[str, Any]) -> Edit:
+    return check_edit(path, old, text, expected, lambda new, name: parse_yaml(new, name).plain())
 
 
 def insert(text: str, key: str, entry: str, bullet: str) -> str:

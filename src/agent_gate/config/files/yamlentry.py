@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent_gate.config.files.edit import Edit
 from agent_gate.config.files.yamledit import (
-    Edit,
     add_entry,
     behind,
-    check_edit,
+    check,
     composed,
     current,
     flow,
@@ -33,7 +33,7 @@ def put_entry(path: Path, block: str, key: str, set_: Mapping[str, Any], unset: 
         *(n for n in unset if n in before),
     ]:
         text = _change(text, block, key, name, after)
-    return check_edit(path, old, text, {**plain, block: {**entries, key: after}})
+    return check(path, old, text, {**plain, block: {**entries, key: after}})
 
 
 def drop_entry(path: Path, block: str, key: str) -> Edit:
@@ -46,7 +46,7 @@ def drop_entry(path: Path, block: str, key: str) -> Edit:
     lines = old.splitlines(keepends=True)
     text = "".join(lines[: found[0]] + lines[found[1] :])
     left = {name: value for name, value in entries.items() if name != key}
-    return check_edit(path, old, text, {**plain, block: left or None})
+    return check(path, old, text, {**plain, block: left or None})
 
 
 def _change(text: str, block: str, key: str, field: str, after: Mapping[str, Any]) -> str:

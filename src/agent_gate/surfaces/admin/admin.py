@@ -21,7 +21,8 @@ from agent_gate.audit.trends import Trends
 from agent_gate.calls import Calls
 from agent_gate.calls.events import EventFeed
 from agent_gate.config.configuration import Configuration
-from agent_gate.config.files.yamledit import Edit, save
+from agent_gate.config.files.edit import Edit
+from agent_gate.config.files.yamledit import save
 from agent_gate.config.files.yamlfile import read_text
 from agent_gate.core.call import Caller, Outcome
 from agent_gate.core.catalog import Shelf

@@ -5,14 +5,14 @@ yes on the terminal, or needs the passphrase.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from agent_gate.config.files.yamledit import Edit, current
-from agent_gate.config.files.yamlentry import drop_entry, put_entry
+from agent_gate.config.files import jsonentry, yamledit, yamlentry
+from agent_gate.config.files.edit import Edit
 from agent_gate.config.files.yamlfile import read_text
 from agent_gate.config.servers.section import YAML_SUFFIXES
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized, ViewFailed
@@ -31,6 +31,7 @@ from agent_gate.surfaces.admin.trust import is_off, needs_trust, secrets_in
 
 log = logging.getLogger("agent_gate.admin")
 KINDS = ("servers", "mcpServers", "services")
+CLIENT_KINDS = ("mcpServers",)
 SHOWN = (
     "url",
     "command",
@@ -44,6 +45,37 @@ SHOWN = (
     "handler",
 )
 MOST_HELD = 20
+
+
+class Editor(NamedTuple):
+    """How the entries of a file are read and changed, in the syntax that its name says."""
+
+    current: Callable[[Path], tuple[str, dict[str, Any]]]
+    put: Callable[[Path, str, str, Mapping[str, Any], Sequence[str]], Edit]
+    drop: Callable[[Path, str, str], Edit]
+
+
+YAML = Editor(yamledit.current, yamlentry.put_entry, yamlentry.drop_entry)
+JSON = Editor(jsonentry.current, jsonentry.put_entry, jsonentry.drop_entry)
+
+
+def editor_of(path: Path) -> Editor | None:
+    """None for a file in which entries can only be read."""
+    return YAML if path.suffix in YAML_SUFFIXES else JSON if path.suffix == ".json" else None
+
+
+class EntryPlace(NamedTuple):
+    """Where an entry stands, or where a new one goes."""
+
+    file: Path
+    block: str
+    key: str
+    editor: Editor
+
+    def entry(self) -> object:
+        """What stands there now."""
+        block = self.editor.current(self.file)[1].get(self.block)
+        return block.get(self.key) if isinstance(block, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +94,10 @@ def digest(edit: Edit) -> str:
     return sha256(edit.text.encode()).hexdigest()[:16]
 
 
-def blocks(plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The kinds of entries that a file holds itself."""
-    return {kind: plain[kind] for kind in KINDS if isinstance(plain.get(kind), dict)}
+def blocks(path: Path, plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The kinds of entries that a file holds itself; those of a client's file only where it says them in our words."""
+    kinds = KINDS if path.suffix in YAML_SUFFIXES else CLIENT_KINDS
+    return {kind: plain[kind] for kind in kinds if isinstance(plain.get(kind), dict)}
 
 
 def servers_file_of(main: Path, plain: Mapping[str, Any]) -> Path | None:
@@ -129,25 +162,29 @@ class EntryRoutes:
             )
         return path
 
-    def _place(self, kind: str, key: str) -> Path:
-        """The file that an entry stands in, or that a new one goes into."""
+    def _place(self, kind: str, key: str) -> EntryPlace:
+        """Where an entry stands, or where a new one goes: into the file that `servers:` names, if it names one."""
         main = self._file()
-        _, plain = current(main)
+        _, plain = YAML.current(main)
         other = servers_file_of(main, plain)
-        if other is None or kind == "services" or key in blocks(plain).get(kind, {}):
-            return main
-        if other.suffix not in YAML_SUFFIXES:
+        if other is None or kind == "services" or key in blocks(main, plain).get(kind, {}):
+            return EntryPlace(main, kind, key, YAML)
+        editor = editor_of(other)
+        if editor is YAML:
+            return EntryPlace(other, kind, key, YAML)
+        if editor is None or not blocks(other, editor.current(other)[1]):
             raise InvalidArgs(
                 f"{other} is another program's file. Change it there; it is read again by itself"
             )
-        return other
+        return EntryPlace(other, CLIENT_KINDS[0], key, editor)
 
     async def _list(self, _ask: OperatorRequest) -> HttpAnswer:
         main = self._file()
-        plains = {main: current(main)[1]}
+        plains = {main: YAML.current(main)[1]}
         other = servers_file_of(main, plains[main])
-        if other is not None and other.suffix in YAML_SUFFIXES:
-            plains[other] = current(other)[1]
+        editor = editor_of(other) if other is not None else None
+        if other is not None and editor is not None:
+            plains[other] = editor.current(other)[1]
         found = [
             {
                 "kind": kind,
@@ -158,7 +195,7 @@ class EntryRoutes:
                 "secrets": sorted(secrets_in(entry)),
             }
             for path, plain in plains.items()
-            for kind, block in blocks(plain).items()
+            for kind, block in blocks(path, plain).items()
             for key, entry in block.items()
             if isinstance(entry, dict)
         ]
@@ -178,8 +215,9 @@ class EntryRoutes:
         kind, key, body = ask.values["kind"], ask.values["key"], ask.body()
         if kind not in KINDS:
             raise InvalidArgs(f"An entry is one of {', '.join(KINDS)}")
-        path = self._place(kind, key)
-        before, after, edit = self._edit(path, kind, key, body)
+        place = self._place(kind, key)
+        path = place.file
+        before, after, edit = self._edit(place, body)
         shown = {
             "file": str(path),
             "diff": self._admin.secrets.mask(edit.diff),
@@ -216,17 +254,18 @@ class EntryRoutes:
             name for name, value in said if isinstance(value, str) and await secrets.is_value(name, value)
         }
 
-    def _edit(self, path: Path, kind: str, key: str, body: Mapping[str, Any]) -> tuple[object, object, Edit]:
+    def _edit(self, place: EntryPlace, body: Mapping[str, Any]) -> tuple[object, object, Edit]:
         set_, unset = body.get("set") or {}, body.get("unset") or []
         if not isinstance(set_, dict) or not isinstance(unset, list):
             raise InvalidArgs('Send {"set": {FIELD: VALUE}, "unset": [FIELD]} or {"remove": true}')
+        file, block, key, editor = place
         try:
-            _, plain = current(path)
-            before = (plain.get(kind) or {}).get(key) if isinstance(plain.get(kind), dict) else None
+            before = place.entry()
             if body.get("remove"):
-                return before, None, drop_entry(path, kind, key)
-            after = {n: v for n, v in {**(before or {}), **set_}.items() if n not in unset}
-            return before, after, put_entry(path, kind, key, set_, [str(name) for name in unset])
+                return before, None, editor.drop(file, block, key)
+            was = before if isinstance(before, dict) else {}
+            after = {name: value for name, value in {**was, **set_}.items() if name not in unset}
+            return before, after, editor.put(file, block, key, set_, [str(name) for name in unset])
         except ConfigError as error:
             raise InvalidArgs(error.message) from None
 

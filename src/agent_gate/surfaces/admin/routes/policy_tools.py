@@ -8,7 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.audit import Filters, RecordPage, search
-from agent_gate.config.files.yamledit import Edit, append_rule
+from agent_gate.config.files.edit import Edit
+from agent_gate.config.files.yamledit import append_rule
 from agent_gate.core.tool import Json
 from agent_gate.errors import ConfigError, InvalidArgs, Unauthorized
 from agent_gate.net.http import HttpAnswer, json_response
