@@ -169,6 +169,14 @@ def test_a_code_is_good_once(gateway, provider):
     assert person.come_back(link).status == 400
 
 
+def test_a_page_elsewhere_keeps_nobody_from_logging_in(gateway, provider):
+    """It can have a browser ask for any address, but without the cookie that a login has."""
+    for number in range(15):
+        stray = Browser(gateway.announced["admin"]).send("GET", f"/oidc/callback?code=x&state={number}")
+        assert stray.status == 401
+    logged_in(gateway, provider, "sven", groups="staff")
+
+
 def test_an_answer_that_names_another_issuer_is_refused_before_its_code_is_used(gateway, provider):
     provider.tell_of("lena", groups="staff")
     person = PersonAtProvider(gateway, provider, "lena")

@@ -192,6 +192,13 @@ def test_a_login_counts_only_in_the_browser_that_began_it(gate, provider):
     assert attacker.come_back(link).status == 303
 
 
+def test_a_page_elsewhere_keeps_nobody_from_signing_in(gate, provider):
+    for number in range(15):
+        assert SmallBrowser(gate.url).get(f"/oidc/callback?code=x&state={number}").status == 400
+    provider.tell_of("sven", groups="sre")
+    PersonWithAgent(gate, provider, "sven").sign_in()
+
+
 def test_a_login_counts_once(gate, provider):
     provider.tell_of("nina", groups="sre")
     nina = PersonWithAgent(gate, provider, "nina")

@@ -104,6 +104,16 @@ async def test_two_gateways_that_are_asked_at_once_hand_out_one_code(tmp_path):
         assert (await small.redeem(codes[0])).access
 
 
+async def test_of_two_that_bring_one_code_at_once_one_is_let_in(tmp_path):
+    async with opened(tmp_path) as store:
+        small = await SmallDesk(store).agreed()
+        code = await small.come_back()
+        came = await asyncio.gather(*(small.redeem(code) for _ in range(5)), return_exceptions=True)
+        assert sorted(isinstance(one, SignInFault) for one in came) == [False, True, True, True, True]
+        [[families]] = await store.read("SELECT COUNT(*) FROM token_families")
+        assert families == 1
+
+
 async def test_a_code_that_will_not_count_for_long_is_replaced_by_another(tmp_path):
     async with opened(tmp_path) as store:
         small = await SmallDesk(store).agreed()

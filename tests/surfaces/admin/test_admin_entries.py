@@ -9,6 +9,8 @@ from tests.gateway import COMMAND, Api, in_front_of
 from tests.processes import eventually
 from tests.surfaces.admin.admin_gate import CONFIG, PERMISSIONS, TOOLS, browser
 
+from agent_gate.errors import InvalidArgs
+
 MORE = """\
 # what we connect to
 servers:
@@ -32,6 +34,14 @@ def change(person, key, apply=True, kind="servers", **body):
     if not apply:
         return shown
     return person.send("POST", path, {**body, "apply": True, "digest": shown["digest"]}).json
+
+
+def is_stored(gateway, key, secret):
+    """Whether a key was taken; one that comes while a source is tried without it is not."""
+    try:
+        return bool(gateway.admin.request("POST", f"/servers/{key}/auth/key", {"key": secret}))
+    except InvalidArgs:
+        return False
 
 
 def states(gateway):
@@ -91,7 +101,7 @@ def test_a_key_that_was_stored_for_a_source_goes_to_no_other_that_takes_its_name
         "tools": {"sell": {"request": {"method": "GET", "path": "/"}}},
     }
     assert change(person, "shop", kind="services", set=entry)["applied"]
-    gateway.admin.request("POST", "/servers/shop/auth/key", {"key": "key-of-the-shop"})
+    eventually(lambda: is_stored(gateway, "shop", "key-of-the-shop"), "a key that the source was tried with")
     assert change(person, "shop", kind="services", remove=True)["applied"]
     before = file.read_text()
     said = change(person, "shop", kind="services", set=entry | {"url": "http://127.0.0.1:10"})
@@ -148,6 +158,15 @@ def test_the_command_lists_what_waits_and_writes_what_is_accepted(gate):
     assert "/nonexistent/clock" in file.read_text()
     assert typed(file).stdout == "No change waits for a yes.\n"
     eventually(lambda: "clock" in states(gateway), "the server that was accepted")
+
+
+def test_who_is_asked_on_the_terminal_is_not_deceived_by_what_it_shows(gate):
+    _gateway, person, file = gate
+    args = ["\u202e gnihton", "\u200b-rf", "clo\u0441k"]
+    change(person, "clock", set={"command": "/bin/true", "args": args})
+    listed = typed(file).stdout
+    assert not {"\u202e", "\u200b", "\u0441"} & set(listed)
+    assert all(shown in listed for shown in ("\\u202e", "\\u200b", "\\u0441"))
 
 
 def test_no_secret_of_the_file_is_shown(gate):

@@ -4,13 +4,18 @@ from typing import Any
 
 import click
 
+from agent_gate.approval.render import visible, visible_lines
 from agent_gate.cli.operator import admin_group, reporting, segment, tell
 
 
 def listing(held: list[dict[str, Any]]) -> str:
+    """What waits, with nothing in it that a terminal would show as something else than it is."""
     if not held:
         return "No change waits for a yes."
-    return "\n".join(f"{one['id']}  {one['entry']}, by {one['person']}\n{one['diff']}" for one in held)
+    return "\n".join(
+        f"{one['id']}  {visible(one['entry'])}, by {visible(one['person'])}\n{visible_lines(one['diff'])}"
+        for one in held
+    )
 
 
 command = admin_group("Changes made on the page that start a program, and wait for a yes on this machine.")

@@ -27,6 +27,7 @@ LINK_SECONDS = 60.0
 LONGEST = 4096
 COOKIE = "agent_gate_oidc"
 PRIVATE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"referrer-policy", b"no-referrer"))
+NOT_BEGUN = "This login was not begun in this browser, or too long ago. Begin again"
 NO_PROVIDER = refusal(404, "INVALID_ARGS", "This gateway knows no OpenID provider. See auth.oidc")
 
 
@@ -87,11 +88,14 @@ class ProviderDoor:
         now = self._clock.monotonic()
         if self._backoff.wait(request.peer, now):
             return page(429, "Too many failed logins", "<p>Wait a while, then begin again.</p>")
+        cookie = cookie_of(request, self._cookie_name())
+        if cookie is None:  # nothing to guess at: a page elsewhere makes browsers send as much as it likes
+            return said(Unauthorized(NOT_BEGUN), over)
         try:
             came = {name: value for name, value in request.params().items() if len(value) <= LONGEST}
-            flow = self._vouching.flows.open(cookie_of(request, self._cookie_name()) or "")
+            flow = self._vouching.flows.open(cookie)
             if flow is None:
-                raise Unauthorized("This login was not begun in this browser, or too long ago. Begin again")
+                raise Unauthorized(NOT_BEGUN)
             vouched = await provider.finish(flow, came)
             person = await self._vouching.people.keep(vouched)
         except GatewayError as error:
