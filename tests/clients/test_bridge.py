@@ -90,128 +90,107 @@ def test_schemas_pass_byte_for_byte(gateway):
     assert done.stderr == b""
 
 
-def test_a_changed_catalog_is_told_to_a_handshake_host(tmp_path):
-    async def main() -> None:
-        with counterpart(tmp_path) as gateway:
-            bridge = await start_bridge(gateway.url)
-            greeting = await bridge.greet()
-            assert greeting["result"]["capabilities"]["tools"]["listChanged"] is True
-            await asyncio.to_thread(
-                eventually,
-                lambda: any(line.startswith("GET") for line in gateway.noted("requests")),
-                "listening",
-            )
-            await bridge.send(id=1, method="tools/call", params={"name": "change"})
-            await bridge.until(lambda line: line.get("method") == "notifications/tools/list_changed")
-            await bridge.send(id=2, method="tools/list", params={})
-            listed = (await bridge.answer(2))["result"]["tools"]
-            assert "added" in [tool["name"] for tool in listed]
-            assert await bridge.leave() == 0
-
-    asyncio.run(main())
+async def test_a_changed_catalog_is_told_to_a_handshake_host(tmp_path):
+    with counterpart(tmp_path) as gateway:
+        bridge = await start_bridge(gateway.url)
+        greeting = await bridge.greet()
+        assert greeting["result"]["capabilities"]["tools"]["listChanged"] is True
+        await asyncio.to_thread(
+            eventually,
+            lambda: any(line.startswith("GET") for line in gateway.noted("requests")),
+            "listening",
+        )
+        await bridge.send(id=1, method="tools/call", params={"name": "change"})
+        await bridge.until(lambda line: line.get("method") == "notifications/tools/list_changed")
+        await bridge.send(id=2, method="tools/list", params={})
+        listed = (await bridge.answer(2))["result"]["tools"]
+        assert "added" in [tool["name"] for tool in listed]
+        assert await bridge.leave() == 0
 
 
-def test_a_changed_catalog_is_told_to_a_modern_host_that_listens(tmp_path):
-    async def main() -> None:
-        with counterpart(tmp_path) as gateway:
-            bridge = await start_bridge(gateway.url)
-            wanted = {"notifications": {"toolsListChanged": True}}
-            await bridge.send(id="ears", method="subscriptions/listen", params=modern(**wanted))
-            await bridge.until(lambda line: line.get("method") == "notifications/subscriptions/acknowledged")
-            await bridge.send(id=1, method="tools/call", params=modern(name="change"))
-            await bridge.until(lambda line: line.get("method") == "notifications/tools/list_changed")
-            assert await bridge.leave() == 0
-
-    asyncio.run(main())
+async def test_a_changed_catalog_is_told_to_a_modern_host_that_listens(tmp_path):
+    with counterpart(tmp_path) as gateway:
+        bridge = await start_bridge(gateway.url)
+        wanted = {"notifications": {"toolsListChanged": True}}
+        await bridge.send(id="ears", method="subscriptions/listen", params=modern(**wanted))
+        await bridge.until(lambda line: line.get("method") == "notifications/subscriptions/acknowledged")
+        await bridge.send(id=1, method="tools/call", params=modern(name="change"))
+        await bridge.until(lambda line: line.get("method") == "notifications/tools/list_changed")
+        assert await bridge.leave() == 0
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-def test_a_call_in_flight_survives_the_gateways_restart_and_keeps_its_key(tmp_path, era):
-    async def main() -> None:
-        with counterpart(tmp_path) as gateway:
-            bridge = await start_bridge(gateway.url)
-            if era == "handshake":
-                await bridge.greet()
-            params = {"name": "slow", "arguments": {}}
-            await bridge.send(
-                id=5, method="tools/call", params=params if era == "handshake" else modern(**params)
-            )
-            await asyncio.to_thread(eventually, lambda: gateway.noted("keys"), "the call")
-            await asyncio.to_thread(gateway.kill)
-            await asyncio.to_thread(gateway.start)
-            await asyncio.to_thread(eventually, lambda: len(gateway.noted("keys")) == 2, "the second try")
-            first, second = gateway.noted("keys")
-            assert first == second != "None"
-            (tmp_path / "release").touch()
-            answer = await bridge.answer(5)
-            assert answer["result"]["content"][0]["text"] == "slow done"
-            if era == "handshake":
-                await bridge.until(lambda line: line.get("method") == "notifications/tools/list_changed")
-            await bridge.send(id=6, method="tools/list", params={} if era == "handshake" else modern())
-            assert (await bridge.answer(6))["result"]["tools"]
-            assert await bridge.leave() == 0
-
-    asyncio.run(main())
-
-
-def test_a_host_may_start_before_the_gateway(tmp_path):
-    async def main() -> None:
-        with counterpart(tmp_path) as gateway:
-            await asyncio.to_thread(gateway.kill)
-            bridge = await start_bridge(gateway.url)
-            params = {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "h", "version": "1"},
-            }
-            await bridge.send(id=1, method="initialize", params=params)
-            await asyncio.to_thread(gateway.start)
-            assert (await bridge.answer(1))["result"]["protocolVersion"] == "2025-11-25"
-            await bridge.leave()
-
-    asyncio.run(main())
-
-
-def test_a_gateway_that_stays_away_is_an_error_and_not_silence():
-    async def main() -> None:
-        bridge = await start_bridge("http://127.0.0.1:9", "--patience", "0")
-        await bridge.send(id=1, method="tools/list", params=modern())
-        failure = (await bridge.answer(1))["error"]
-        assert "http://127.0.0.1:9 cannot be reached" in failure["message"]
-        await bridge.leave()
-
-    asyncio.run(main())
-
-
-def test_a_cancelled_call_of_either_era_is_cancelled_at_the_gateway(gateway):
-    async def main() -> None:
-        for era in ("handshake", "modern"):
-            bridge = await start_bridge(gateway.url)
-            if era == "handshake":
-                await bridge.greet()
-            seen = len(gateway.noted("keys"))
-            params = {"name": "slow"} if era == "handshake" else modern(name="slow")
-            await bridge.send(id="c", method="tools/call", params=params)
-            await asyncio.to_thread(eventually, lambda n=seen: len(gateway.noted("keys")) > n, "the call")
-            await bridge.send(method="notifications/cancelled", params={"requestId": "c"})
-            await bridge.send(id="after", method="tools/list", params={} if era == "handshake" else modern())
-            await bridge.answer("after")
-            assert not any(line.get("id") == "c" and "result" in line for line in bridge.lines)
-            assert await bridge.leave() == 0
-
-    asyncio.run(main())
-
-
-def test_a_line_that_is_no_message_is_answered_and_the_next_one_works(gateway):
-    async def main() -> None:
+async def test_a_call_in_flight_survives_the_gateways_restart_and_keeps_its_key(tmp_path, era):
+    with counterpart(tmp_path) as gateway:
         bridge = await start_bridge(gateway.url)
-        bridge.process.stdin.write(b"not json\n[]\n\n")
-        await bridge.send(id=1, method="tools/list", params=modern())
-        await bridge.answer(1)
-        assert [line["error"]["code"] for line in bridge.lines if line.get("id") is None] == [-32700, -32700]
+        if era == "handshake":
+            await bridge.greet()
+        params = {"name": "slow", "arguments": {}}
+        await bridge.send(
+            id=5, method="tools/call", params=params if era == "handshake" else modern(**params)
+        )
+        await asyncio.to_thread(eventually, lambda: gateway.noted("keys"), "the call")
+        await asyncio.to_thread(gateway.kill)
+        await asyncio.to_thread(gateway.start)
+        await asyncio.to_thread(eventually, lambda: len(gateway.noted("keys")) == 2, "the second try")
+        first, second = gateway.noted("keys")
+        assert first == second != "None"
+        (tmp_path / "release").touch()
+        answer = await bridge.answer(5)
+        assert answer["result"]["content"][0]["text"] == "slow done"
+        if era == "handshake":
+            await bridge.until(lambda line: line.get("method") == "notifications/tools/list_changed")
+        await bridge.send(id=6, method="tools/list", params={} if era == "handshake" else modern())
+        assert (await bridge.answer(6))["result"]["tools"]
+        assert await bridge.leave() == 0
+
+
+async def test_a_host_may_start_before_the_gateway(tmp_path):
+    with counterpart(tmp_path) as gateway:
+        await asyncio.to_thread(gateway.kill)
+        bridge = await start_bridge(gateway.url)
+        params = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "h", "version": "1"},
+        }
+        await bridge.send(id=1, method="initialize", params=params)
+        await asyncio.to_thread(gateway.start)
+        assert (await bridge.answer(1))["result"]["protocolVersion"] == "2025-11-25"
         await bridge.leave()
 
-    asyncio.run(main())
+
+async def test_a_gateway_that_stays_away_is_an_error_and_not_silence():
+    bridge = await start_bridge("http://127.0.0.1:9", "--patience", "0")
+    await bridge.send(id=1, method="tools/list", params=modern())
+    failure = (await bridge.answer(1))["error"]
+    assert "http://127.0.0.1:9 cannot be reached" in failure["message"]
+    await bridge.leave()
+
+
+async def test_a_cancelled_call_of_either_era_is_cancelled_at_the_gateway(gateway):
+    for era in ("handshake", "modern"):
+        bridge = await start_bridge(gateway.url)
+        if era == "handshake":
+            await bridge.greet()
+        seen = len(gateway.noted("keys"))
+        params = {"name": "slow"} if era == "handshake" else modern(name="slow")
+        await bridge.send(id="c", method="tools/call", params=params)
+        await asyncio.to_thread(eventually, lambda n=seen: len(gateway.noted("keys")) > n, "the call")
+        await bridge.send(method="notifications/cancelled", params={"requestId": "c"})
+        await bridge.send(id="after", method="tools/list", params={} if era == "handshake" else modern())
+        await bridge.answer("after")
+        assert not any(line.get("id") == "c" and "result" in line for line in bridge.lines)
+        assert await bridge.leave() == 0
+
+
+async def test_a_line_that_is_no_message_is_answered_and_the_next_one_works(gateway):
+    bridge = await start_bridge(gateway.url)
+    bridge.process.stdin.write(b"not json\n[]\n\n")
+    await bridge.send(id=1, method="tools/list", params=modern())
+    await bridge.answer(1)
+    assert [line["error"]["code"] for line in bridge.lines if line.get("id") is None] == [-32700, -32700]
+    await bridge.leave()
 
 
 def test_the_bridge_imports_nothing_heavy_and_costs_little_to_start(gateway):

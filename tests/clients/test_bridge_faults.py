@@ -86,59 +86,47 @@ async def bridged(patience=10.0):
 
 
 @pytest.mark.parametrize("fault", [BAD_GATEWAY, Response(200, b"[]"), Response(503, b'{"error":{}}')])
-def test_a_session_that_cannot_be_renewed_at_once_is_renewed_later(fault):
-    async def main():
-        async with bridged() as (gateway, host):
-            gateway.session += 1
-            gateway.faults["initialize"] = [fault]
-            assert (await host.ask(1, "ping"))["result"] == {}
-            assert gateway.session == 3
-            gateway.session += 1
-            assert (await host.ask(2, "ping"))["result"] == {}
-            assert gateway.session == 5
-
-    asyncio.run(main())
+async def test_a_session_that_cannot_be_renewed_at_once_is_renewed_later(fault):
+    async with bridged() as (gateway, host):
+        gateway.session += 1
+        gateway.faults["initialize"] = [fault]
+        assert (await host.ask(1, "ping"))["result"] == {}
+        assert gateway.session == 3
+        gateway.session += 1
+        assert (await host.ask(2, "ping"))["result"] == {}
+        assert gateway.session == 5
 
 
-def test_a_gateway_that_forgets_every_session_is_given_up_after_a_while():
-    async def main():
-        async with bridged(patience=0.2) as (gateway, host):
-            gateway.forgets = True
-            refused = await host.ask(1, "ping")
-            assert "forgets" in refused["error"]["message"]
-            assert gateway.session < 20
-            gateway.forgets = False
-            assert (await host.ask(2, "ping"))["result"] == {}
-
-    asyncio.run(main())
+async def test_a_gateway_that_forgets_every_session_is_given_up_after_a_while():
+    async with bridged(patience=0.2) as (gateway, host):
+        gateway.forgets = True
+        refused = await host.ask(1, "ping")
+        assert "forgets" in refused["error"]["message"]
+        assert gateway.session < 20
+        gateway.forgets = False
+        assert (await host.ask(2, "ping"))["result"] == {}
 
 
-def test_a_line_that_is_nested_too_deep_is_refused_and_the_next_one_forwarded():
-    async def main():
-        async with bridged() as (_, host):
-            host.lines.put_nowait(b"[" * 200_000)
-            assert (await host.next())["error"]["code"] == -32700
-            assert (await host.ask(1, "ping"))["result"] == {}
-
-    asyncio.run(main())
+async def test_a_line_that_is_nested_too_deep_is_refused_and_the_next_one_forwarded():
+    async with bridged() as (_, host):
+        host.lines.put_nowait(b"[" * 200_000)
+        assert (await host.next())["error"]["code"] == -32700
+        assert (await host.ask(1, "ping"))["result"] == {}
 
 
-def test_a_host_that_says_twice_that_it_is_ready_is_listened_for_once():
-    async def main():
-        async with bridged() as (gateway, host):
-            gateway.stream = Stream("0")
-            for number in 1, 2:
-                host.lines.put_nowait(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-                async with asyncio.timeout(5):
-                    while gateway.heard < number:
-                        await asyncio.sleep(0.001)
-            listening = [task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_listen"]
-            assert len(listening) == 1
-            gateway.stream.put(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
-            assert (await host.next())["method"] == "notifications/tools/list_changed"
-            gateway.stream.end()
-
-    asyncio.run(main())
+async def test_a_host_that_says_twice_that_it_is_ready_is_listened_for_once():
+    async with bridged() as (gateway, host):
+        gateway.stream = Stream("0")
+        for number in 1, 2:
+            host.lines.put_nowait(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            async with asyncio.timeout(5):
+                while gateway.heard < number:
+                    await asyncio.sleep(0.001)
+        listening = [task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_listen"]
+        assert len(listening) == 1
+        gateway.stream.put(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+        assert (await host.next())["method"] == "notifications/tools/list_changed"
+        gateway.stream.end()
 
 
 DEEP = b"[" * 3000 + b"]" * 3000
@@ -153,26 +141,20 @@ def events(*messages):
 
 
 @pytest.mark.parametrize("shape", [b'{"id":1,"result":%b}', b'{"result":%b, "id": 1}'])
-def test_an_answer_that_is_nested_too_deep_to_be_read_reaches_the_host(shape):
-    async def main():
-        async with bridged() as (gateway, host):
-            gateway.faults["tools/call"] = [events(b'"a result that is no message"', shape % DEEP)]
-            host.lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}')
-            async with asyncio.timeout(5):
-                assert await host.written.get() == b'"a result that is no message"'
-                assert await host.written.get() == shape % DEEP
-            assert (await host.ask(2, "ping"))["result"] == {}
-
-    asyncio.run(main())
+async def test_an_answer_that_is_nested_too_deep_to_be_read_reaches_the_host(shape):
+    async with bridged() as (gateway, host):
+        gateway.faults["tools/call"] = [events(b'"a result that is no message"', shape % DEEP)]
+        host.lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}')
+        async with asyncio.timeout(5):
+            assert await host.written.get() == b'"a result that is no message"'
+            assert await host.written.get() == shape % DEEP
+        assert (await host.ask(2, "ping"))["result"] == {}
 
 
-def test_a_list_that_is_nested_too_deep_to_be_read_reaches_the_host():
-    async def main():
-        async with bridged() as (gateway, host):
-            listed = b'{"jsonrpc":"2.0","id":1,"result":{"x-mcp-header":%b}}' % DEEP
-            gateway.faults["tools/list"] = [Response(200, listed)]
-            host.lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
-            async with asyncio.timeout(5):
-                assert await host.written.get() == listed
-
-    asyncio.run(main())
+async def test_a_list_that_is_nested_too_deep_to_be_read_reaches_the_host():
+    async with bridged() as (gateway, host):
+        listed = b'{"jsonrpc":"2.0","id":1,"result":{"x-mcp-header":%b}}' % DEEP
+        gateway.faults["tools/list"] = [Response(200, listed)]
+        host.lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+        async with asyncio.timeout(5):
+            assert await host.written.get() == listed

@@ -52,25 +52,19 @@ def test_a_child_sees_only_its_declared_environment(monkeypatch: pytest.MonkeyPa
     assert seen["LAB_KEY"] == "k-1"
 
 
-def test_many_calls_share_one_child_and_each_gets_its_own_answer() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            wanted = [f"n{number}" for number in range(200)]
-            got = await asyncio.gather(*(made.text("echo", {"text": words}) for words in wanted))
-            assert got == wanted
-            assert link_of(made).pending == {}
-
-    run(story())
+async def test_many_calls_share_one_child_and_each_gets_its_own_answer() -> None:
+    async with connected(**zoo()) as made:
+        wanted = [f"n{number}" for number in range(200)]
+        got = await asyncio.gather(*(made.text("echo", {"text": words}) for words in wanted))
+        assert got == wanted
+        assert link_of(made).pending == {}
 
 
-def test_a_call_that_finds_the_input_closed_may_wait_for_the_next_child() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            link_of(made).child.stdin.close()
-            with pytest.raises(ConnectionGone, match="its input is closed"):
-                await made.text("echo", {"text": "nothing was sent"})
-
-    run(story())
+async def test_a_call_that_finds_the_input_closed_may_wait_for_the_next_child() -> None:
+    async with connected(**zoo()) as made:
+        link_of(made).child.stdin.close()
+        with pytest.raises(ConnectionGone, match="its input is closed"):
+            await made.text("echo", {"text": "nothing was sent"})
 
 
 def test_noise_on_the_output_is_counted_skipped_and_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -87,86 +81,71 @@ def test_noise_on_the_output_is_counted_skipped_and_told_of_once(caplog: pytest.
     assert told["last"]
 
 
-def test_replies_with_foreign_or_repeated_ids_reach_nobody() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            assert await made.text("wrong-id") == "yours"
-            assert await made.text("twice") == "first"
-            assert await made.text("echo", {"text": "next"}) == "next"
-            assert link_of(made).strays == 3
-
-    run(story())
+async def test_replies_with_foreign_or_repeated_ids_reach_nobody() -> None:
+    async with connected(**zoo()) as made:
+        assert await made.text("wrong-id") == "yours"
+        assert await made.text("twice") == "first"
+        assert await made.text("echo", {"text": "next"}) == "next"
+        assert link_of(made).strays == 3
 
 
-def test_invalid_utf8_and_endless_nesting_are_no_results() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            with pytest.raises(OutcomeUnknown, match="utf-8"):
-                await made.call("bad-utf8")
-            for order in "", "result-first":
-                with pytest.raises(OutcomeUnknown, match="cannot be read") as caught:
-                    await made.call("deep", {"order": order})
-                assert caught.value.came.startswith(b'{"jsonrpc":"2.0"')
-            assert await made.text("echo", {"text": "fine"}) == "fine"
-
-    run(story())
+async def test_invalid_utf8_and_endless_nesting_are_no_results() -> None:
+    async with connected(**zoo()) as made:
+        with pytest.raises(OutcomeUnknown, match="utf-8"):
+            await made.call("bad-utf8")
+        for order in "", "result-first":
+            with pytest.raises(OutcomeUnknown, match="cannot be read") as caught:
+                await made.call("deep", {"order": order})
+            assert caught.value.came.startswith(b'{"jsonrpc":"2.0"')
+        assert await made.text("echo", {"text": "fine"}) == "fine"
 
 
-def test_a_line_without_end_is_cut_off_in_bounded_memory() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            with pytest.raises(OutcomeUnknown, match="a line of more than"):
-                await made.call("big-line", {"mib": 1024})
-            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 192 * 1024
-            with pytest.raises(DependencyUnavailable, match="a line of more than"):
-                await made.source.watch()
-
-    run(story())
+async def test_a_line_without_end_is_cut_off_in_bounded_memory() -> None:
+    async with connected(**zoo()) as made:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(OutcomeUnknown, match="a line of more than"):
+            await made.call("big-line", {"mib": 1024})
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 192 * 1024
+        with pytest.raises(DependencyUnavailable, match="a line of more than"):
+            await made.source.watch()
 
 
-def test_a_storm_of_change_notices_has_a_budget_per_minute_and_a_visible_reason(
+async def test_a_storm_of_change_notices_has_a_budget_per_minute_and_a_visible_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watcher, "SETTLE_SECONDS", 0.0)
 
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            lists: list[float] = []
-            refresh = made.source.watcher.refresh
+    async with connected(**zoo()) as made:
+        lists: list[float] = []
+        refresh = made.source.watcher.refresh
 
-            async def counted() -> bool:
-                lists.append(0.0)
-                return await refresh()
+        async def counted() -> bool:
+            lists.append(0.0)
+            return await refresh()
 
-            made.source.watcher.refresh = counted
-            watching = asyncio.create_task(made.source.watch())
-            while not made.source.unwell:
-                await made.text("flood", {"count": 10})
-            assert "20 times a minute that its lists changed" in made.source.unwell
-            assert len(lists) == watcher.MOST_LISTS
-            assert await made.text("echo", {"text": "still here"}) == "still here"
-            watching.cancel()
-
-    run(story())
+        made.source.watcher.refresh = counted
+        watching = asyncio.create_task(made.source.watch())
+        while not made.source.unwell:
+            await made.text("flood", {"count": 10})
+        assert "20 times a minute that its lists changed" in made.source.unwell
+        assert len(lists) == watcher.MOST_LISTS
+        assert await made.text("echo", {"text": "still here"}) == "still here"
+        watching.cancel()
 
 
-def test_a_flood_of_notices_costs_a_handful_of_lists() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            watching = asyncio.create_task(made.source.watch())
-            start = time.monotonic()
-            for _ in range(5):
-                assert await made.text("flood", {"count": 2_000}) == "flooded"
-            seconds = time.monotonic() - start
-            await hang_and_give_up(made)
-            await until(lambda: "listed" in last_words(made))
-            listed = int(last_words(made).rpartition("listed ")[2])
-            assert listed <= 3 + 2 * seconds
-            assert made.announced == []
-            watching.cancel()
-
-    run(story())
+async def test_a_flood_of_notices_costs_a_handful_of_lists() -> None:
+    async with connected(**zoo()) as made:
+        watching = asyncio.create_task(made.source.watch())
+        start = time.monotonic()
+        for _ in range(5):
+            assert await made.text("flood", {"count": 2_000}) == "flooded"
+        seconds = time.monotonic() - start
+        await hang_and_give_up(made)
+        await until(lambda: "listed" in last_words(made))
+        listed = int(last_words(made).rpartition("listed ")[2])
+        assert listed <= 3 + 2 * seconds
+        assert made.announced == []
+        watching.cancel()
 
 
 async def hang_and_give_up(made: Bench) -> None:
@@ -174,154 +153,120 @@ async def hang_and_give_up(made: Bench) -> None:
         await made.call("hang", seconds=0.1)
 
 
-def test_a_call_past_its_deadline_is_cancelled_upstream() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            await hang_and_give_up(made)
-            await until(lambda: "cancelled True" in last_words(made))
-            assert await made.text("echo", {"text": "next"}) == "next"
-
-    run(story())
+async def test_a_call_past_its_deadline_is_cancelled_upstream() -> None:
+    async with connected(**zoo()) as made:
+        await hang_and_give_up(made)
+        await until(lambda: "cancelled True" in last_words(made))
+        assert await made.text("echo", {"text": "next"}) == "next"
 
 
-def test_a_cancelled_task_passes_the_cancel_on() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            running = asyncio.create_task(made.call("hang"))
-            await until(lambda: link_of(made).pending)
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
-            await until(lambda: "cancelled True" in last_words(made))
-
-    run(story())
+async def test_a_cancelled_task_passes_the_cancel_on() -> None:
+    async with connected(**zoo()) as made:
+        running = asyncio.create_task(made.call("hang"))
+        await until(lambda: link_of(made).pending)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await until(lambda: "cancelled True" in last_words(made))
 
 
-def test_a_crash_during_a_call_leaves_its_outcome_unknown_and_ends_the_watch() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            watching = asyncio.create_task(made.source.watch())
-            with pytest.raises(OutcomeUnknown) as caught:
-                await made.call("crash")
-            assert caught.value.message.endswith(": it exited with code 9. Check whether it took effect")
-            with pytest.raises(DependencyUnavailable, match="exited with code 9"):
-                await watching
-            with pytest.raises(DependencyUnavailable, match="not available"):
-                await made.call("echo")
+async def test_a_crash_during_a_call_leaves_its_outcome_unknown_and_ends_the_watch() -> None:
+    async with connected(**zoo()) as made:
+        watching = asyncio.create_task(made.source.watch())
+        with pytest.raises(OutcomeUnknown) as caught:
+            await made.call("crash")
+        assert caught.value.message.endswith(": it exited with code 9. Check whether it took effect")
+        with pytest.raises(DependencyUnavailable, match="exited with code 9"):
+            await watching
+        with pytest.raises(DependencyUnavailable, match="not available"):
+            await made.call("echo")
+        await made.source.connect()
+        assert await made.text("echo", {"text": "again"}) == "again"
+
+
+async def test_a_server_that_exits_at_once_is_known_by_its_last_words() -> None:
+    async with bench(**zoo("exits")) as made:
+        with pytest.raises(DependencyUnavailable, match="cannot find my configuration") as caught:
             await made.source.connect()
-            assert await made.text("echo", {"text": "again"}) == "again"
-
-    run(story())
+        assert "exited with code 3" in caught.value.message
 
 
-def test_a_server_that_exits_at_once_is_known_by_its_last_words() -> None:
-    async def story() -> None:
-        async with bench(**zoo("exits")) as made:
-            with pytest.raises(DependencyUnavailable, match="cannot find my configuration") as caught:
-                await made.source.connect()
-            assert "exited with code 3" in caught.value.message
-
-    run(story())
-
-
-def test_a_server_that_no_longer_answers_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_no_longer_answers_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "IDLE_SECONDS", 0.05)
     monkeypatch.setattr(watcher, "CHECK_SECONDS", 0.3)
 
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            watching = asyncio.create_task(made.source.watch())
-            await until(lambda: next(link_of(made).numbers) > 6)
-            assert not watching.done()
-            os.kill(server_of(made), signal.SIGSTOP)
-            with pytest.raises(DependencyUnavailable, match="no longer answers"):
-                await watching
-
-    run(story())
+    async with connected(**zoo()) as made:
+        watching = asyncio.create_task(made.source.watch())
+        await until(lambda: next(link_of(made).numbers) > 6)
+        assert not watching.done()
+        os.kill(server_of(made), signal.SIGSTOP)
+        with pytest.raises(DependencyUnavailable, match="no longer answers"):
+            await watching
 
 
-def test_a_program_that_was_installed_meanwhile_is_found_at_the_next_try(
+async def test_a_program_that_was_installed_meanwhile_is_found_at_the_next_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     settings = zoo()
 
-    async def story() -> None:
-        async with bench(command="late-program-of-the-test", args=settings["args"]) as made:
-            with pytest.raises(DependencyUnavailable, match="not found on PATH"):
-                await made.source.connect()
-            (tmp_path / "late-program-of-the-test").symlink_to(settings["command"])
-            assert await made.source.connect()
-
-    run(story())
+    async with bench(command="late-program-of-the-test", args=settings["args"]) as made:
+        with pytest.raises(DependencyUnavailable, match="not found on PATH"):
+            await made.source.connect()
+        (tmp_path / "late-program-of-the-test").symlink_to(settings["command"])
+        assert await made.source.connect()
 
 
-def test_a_missing_program_is_the_sources_reason_not_a_crash() -> None:
-    async def story() -> None:
-        async with bench(command="no-such-program-here") as made:
-            with pytest.raises(DependencyUnavailable, match="not found on PATH"):
-                await made.source.connect()
-
-    run(story())
+async def test_a_missing_program_is_the_sources_reason_not_a_crash() -> None:
+    async with bench(command="no-such-program-here") as made:
+        with pytest.raises(DependencyUnavailable, match="not found on PATH"):
+            await made.source.connect()
 
 
-def test_a_server_silent_to_discovery_is_probed_once_and_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        memory = Memory()
-        monkeypatch.setattr(meeting, "PROBE_SECONDS", 0.5)
-        async with connected(memory, **zoo("silent", "old")) as made:
-            assert made.source.connections.main.welcome.revision.name == "2024-11-05"
-        monkeypatch.setattr(meeting, "PROBE_SECONDS", 3_600)
-        async with connected(memory, **zoo("silent", "old")) as made:
-            assert await made.text("echo", {"text": "hi"}) == "hi"
-
-    run(story())
-
-
-def test_a_server_that_dies_of_discovery_is_started_again_without_it() -> None:
-    async def story() -> None:
-        async with connected(**zoo("dies-on-discover")) as made:
-            assert await made.text("echo", {"text": "hi"}) == "hi"
-
-    run(story())
+async def test_a_server_silent_to_discovery_is_probed_once_and_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memory = Memory()
+    monkeypatch.setattr(meeting, "PROBE_SECONDS", 0.5)
+    async with connected(memory, **zoo("silent", "old")) as made:
+        assert made.source.connections.main.welcome.revision.name == "2024-11-05"
+    monkeypatch.setattr(meeting, "PROBE_SECONDS", 3_600)
+    async with connected(memory, **zoo("silent", "old")) as made:
+        assert await made.text("echo", {"text": "hi"}) == "hi"
 
 
-def test_an_unknown_revision_is_refused_with_its_name() -> None:
-    async def story() -> None:
-        async with bench(**zoo("future")) as made:
-            with pytest.raises(DependencyUnavailable, match="2099-01-01"):
-                await made.source.connect()
-
-    run(story())
+async def test_a_server_that_dies_of_discovery_is_started_again_without_it() -> None:
+    async with connected(**zoo("dies-on-discover")) as made:
+        assert await made.text("echo", {"text": "hi"}) == "hi"
 
 
-def test_a_question_on_a_shared_child_goes_to_the_only_call_in_flight() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            assert "Ada" in await made.text("ask", conversation=Conversation())
-            held = asyncio.create_task(made.call("hang", conversation=Conversation()))
-            await until(lambda: link_of(made).pending)
-            other = Conversation()
-            assert "belongs to no single call" in await made.text("ask", conversation=other)
-            assert other.asked == []
-            held.cancel()
-
-    run(story())
+async def test_an_unknown_revision_is_refused_with_its_name() -> None:
+    async with bench(**zoo("future")) as made:
+        with pytest.raises(DependencyUnavailable, match="2099-01-01"):
+            await made.source.connect()
 
 
-def test_log_messages_of_a_shared_child_are_dropped_while_several_calls_run_on_it() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            alone, other, third = Conversation(), Conversation(), Conversation()
-            await made.call("log", conversation=alone)
-            await until(lambda: [params["data"] for _, params in alone.notes] == ["careful"])
-            held = asyncio.create_task(made.call("hang", conversation=other))
-            await until(lambda: link_of(made).pending)
-            assert await made.text("log", conversation=third) == "logged"
-            assert (other.notes, third.notes) == ([], [])
-            held.cancel()
+async def test_a_question_on_a_shared_child_goes_to_the_only_call_in_flight() -> None:
+    async with connected(**zoo()) as made:
+        assert "Ada" in await made.text("ask", conversation=Conversation())
+        held = asyncio.create_task(made.call("hang", conversation=Conversation()))
+        await until(lambda: link_of(made).pending)
+        other = Conversation()
+        assert "belongs to no single call" in await made.text("ask", conversation=other)
+        assert other.asked == []
+        held.cancel()
 
-    run(story())
+
+async def test_log_messages_of_a_shared_child_are_dropped_while_several_calls_run_on_it() -> None:
+    async with connected(**zoo()) as made:
+        alone, other, third = Conversation(), Conversation(), Conversation()
+        await made.call("log", conversation=alone)
+        await until(lambda: [params["data"] for _, params in alone.notes] == ["careful"])
+        held = asyncio.create_task(made.call("hang", conversation=other))
+        await until(lambda: link_of(made).pending)
+        assert await made.text("log", conversation=third) == "logged"
+        assert (other.notes, third.notes) == ([], [])
+        held.cancel()
 
 
 class Gone:
@@ -330,92 +275,71 @@ class Gone:
     connected = False
 
 
-def test_a_call_whose_caller_is_gone_does_not_cost_others_their_questions() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            left = asyncio.create_task(made.call("held", conversation=Conversation(), sender=Gone()))
-            await until(lambda: link_of(made).pending)
-            other = Conversation()
-            asking = asyncio.create_task(made.text("ask", conversation=other))
-            await until(lambda: link_of(made).questions)
-            assert other.asked == []
-            await made.call("release")
-            assert "Ada" in await asking
-            assert len(other.asked) == 1
-            await left
-
-    run(story())
+async def test_a_call_whose_caller_is_gone_does_not_cost_others_their_questions() -> None:
+    async with connected(**zoo()) as made:
+        left = asyncio.create_task(made.call("held", conversation=Conversation(), sender=Gone()))
+        await until(lambda: link_of(made).pending)
+        other = Conversation()
+        asking = asyncio.create_task(made.text("ask", conversation=other))
+        await until(lambda: link_of(made).questions)
+        assert other.asked == []
+        await made.call("release")
+        assert "Ada" in await asking
+        assert len(other.asked) == 1
+        await left
 
 
-def test_a_question_that_may_be_of_a_call_given_up_is_put_to_nobody_else() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            left = asyncio.create_task(made.call("held", conversation=Conversation(), sender=Gone()))
-            await until(lambda: link_of(made).pending)
-            other = Conversation()
-            asking = asyncio.create_task(made.text("ask", conversation=other))
-            await until(lambda: link_of(made).questions)
-            left.cancel()
-            assert "belongs to no single call" in await asking
-            assert other.asked == []
-
-    run(story())
+async def test_a_question_that_may_be_of_a_call_given_up_is_put_to_nobody_else() -> None:
+    async with connected(**zoo()) as made:
+        left = asyncio.create_task(made.call("held", conversation=Conversation(), sender=Gone()))
+        await until(lambda: link_of(made).pending)
+        other = Conversation()
+        asking = asyncio.create_task(made.text("ask", conversation=other))
+        await until(lambda: link_of(made).questions)
+        left.cancel()
+        assert "belongs to no single call" in await asking
+        assert other.asked == []
 
 
-def test_isolation_gives_each_caller_its_own_child() -> None:
-    async def story() -> None:
-        async with connected(**zoo(), isolation="caller") as made:
-            first, second = await made.text("pid", caller="a"), await made.text("pid", caller="b")
-            assert first != second
-            assert await made.text("pid", caller="a") == first
-            children = made.source.connections.others.values()
-            pids = [task.result().link.child.process.pid for task in children] + [int(first), int(second)]
-        assert not any(psutil.pid_exists(pid) for pid in pids)
-
-    run(story())
+async def test_isolation_gives_each_caller_its_own_child() -> None:
+    async with connected(**zoo(), isolation="caller") as made:
+        first, second = await made.text("pid", caller="a"), await made.text("pid", caller="b")
+        assert first != second
+        assert await made.text("pid", caller="a") == first
+        children = made.source.connections.others.values()
+        pids = [task.result().link.child.process.pid for task in children] + [int(first), int(second)]
+    assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-def test_broken_entries_are_left_out_and_their_siblings_stay() -> None:
-    async def story() -> None:
-        async with connected(**zoo("broken-tools")) as made:
-            names = {definition.name for definition in made.source.tools.definitions}
-            assert "echo" in names
-            reasons = {left.name: left.reason for left in made.source.excluded}
-            assert reasons.keys() == {"no-schema", "(unnamed)", "badname"}
-
-    run(story())
+async def test_broken_entries_are_left_out_and_their_siblings_stay() -> None:
+    async with connected(**zoo("broken-tools")) as made:
+        names = {definition.name for definition in made.source.tools.definitions}
+        assert "echo" in names
+        reasons = {left.name: left.reason for left in made.source.excluded}
+        assert reasons.keys() == {"no-schema", "(unnamed)", "badname"}
 
 
 @pytest.mark.parametrize("mode", ["many", "endless"])
-def test_a_list_without_measure_is_refused(mode: str) -> None:
-    async def story() -> None:
-        async with bench(**zoo(mode)) as made:
-            with pytest.raises(DependencyUnavailable, match="more"):
-                await made.source.connect()
-
-    run(story())
+async def test_a_list_without_measure_is_refused(mode: str) -> None:
+    async with bench(**zoo(mode)) as made:
+        with pytest.raises(DependencyUnavailable, match="more"):
+            await made.source.connect()
 
 
-def test_tools_are_filtered_and_renamed_as_the_settings_say() -> None:
-    async def story() -> None:
-        settings = {"include": ("e*", "pid"), "exclude": ("env",), "rename": {"echo": "say"}, "timeout": 7.0}
-        async with connected(**zoo(), **settings) as made:
-            assert {d.name: d.timeout for d in made.source.tools.definitions} == {"say": 7.0, "pid": 7.0}
-            assert {d.traits for d in made.source.tools.definitions} == {Traits()}
-            assert await made.text("say", {"text": "hi"}) == "hi"
-
-    run(story())
+async def test_tools_are_filtered_and_renamed_as_the_settings_say() -> None:
+    settings = {"include": ("e*", "pid"), "exclude": ("env",), "rename": {"echo": "say"}, "timeout": 7.0}
+    async with connected(**zoo(), **settings) as made:
+        assert {d.name: d.timeout for d in made.source.tools.definitions} == {"say": 7.0, "pid": 7.0}
+        assert {d.traits for d in made.source.tools.definitions} == {Traits()}
+        assert await made.text("say", {"text": "hi"}) == "hi"
 
 
-def test_a_result_is_passed_on_byte_for_byte() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            result = await made.call("echo", {"text": "ü \u2028"})
-            assert result.kind == "mcp"
-            assert result.body == b'{"content": [{"type": "text", "text": "\\u00fc \\u2028"}]}'
-            assert msgspec.json.decode(result.body)["content"][0]["text"] == "ü \u2028"
-
-    run(story())
+async def test_a_result_is_passed_on_byte_for_byte() -> None:
+    async with connected(**zoo()) as made:
+        result = await made.call("echo", {"text": "ü \u2028"})
+        assert result.kind == "mcp"
+        assert result.body == b'{"content": [{"type": "text", "text": "\\u00fc \\u2028"}]}'
+        assert msgspec.json.decode(result.body)["content"][0]["text"] == "ü \u2028"
 
 
 def server_of(made: Bench) -> int:
@@ -433,61 +357,46 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("leaves", ["forks", "daemon"])
-def test_a_stubborn_child_and_its_grandchild_are_gone_after_closing(leaves: str) -> None:
-    async def story() -> None:
-        async with connected(**zoo("stubborn", leaves)) as made:
-            await until(lambda: "grandchild" in last_words(made))
-            grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
-            child = server_of(made)
-            assert alive(child)
-            assert alive(grandchild)
-        await until(lambda: not alive(child) and not alive(grandchild))
-
-    run(story())
+async def test_a_stubborn_child_and_its_grandchild_are_gone_after_closing(leaves: str) -> None:
+    async with connected(**zoo("stubborn", leaves)) as made:
+        await until(lambda: "grandchild" in last_words(made))
+        grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
+        child = server_of(made)
+        assert alive(child)
+        assert alive(grandchild)
+    await until(lambda: not alive(child) and not alive(grandchild))
 
 
 @pytest.mark.parametrize("leaves", ["forks", "daemon"])
-def test_a_grandchild_does_not_outlive_a_child_that_ends_by_itself(leaves: str) -> None:
-    async def story() -> None:
-        async with connected(**zoo(leaves)) as made:
-            await until(lambda: "grandchild" in last_words(made))
-            grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
-            with pytest.raises(OutcomeUnknown, match="exited with code 9"):
-                await made.call("crash")
-            await until(lambda: not alive(grandchild))
-
-    run(story())
+async def test_a_grandchild_does_not_outlive_a_child_that_ends_by_itself(leaves: str) -> None:
+    async with connected(**zoo(leaves)) as made:
+        await until(lambda: "grandchild" in last_words(made))
+        grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
+        with pytest.raises(OutcomeUnknown, match="exited with code 9"):
+            await made.call("crash")
+        await until(lambda: not alive(grandchild))
 
 
-def test_a_server_that_is_killed_is_said_to_be() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            os.kill(server_of(made), signal.SIGKILL)
-            with pytest.raises(DependencyUnavailable, match="exited with code 137"):
-                await made.source.watch()
-
-    run(story())
+async def test_a_server_that_is_killed_is_said_to_be() -> None:
+    async with connected(**zoo()) as made:
+        os.kill(server_of(made), signal.SIGKILL)
+        with pytest.raises(DependencyUnavailable, match="exited with code 137"):
+            await made.source.watch()
 
 
-def test_the_guard_of_a_server_takes_a_few_megabytes() -> None:
-    async def story() -> None:
-        async with connected(**zoo()) as made:
-            guard = psutil.Process(link_of(made).child.process.pid)
-            assert guard.children()
-            assert guard.memory_full_info().uss < 6 << 20
-
-    run(story())
+async def test_the_guard_of_a_server_takes_a_few_megabytes() -> None:
+    async with connected(**zoo()) as made:
+        guard = psutil.Process(link_of(made).child.process.pid)
+        assert guard.children()
+        assert guard.memory_full_info().uss < 6 << 20
 
 
-def test_what_a_server_does_to_its_own_group_leaves_its_guard_alone() -> None:
-    async def story() -> None:
-        async with connected(**zoo("daemon")) as made:
-            await until(lambda: "grandchild" in last_words(made))
-            grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
-            os.killpg(server_of(made), signal.SIGKILL)
-            await until(lambda: not alive(grandchild))
-
-    run(story())
+async def test_what_a_server_does_to_its_own_group_leaves_its_guard_alone() -> None:
+    async with connected(**zoo("daemon")) as made:
+        await until(lambda: "grandchild" in last_words(made))
+        grandchild = int(last_words(made).split("grandchild ")[1].split()[0])
+        os.killpg(server_of(made), signal.SIGKILL)
+        await until(lambda: not alive(grandchild))
 
 
 GATEWAY = """
@@ -554,32 +463,29 @@ def grandchildren_left() -> list[int]:
     ]
 
 
-def test_a_server_that_cannot_list_again_keeps_its_calls_and_is_asked_later(
+async def test_a_server_that_cannot_list_again_keeps_its_calls_and_is_asked_later(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(watcher, "AGAIN_SECONDS", 0.01)
 
     said = "its changed lists cannot be read: up cannot be used: not now"
 
-    async def story() -> None:
-        async with connected(**zoo("busy-for-a-while")) as made:
-            watching = asyncio.create_task(made.source.watch())
-            running = asyncio.create_task(made.text("hang"))
-            await made.call("flood", {"count": 1})
-            await until(lambda: said in caplog.text)
-            await until(lambda: made.source.unwell is None)
-            assert caplog.text.count(said) == 1
-            assert not watching.done()
-            assert not running.done()
-            for task in watching, running:
-                task.cancel()
-            await asyncio.gather(watching, running, return_exceptions=True)
-
-    run(story())
+    async with connected(**zoo("busy-for-a-while")) as made:
+        watching = asyncio.create_task(made.source.watch())
+        running = asyncio.create_task(made.text("hang"))
+        await made.call("flood", {"count": 1})
+        await until(lambda: said in caplog.text)
+        await until(lambda: made.source.unwell is None)
+        assert caplog.text.count(said) == 1
+        assert not watching.done()
+        assert not running.done()
+        for task in watching, running:
+            task.cancel()
+        await asyncio.gather(watching, running, return_exceptions=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the exit is heard of in another way")
-def test_a_child_that_starts_with_the_last_descriptors_leaves_neither_a_process_nor_a_descriptor(
+async def test_a_child_that_starts_with_the_last_descriptors_leaves_neither_a_process_nor_a_descriptor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[int] = []
@@ -588,25 +494,22 @@ def test_a_child_that_starts_with_the_last_descriptors_leaves_neither_a_process_
         started.append(pid)
         raise OSError(errno.EMFILE, "Too many open files")
 
-    async def story() -> None:
-        async with bench(**zoo()) as made:
-            before = len(os.listdir("/proc/self/fd"))
-            with monkeypatch.context() as patch:
-                patch.setattr(os, "pidfd_open", no_descriptor_left)
-                with pytest.raises(DependencyUnavailable, match="Too many open files"):
-                    await made.source.connect()
-            assert len(os.listdir("/proc/self/fd")) == before
-            for pid in started:
-                with pytest.raises(ProcessLookupError):
-                    os.kill(pid, 0)
-            await made.source.connect()
-            assert await made.text("echo", {"text": "hi"}) == "hi"
-
-    run(story())
+    async with bench(**zoo()) as made:
+        before = len(os.listdir("/proc/self/fd"))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pidfd_open", no_descriptor_left)
+            with pytest.raises(DependencyUnavailable, match="Too many open files"):
+                await made.source.connect()
+        assert len(os.listdir("/proc/self/fd")) == before
+        for pid in started:
+            with pytest.raises(ProcessLookupError):
+                os.kill(pid, 0)
+        await made.source.connect()
+        assert await made.text("echo", {"text": "hi"}) == "hi"
 
 
 @pytest.mark.parametrize("turns", range(5))
-def test_a_start_that_is_cancelled_leaves_no_pipe_that_would_be_closed_a_second_time(
+async def test_a_start_that_is_cancelled_leaves_no_pipe_that_would_be_closed_a_second_time(
     monkeypatch: pytest.MonkeyPatch, turns: int
 ) -> None:
     started: list[subprocess.Popen] = []
@@ -616,16 +519,13 @@ def test_a_start_that_is_cancelled_leaves_no_pipe_that_would_be_closed_a_second_
         started.append(start(*args))
         return started[0]
 
-    async def story() -> None:
-        monkeypatch.setattr(child, "start_process", remembered)
-        lines = child.LineReader(lambda _line: None, lambda: None, lambda: None, 100)
-        starting = asyncio.ensure_future(child.start_child("cat", ["cat"], dict(os.environ), None, lines))
-        for _ in range(turns + 1):
-            await asyncio.sleep(0)
-        starting.cancel()
-        with suppress(asyncio.CancelledError):
-            await (await starting).stop()
-        process = started[0]
-        assert [pipe.closed for pipe in (process.stdin, process.stdout, process.stderr)] == [True] * 3
-
-    run(story())
+    monkeypatch.setattr(child, "start_process", remembered)
+    lines = child.LineReader(lambda _line: None, lambda: None, lambda: None, 100)
+    starting = asyncio.ensure_future(child.start_child("cat", ["cat"], dict(os.environ), None, lines))
+    for _ in range(turns + 1):
+        await asyncio.sleep(0)
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await (await starting).stop()
+    process = started[0]
+    assert [pipe.closed for pipe in (process.stdin, process.stdout, process.stderr)] == [True] * 3
