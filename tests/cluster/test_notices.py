@@ -219,6 +219,18 @@ async def test_an_exclusive_thing_is_done_by_one_and_taken_over_when_that_one_le
         assert did[-1] == "two ended"
 
 
+async def test_leases_of_the_dead_are_forgotten_and_those_that_are_held_stay(url):
+    async with opened(settings(url, "one")) as one, opened(settings(url, "two")) as two:
+        first, second = Leases(one, CLOCK), Leases(two, CLOCK)
+        for name in ("held", "left"):
+            await first.take(name, 60, "one")
+        await one.write(Statement("UPDATE leases SET expires_at = expires_at - 61 WHERE name = 'left'"))
+        await second.forget_over()
+        assert await one.read("SELECT name, holder FROM leases") == [("held", "one")]
+        assert await second.take("left", 60, "two") == "two"
+        assert await second.take("held", 60, "two") is None
+
+
 async def test_what_one_does_alone_is_given_up_before_another_can_take_it_where_the_database_is_not_heard(
     url,
 ):

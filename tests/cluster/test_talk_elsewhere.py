@@ -35,7 +35,8 @@ class Speaking(Several):
             f"{era}: {{command: {sys.executable}, args: [{SERVER}, {era}, {folder}, stdio], single: true}}"
             for era in ERAS
         )
-        super().__init__(folder, database, api, more=f"servers: {{{servers}}}")
+        plain = f"plain: {{command: {sys.executable}, args: [{SERVER}, handshake, {folder}, stdio]}}"
+        super().__init__(folder, database, api, more=f"servers: {{{servers}, {plain}}}")
         self.one, self.two = self.begin("one"), self.begin("two")
 
     def files(self, name, more=""):
@@ -170,6 +171,26 @@ def test_what_is_said_between_gateways_is_sealed_and_its_rows_are_gone_when_it_w
     assert len(heard) >= 2
     assert not any(b"particular" in body or b"Who are you" in body for body in heard)
     until(lambda: not gates.ask("SELECT seq FROM words"), 5)
+
+
+def test_a_call_that_waits_on_one_gateway_for_its_callers_answer_goes_on_when_that_comes_to_the_other(gates):
+    """A client of the modern revision comes back with its answer; a server of the older ones waits for it meanwhile."""
+
+    async def scenario():
+        async with agent(gates.one, "modern") as first, agent(gates.two, "modern") as second:
+            asked = await first.leg("plain__elicit")
+            [(name, question)] = asked["inputRequests"].items()
+            assert question["params"]["message"] == "Who are you?"
+            said = {
+                "requestState": asked["requestState"],
+                "inputResponses": {name: {"action": "accept", "content": {"name": "Ada"}}},
+            }
+            told = await second.leg("plain__elicit", said)
+            assert told["content"][0]["text"] == "hello Ada"
+            again = await second.leg("plain__elicit", said)
+            assert again["content"][0]["text"] == "hello Ada"
+
+    run(scenario)
 
 
 def test_a_question_to_a_caller_whose_gateway_died_is_declined_and_the_server_goes_on(fresh):

@@ -19,6 +19,7 @@ from agent_gate.sources.accounts.credentials import OF_SOURCE
 from agent_gate.sources.accounts.signins import WELL
 from agent_gate.sources.mcp.single import SingleServer
 from agent_gate.store.gateways import BEAT_SECONDS, DRAINING
+from agent_gate.store.leases import Leases
 from agent_gate.vault.accounts import FIELD
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Fellowship:
         sweeper.run_every(BEAT_SECONDS, gateway.errands.look)
         sweeper.run_every(HOUR, gateway.errands.purge)
         sweeper.run_every(HOUR, kept.words.purge)
+        sweeper.run_every(HOUR, Leases(kept.store, gateway.clock).forget_over)
         sweeper.run_every(FEW_MINUTES, kept.notices.purge)
         sweeper.run_every(HOUR, kept.gateways.forget_old)
         usage = SharedUsage(kept.store, counters)

@@ -105,6 +105,7 @@ async def open_kept(
     audit_key = ensure_key(folder / "audit.key")
     heads = Heads(folder / name_of_heads(configuration.options.worker), audit_key)
     sealer = await life.enter_async_context(Sealer(store, audit_key, clock=clock, heads=heads))
+    state_key = await share_key(vault, store, "states", ensure_key(folder / "seal.key"))
     kept = KeptState(
         folder=folder,
         store=store,
@@ -121,8 +122,8 @@ async def open_kept(
         notices=notices,
         words=words,
         alone=alone,
-        sessions=SharedSessions(store, clock) if store.shared else None,
-        state_key=await share_key(vault, store, "states", ensure_key(folder / "seal.key")),
+        sessions=SharedSessions(store, clock, words, gateways, state_key) if store.shared else None,
+        state_key=state_key,
         button_key=await share_key(vault, store, "buttons", ensure_key(folder / "channels.key")),
         cut_key=await share_key(vault, store, "cuts", os.urandom(32)),
         errand_key=await share_key(vault, store, "errands", os.urandom(32)),

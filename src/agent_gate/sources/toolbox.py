@@ -16,7 +16,10 @@ from agent_gate.sources.access import Access, FixedCredentials, Learn
 
 
 class OtherGateways(Protocol):
-    """The gateways on this store, for a source that one of them runs at a time."""
+    """The gateways on this store, for a source that one of them runs at a time, or whose call waits on one of them."""
+
+    here: str
+    """This gateway."""
 
     async def take(self, key: str) -> bool:
         """Whether this gateway is the one that runs the source of that key now."""
@@ -27,8 +30,8 @@ class OtherGateways(Protocol):
         itself."""
         ...
 
-    async def ask(self, key: str, job: Job) -> Result:
-        """Have the one that runs the source do it, once."""
+    async def ask(self, key: str, job: Job, of: str = "") -> Result:
+        """Have the one that runs the source do it, once; or the gateway `of`, and no other."""
         ...
 
 

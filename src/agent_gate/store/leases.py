@@ -53,6 +53,10 @@ class Leases:
     async def give_back(self, name: str, holder: str) -> None:
         await self._store.write(Statement(GIVE_BACK, (name, holder)))
 
+    async def forget_over(self) -> None:
+        """Forget what nobody holds any more, since its holder died or let it end."""
+        await self._store.write(Statement(f"DELETE FROM leases WHERE expires_at <= {self._store.now}"))
+
     async def forget_all(self) -> None:
         """After a start on a store that nobody else has open: whoever held a lease is dead."""
         await self._store.write(Statement("DELETE FROM leases"))

@@ -6,6 +6,7 @@ A notice says that there is one; whoever says something seals it.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from agent_gate.errors import DependencyUnavailable
 from agent_gate.store.gathered import Gathered
 from agent_gate.store.statement import Statement, Store
 
+log = logging.getLogger("agent_gate.notices")
 MOST_AT_A_LOOK = 500
 KEEP_SECONDS = 600.0
 UNHEARD = "SELECT seq, kind, teller, about, body FROM words WHERE hearer = ? ORDER BY seq LIMIT ?"
@@ -75,11 +77,18 @@ class GatewayWords:
         fresh = [row for row in rows if row[0] not in self._heard]
         self._heard = {row[0] for row in rows}
         for _seq, kind, teller, about, body in fresh:
-            if (heard := self._listeners.get(kind)) is not None:
-                heard(teller, about, body)
+            self._tell(kind, teller, about, body)
         if rows:
             await self._forget([row[0] for row in rows], wait=len(rows) == MOST_AT_A_LOOK)
         return len(rows)
+
+    def _tell(self, kind: str, teller: str, about: str, body: bytes) -> None:
+        heard = self._listeners.get(kind)
+        try:
+            if heard is not None:
+                heard(teller, about, body)
+        except Exception:  # the boundary: the other words are still heard
+            log.exception("A word of another gateway could not be taken")
 
     async def _forget(self, seqs: Sequence[int], *, wait: bool) -> None:
         forgetting = Statement(f"DELETE FROM words WHERE seq IN ({', '.join('?' * len(seqs))})", tuple(seqs))

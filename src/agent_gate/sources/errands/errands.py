@@ -26,6 +26,7 @@ from agent_gate.errors import (
     DependencyUnavailable,
     Forbidden,
     GatewayError,
+    InvalidArgs,
     OutcomeUnknown,
 )
 from agent_gate.sources.errands import rows
@@ -50,12 +51,14 @@ from agent_gate.sources.pins import Pins
 from agent_gate.store.alone import AloneLeases
 from agent_gate.store.gathered import Gathered
 from agent_gate.store.statement import Conflict, Param, Statement, Store
-from agent_gate.store.words import GatewayWords
+from agent_gate.store.words import GatewayWords, Word
 from agent_gate.vault.sealing import SealingKey, VaultFault
 
 log = logging.getLogger("agent_gate.sources")
 SPARE_SECONDS = 0.25
 """Sooner than the call's own deadline, so that there is time to say whether it was begun."""
+WANTED = "wanted errand"
+"""A word that asks one gateway for an errand, which no other may take."""
 MAY_HAVE_RUN = "It may have run. Check before you try again"
 CHANGED = "The tool is another one on the gateway that runs it: its definition changed. Nothing was sent"
 NOT_BEGUN = "no gateway began the call in time. Nothing was sent"
@@ -103,7 +106,9 @@ class Errands:
         self._doing: dict[str, ErrandUnderWay] = {}
         self._tasks = KeptTasks(log, "An errand could not be done")
         self._over = False
+        self.here = store.chain
         words.subscribe(KIND, self._hear_word)
+        words.subscribe(WANTED, lambda _teller, ident, _body: self._hear_wanted(ident))
 
     async def begin(self) -> None:
         """What this gateway was doing before it started, nobody does any more."""
@@ -120,8 +125,10 @@ class Errands:
         """The tools that the gateway that runs the source has listed, and what the source says of itself."""
         return await self._pins.read_kept(key)
 
-    async def ask(self, key: str, job: Job) -> Result:
-        """Have the gateway that runs the source do it, once."""
+    async def ask(self, key: str, job: Job, of: str = "") -> Result:
+        """Have the gateway that runs the source do it, once; or the gateway `of`, and no other."""
+        if of and not self._is_alive(of):
+            raise InvalidArgs(f"The gateway {of}, where this call waited, is gone. {MAY_HAVE_RUN}")
         left = max(0.0, job.deadline - self._clock.monotonic())
         seconds = left - min(SPARE_SECONDS, left / 10)
         ident = new_id()
@@ -129,7 +136,9 @@ class Errands:
             asyncio.get_running_loop().create_future(), self._talk(ident, job)
         )
         try:
-            await self._asking.write(self._row(ident, key, job, seconds))
+            await self._asking.write(self._row(ident, key, job, seconds, of))
+            if of:
+                await self._words.say(Word(of, WANTED, ident, b""))
             answer = await self._await_answer(key, ident, wait.answered, seconds)
             await self._hear_last(wait, answer)
         except asyncio.CancelledError:
@@ -144,9 +153,9 @@ class Errands:
             raise error_of(answer)
         return answer.result
 
-    def _row(self, ident: str, key: str, job: Job, seconds: float) -> tuple[Param, ...]:
+    def _row(self, ident: str, key: str, job: Job, seconds: float, of: str) -> tuple[Param, ...]:
         sealed = self._key.seal(encode(body_of(job, seconds)), "errand", ident, key)
-        return ident, key, job.case.call.id, self._store.chain, seconds, sealed, None
+        return ident, key, job.case.call.id, self._store.chain, seconds, sealed, of or None
 
     def _talk(self, ident: str, job: Job) -> NearTalk | None:
         conversation = job.case.call.conversation
@@ -192,7 +201,9 @@ class Errands:
         known = [one for one in idents if one in self._asked]
         taken = [one for one in idents if one in self._doing]
         new = [one for one in idents if one not in self._asked and one not in self._doing]
-        await asyncio.gather(self._hear_ends(known), self._hear_withdrawn(taken), self._take(new))
+        await asyncio.gather(
+            self._hear_ends(known), self._hear_withdrawn(taken), self._take(new if self._alone.held else ())
+        )
 
     async def look(self) -> None:
         """Find what nobody was told of: errands of the sources that run here, and what became of our own."""
@@ -271,11 +282,14 @@ class Errands:
         elif (doing := self._doing.get(ident)) is not None and doing.caller is not None:
             doing.caller.hear(sealed)
 
+    def _hear_wanted(self, ident: str) -> None:
+        self._tasks.start(self._take([ident]), ident)
+
     # -- what others ask for
 
     async def _take(self, idents: Sequence[str]) -> None:
         """Take those of them that are this gateway's to do, and begin; what is taken and not read is put back."""
-        if self._over or not idents or not self._alone.held:
+        if self._over or not idents:
             return
         turn = new_id()
         try:

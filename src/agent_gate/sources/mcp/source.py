@@ -26,6 +26,7 @@ from agent_gate.observe.trace import outgoing
 from agent_gate.sources.mcp.calling.bridge import Bridge
 from agent_gate.sources.mcp.calling.bucket import Bucket
 from agent_gate.sources.mcp.calling.failures import FAILURES, call_error, connect_error, no_result
+from agent_gate.sources.mcp.calling.parking import ParkedElsewhere
 from agent_gate.sources.mcp.clean import MAX_TITLE, clean
 from agent_gate.sources.mcp.lists.budget import Budget
 from agent_gate.sources.mcp.lists.links import RESOURCE, Links
@@ -77,7 +78,8 @@ class McpSource:
             toolbox.max_bytes,
             toolbox.lender,
         )
-        self.bridge = Bridge()
+        self.others = toolbox.others
+        self.bridge = Bridge("" if self.others is None else self.others.here)
         self.bucket = Bucket(settings.rate_limit.max_requests_per_minute, toolbox.clock, self.title)
         self.pages = Budget(MOST_PAGES, toolbox.clock)
         self.watcher = Watcher(
@@ -229,6 +231,9 @@ class McpSource:
                 body = await self.attempt(order)
             except (Throttled, Broken) as failure:
                 body = await self.send_again(order, failure)
+        except ParkedElsewhere as parked:
+            assert self.others is not None
+            return await self.others.ask(self.key, job, of=parked.gateway)
         except FAILURES as error:
             raise self.failure(error, order) from None
         return self.check_result(self.access.masked(body), order)

@@ -128,6 +128,8 @@ class McpSurface:
         self._tasks = KeptTasks(log, "A task of the MCP surface failed")
         self._under_way: set[HttpVisit] = set()
         self._closing = False
+        if shared is not None:
+            shared.listen(self._hear_elsewhere)
 
     def handle(self, request: Request) -> HttpAnswer | Awaitable[HttpAnswer]:
         mode = PATHS.get(request.target)
@@ -240,8 +242,9 @@ class McpSurface:
             return self._initialize(request, caller, mode, message)
         session = self._session(request, caller)
         if not message.id or not message.method:
-            self._take_unanswered(session, message)
-            return ACCEPTED
+            if session is None or self._take_unanswered(session, message) or self._shared is None:
+                return ACCEPTED
+            return self._pass_on(self._shared, session, request.body)
         params, meta = read_params(request.body, message)
         revision = session.revision if session is not None else BY_HEADER[version]
         if version is None and session is None and META_VERSION in meta:
@@ -258,6 +261,8 @@ class McpSurface:
     ) -> HttpAnswer | Awaitable[HttpAnswer]:
         session, welcome = self.methods.initialize(caller, mode, message.params)
         session.proof = self.door.proof(request)
+        if self._shared is not None:
+            session.set_apart()
         self.sessions.add(session)
         headers = ((SESSION_FIELD, session.id.encode()),)
         answer = Response(200, response(bytes(message.id), welcome), headers)
@@ -309,16 +314,29 @@ class McpSurface:
             raise UnknownSession
         return session
 
-    def _take_unanswered(self, session: McpSession | None, message: Message) -> None:
-        """A notification, or the client's answer to a question of ours."""
-        if session is None:
-            return
+    def _take_unanswered(self, session: McpSession, message: Message) -> bool:
+        """Take a notification, or the client's answer to a question of ours; false where it is about nothing here."""
         if not message.method:
-            session.answered(message)
-        elif message.method == CANCELLED:
-            visit = named(session.visits, read_object(message.params).get("requestId"))
-            if visit is not None:
-                self.cancel(visit)
+            return session.answered(message)
+        if message.method != CANCELLED:
+            return True
+        visit = named(session.visits, read_object(message.params).get("requestId"))
+        if visit is not None:
+            self.cancel(visit)
+        return visit is not None
+
+    async def _pass_on(self, shared: SharedSessions, session: McpSession, message: bytes) -> Answer:
+        """What is about nothing here may be about a request on another gateway."""
+        try:
+            await shared.pass_on(session.id, message)
+        except GatewayError as error:
+            return refusal(503, error.code, error.message)
+        return ACCEPTED
+
+    def _hear_elsewhere(self, ident: str, message: bytes) -> None:
+        session = self.sessions.get(ident)
+        if session is not None:
+            self._take_unanswered(session, read_message(message))
 
     def cancel(self, visit: Visit) -> None:
         """The client no longer wants the answer, and gets none."""

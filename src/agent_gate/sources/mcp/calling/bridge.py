@@ -28,8 +28,8 @@ FORM = "it asked for input in a form that is not known"
 class Bridge:
     """The four combinations. `log_level` is what callers with sessions last asked for."""
 
-    def __init__(self) -> None:
-        self.parking = Parking()
+    def __init__(self, here: str = "") -> None:
+        self.parking = Parking(here)
         self.log_level = "info"
 
     def run(self, order: Order, session: ServerSession) -> Awaitable[bytes]:

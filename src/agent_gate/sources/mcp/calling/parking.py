@@ -24,9 +24,18 @@ from agent_gate.sources.mcp.wire.order import Order
 
 TTL = 600.0
 MAX_PARKED = 1_000
+AT = "@"
 GONE = "This requestState is unknown, used or expired; make the call again without it"
 
 Send = Callable[[Order], Coroutine[Any, Any, bytes]]
+
+
+class ParkedElsewhere(InvalidArgs):
+    """The call waits on another gateway, which can go on with it."""
+
+    def __init__(self, gateway: str) -> None:
+        super().__init__(GONE)
+        self.gateway = gateway
 
 
 class Parked:
@@ -96,9 +105,11 @@ class Parked:
 
 
 class Parking:
-    """The open calls of one server, each under a random state that only its own caller can use, once."""
+    """The open calls of one server, each under a random state that only its own caller can use, once. `here` is this
+    gateway, where there are others: a state says where its call is."""
 
-    def __init__(self) -> None:
+    def __init__(self, here: str = "") -> None:
+        self.here = here
         self.waiting: dict[str, Parked] = {}
         self.deadlines = Deadlines()
 
@@ -133,7 +144,11 @@ class Parking:
         return await self.wait_for_round(self.take_up(order, conversation, state), order.deadline)
 
     def take_up(self, order: Order, conversation: Conversation, state: Json) -> Parked:
-        parked = self.waiting.get(state) if isinstance(state, str) else None
+        if not isinstance(state, str):
+            raise InvalidArgs(GONE)
+        parked, place = self.waiting.get(state), state.partition(AT)[2]
+        if parked is None and self.here and place not in ("", self.here):
+            raise ParkedElsewhere(place)
         if parked is None or not parked.is_about(order):
             raise InvalidArgs(GONE)
         del self.waiting[state]
@@ -164,7 +179,7 @@ class Parking:
         return self.park(parked)
 
     def park(self, parked: Parked) -> bytes:
-        state = secrets.token_urlsafe(24)
+        state = secrets.token_urlsafe(24) + (f"{AT}{self.here}" if self.here else "")
         self.waiting[state] = parked
         parked.timer = asyncio.get_running_loop().call_later(TTL, self.expire, state)
         return encode(

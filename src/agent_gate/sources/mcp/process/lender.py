@@ -165,6 +165,9 @@ class Borrower:
         self.send(request(name, method, params))
         try:
             return await waiting
+        except asyncio.CancelledError:
+            self.send(notification(CANCELLED, {"requestId": name, "reason": "not awaited"}))
+            raise
         finally:
             del self._asked[encode(name)]
 

@@ -26,6 +26,8 @@ MOST_SESSIONS = 10_000
 MOST_PER_CALLER = 1_000
 MOST_NOTICES = 64
 LONGEST_NUMBER = 18
+LONGEST_START = 48
+"""Bits; a client may read a number as a floating-point one, which is exact up to 53."""
 STANDALONE = "0"
 ENDED = "The client ended its session"
 
@@ -53,6 +55,13 @@ class McpSession:
         self._numbers = 0
         self._ended = False
 
+    def set_apart(self) -> None:
+        """Number questions and streams as no other gateway that has this session does: an answer, and an event that a
+        client goes on after, belong to one of them."""
+        self._numbers = secrets.randbits(LONGEST_START)
+        name = f"{STANDALONE}{self._numbers}"
+        self.standalone = Stream(name, prime=self.revision.primes_streams, most=MOST_NOTICES)
+
     @property
     def busy(self) -> bool:
         return bool(self.visits) or self.standalone.watched
@@ -66,12 +75,12 @@ class McpSession:
         self.asked[self._numbers] = answer
         return self._numbers, answer
 
-    def answered(self, message: Message) -> None:
-        """The client's answer to one of our questions; anything else is ignored."""
+    def answered(self, message: Message) -> bool:
+        """Take the client's answer to one of our questions; false where it is to none of them."""
         number = bytes(message.id)
         future = self.asked.get(int(number)) if len(number) <= LONGEST_NUMBER and number.isdigit() else None
         if future is None or future.done():
-            return
+            return future is not None
         try:
             if message.result:
                 future.set_result(read_answer(message.result))
@@ -79,6 +88,7 @@ class McpSession:
                 future.set_exception(InvalidArgs(refusal(message)))
         except RpcError as error:
             future.set_exception(InvalidArgs(f"The client's answer cannot be read: {error.message}"))
+        return True
 
     def open_stream(self) -> Stream:
         """A stream for one request, kept after its end so that its client can come back for it."""
@@ -90,7 +100,8 @@ class McpSession:
     def resume(self, last: str) -> tuple[Stream, int] | None:
         """The stream of an event id, and the number after which to go on."""
         name, _, number = last.rpartition("-")
-        stream = self.standalone if name == STANDALONE else self.streams.get(name)
+        own = name.encode() == self.standalone.name
+        stream = self.standalone if own else self.streams.get(name)
         if stream is None or not number.isascii() or not number.isdigit() or len(number) > LONGEST_NUMBER:
             return None
         return (stream, int(number)) if int(number) <= stream.sequence else None
@@ -151,6 +162,9 @@ class McpSessions:
             self.end(least_used(own))
         elif len(self._all) >= MOST_SESSIONS:
             self.end(least_used(list(self._all.values())))
+
+    def get(self, ident: str) -> McpSession | None:
+        return self._all.get(ident)
 
     def find(self, ident: str, caller: Caller) -> McpSession | None:
         """The session, if it is this caller's; somebody else's does not exist."""
