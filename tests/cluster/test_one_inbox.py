@@ -1,8 +1,11 @@
 """A question asked on one gateway is answered on any, and its call runs once, whoever of them is left."""
 
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from tests.cluster.several import several, until
 from tests.gateway import HeldReply
@@ -59,6 +62,22 @@ def test_who_waits_on_one_gateway_is_told_of_the_answer_on_the_other(fresh):
     assert fresh.one.story(reply.json["call"]) == ["pending", "approved", "dispatching", "completed"]
     rows = fresh.two.admin.get(f"/api/calls/{reply.json['call']}")
     assert [row["chain"] for row in rows] == ["one", "two", "one", "one"]
+
+
+def test_who_waits_is_told_though_no_notification_comes(fresh):
+    """The session that hears them hangs; what it missed is found by looking."""
+    where = "application_name = 'agent-gate one notices' AND datname = current_database()"
+    with psycopg.connect(fresh.database, autocommit=True) as connection:
+        [(pid,)] = connection.execute(f"SELECT pid FROM pg_stat_activity WHERE {where}").fetchall()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            held = pool.submit(lambda: fresh.one.call("write", {"n": 12}, wait=20))
+            answer(fresh.two, the_question(fresh.two))
+            assert held.result(5).status == 200
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert writes(fresh.api) == [b'{"n":12}']
 
 
 def test_a_no_on_the_other_gateway_reaches_who_waits_and_nothing_runs(fresh):

@@ -156,6 +156,17 @@ def test_a_gateway_with_another_master_key_says_what_to_do(tmp_path, database, a
         assert SECRET["AGENT_GATE_SECRET"] not in two.stderr
 
 
+def test_a_second_gateway_of_one_id_does_not_start_and_names_the_first(pair, tmp_path):
+    first = pair.one.announced["pid"]
+    told = rf"Another gateway writes as 'one' .*\(pid {first} on .+, since 20.+Stop that one first"
+    with (
+        several(tmp_path, pair.database, pair.api) as others,
+        pytest.raises(AssertionError, match=told),
+    ):
+        others.start("one")
+    assert pair.one.call("read").status == 200
+
+
 def test_the_gateways_are_listed_with_what_each_does(pair):
     for gateway, own in ((pair.one, "one"), (pair.two, "two")):
         listed = {one["id"]: one for one in gateway.admin.get("/api/gateways")}
