@@ -50,7 +50,7 @@ from agent_gate.sources.keeper import Keeper
 from agent_gate.sources.pins import Pins
 from agent_gate.store.alone import AloneLeases
 from agent_gate.store.gathered import Gathered
-from agent_gate.store.statement import Conflict, Param, Statement, Store
+from agent_gate.store.statement import Conflict, InDoubt, Param, Statement, Store
 from agent_gate.store.words import GatewayWords, Word
 from agent_gate.vault.sealing import SealingKey, VaultFault
 
@@ -129,21 +129,18 @@ class Errands:
         """Have the gateway that runs the source do it, once; or the gateway `of`, and no other."""
         if of and not self._is_alive(of):
             raise InvalidArgs(f"The gateway {of}, where this call waited, is gone. {MAY_HAVE_RUN}")
-        left = max(0.0, job.deadline - self._clock.monotonic())
-        seconds = left - min(SPARE_SECONDS, left / 10)
         ident = new_id()
         wait = self._asked[ident] = ErrandWait(
             asyncio.get_running_loop().create_future(), self._talk(ident, job)
         )
         try:
-            await self._asking.write(self._row(ident, key, job, seconds, of))
-            if of:
-                await self._words.say(Word(of, WANTED, ident, b""))
-            answer = await self._await_answer(key, ident, wait.answered, seconds)
-            await self._hear_last(wait, answer)
+            answer = await self._exchange(key, ident, job, of, wait)
         except asyncio.CancelledError:
-            self._store.post(*(Statement(rows.WITHDRAW, (ident, state)) for state in ("waiting", "taken")))
+            self._withdraw(ident)
             raise
+        except InDoubt as error:
+            self._withdraw(ident)
+            raise OutcomeUnknown(f"{error.message} {MAY_HAVE_RUN}") from None
         finally:
             del self._asked[ident]
             if wait.talk is not None:
@@ -152,6 +149,20 @@ class Errands:
         if answer.result is None:
             raise error_of(answer)
         return answer.result
+
+    async def _exchange(self, key: str, ident: str, job: Job, of: str, wait: ErrandWait) -> ErrandAnswer:
+        """Write it down, and wait for what becomes of it."""
+        left = max(0.0, job.deadline - self._clock.monotonic())
+        seconds = left - min(SPARE_SECONDS, left / 10)
+        await self._asking.write(self._row(ident, key, job, seconds, of))
+        if of:
+            await self._words.say(Word(of, WANTED, ident, b""))
+        answer = await self._await_answer(key, ident, wait.answered, seconds)
+        await self._hear_last(wait, answer)
+        return answer
+
+    def _withdraw(self, ident: str) -> None:
+        self._store.post(*(Statement(rows.WITHDRAW, (ident, state)) for state in ("waiting", "taken")))
 
     def _row(self, ident: str, key: str, job: Job, seconds: float, of: str) -> tuple[Param, ...]:
         sealed = self._key.seal(encode(body_of(job, seconds)), "errand", ident, key)

@@ -325,7 +325,7 @@ class McpSurface:
             self.cancel(visit)
         return visit is not None
 
-    async def _pass_on(self, shared: SharedSessions, session: McpSession, message: bytes) -> Answer:
+    async def _pass_on(self, shared: SharedSessions, session: McpSession, message: bytes) -> HttpAnswer:
         """What is about nothing here may be about a request on another gateway."""
         try:
             await shared.pass_on(session.id, message)
