@@ -148,6 +148,7 @@ def test_in_the_demo_an_agent_shops_and_the_order_arrives_with_a_picture_of_its_
     assert "order number is B-" in shopper.after(said, question)
     inspect_the_shop(shopper)
     follow_the_introduction(shopper)
+    consult(shopper)
 
 
 def inspect_the_shop(shopper):
@@ -175,6 +176,19 @@ def follow_the_introduction(shopper):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("# Harbour lamp") == 2
+
+
+def consult(shopper):
+    """What the demo wrote has no fault, and doctor knows of nothing but the sign-in that is left for a person."""
+    env = {**os.environ, **read_dotenv(shopper.folder / "home" / ".env")}
+    told = {}
+    for command in ("check", "doctor"):
+        asked = [COMMAND, command, "--config", "home/config.yaml"]
+        done = subprocess.run(asked, cwd=shopper.folder, env=env, capture_output=True, text=True, timeout=60)
+        told[command] = done.stdout + done.stderr
+    assert told["check"] == "No faults.\n"
+    problems = [line for line in told["doctor"].splitlines() if line.startswith("problem: ")]
+    assert [line.partition(":")[2].split(":")[0] for line in problems] == [" notes needs a sign-in"]
 
 
 class Inspector:

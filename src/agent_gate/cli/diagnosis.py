@@ -276,7 +276,7 @@ def of_running(
     for source in status["sources"]:
         if source["state"] in ("failed", "needs_auth", "degraded"):
             yield DoctorFinding(
-                what=f"{source['key']} is {source['state']}: {source['reason']}",
+                what=said_of(source),
                 why="Calls of its tools may fail"
                 if source["state"] == "degraded"
                 else "Its tools cannot be called",
@@ -290,6 +290,14 @@ def of_running(
         )
     yield from (finding for finding in of_rules(client, status) if finding.fix not in told)
     yield from of_same_user(status, locked=locked)
+
+
+def said_of(source: dict[str, Any]) -> str:
+    """What is wrong with a source, in words; one that wants a credential mostly says so itself."""
+    key, reason = source["key"], source["reason"]
+    if source["state"] != "needs_auth":
+        return f"{key} is {source['state']}: {reason}"
+    return reason if reason.startswith(key) else f"{key} needs a credential: {reason}"
 
 
 def of_rules(client: AdminClient, status: dict[str, Any]) -> Iterable[DoctorFinding]:

@@ -3,7 +3,7 @@
 Kinds are installed, the built-in ones too: `config/` names none of them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -14,6 +14,7 @@ from agent_gate.config.decode import Reading, decode
 from agent_gate.config.files.nodes import Node, entries, join
 from agent_gate.config.settings import Settings
 from agent_gate.config.shape import InFile, shape
+from agent_gate.core.tool import Definition
 from agent_gate.errors import ConfigError
 
 GROUP = "agent_gate.sources"
@@ -38,7 +39,8 @@ class Section(Generic[E_co]):
     """The sources below one key of config.yaml, each under its namespace.
 
     `read` gets the whole file. `keys` are the keys it takes at the top level, as the schema and the docs have them;
-    `classes` are what these refer to, `code` the files of code that it names, which count after a restart.
+    `classes` are what these refer to, `code` the files of code that it names, which count after a restart. `tools` are
+    the tools of each of its sources, where the files alone tell.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Section(Generic[E_co]):
     keys: Mapping[str, InFile]
     classes: tuple[type, ...] = ()
     code: Callable[[Settings], Iterable[Path]] = no_code
+    tools: Callable[[Settings], Mapping[str, Sequence[Definition]]] | None = None
 
     def of(self, settings: Settings) -> Mapping[str, E_co]:
         """What the files say of it."""

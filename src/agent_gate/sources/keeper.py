@@ -30,6 +30,7 @@ from agent_gate.sources.state import (
 
 log = logging.getLogger("agent_gate.sources")
 IDLE_SECONDS = 600.0
+IN_WORDS = {Status.NEEDS_AUTH: "without a credential"}
 CONNECT_SECONDS = 60.0
 Publish = Callable[[Plan, Sequence[Definition] | None, bool], None]
 Serves = Callable[[Tool], bool]
@@ -290,7 +291,7 @@ class Keeper:
     def _move(self, status: Status, reason: str = "", level: int = logging.INFO) -> None:
         if (status, reason) != (self._status, self._reason):
             fields = {"source": self.key, **({"reason": reason} if reason else {})}
-            log.log(level, "Source is %s", status, extra=fields)
+            log.log(level, "Source is %s", IN_WORDS.get(status, status), extra=fields)
         if status is not Status.FAILED:
             self._next_try = None
         self._status, self._reason, self._since = status, reason, self._clock.now()

@@ -10,7 +10,7 @@ import click
 
 from agent_gate.access.people import OPERATOR
 from agent_gate.approval.channels.make import channel_people
-from agent_gate.cli.offline import look_at
+from agent_gate.cli.offline import look_at, tools_for_rules
 from agent_gate.cli.output import json_option, print_json, say
 from agent_gate.config.configuration import doubts_of
 from agent_gate.config.load import Loaded
@@ -32,7 +32,7 @@ INVALID = ConfigError.exit
 
 def rule_findings(loaded: Loaded, catalog: Catalog, policy: Policy) -> list[Finding]:
     """Dead and shadowed rules. The tools of MCP servers are not known from the files, but how calls of them look is."""
-    return lint(policy.rules, policy.defaults, catalog.tools, unlisted(loaded))
+    return lint(policy.rules, policy.defaults, tools_for_rules(catalog), unlisted(loaded))
 
 
 def approver_findings(loaded: Loaded, policy: Policy) -> Iterator[Finding]:

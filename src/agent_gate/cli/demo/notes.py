@@ -34,7 +34,7 @@ class Notes:
     """Notes of each person who signed in. `origin` is where it listens, once that is known."""
 
     def __init__(self, folder: Path, token_seconds: float) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.authority = NotesAuthority(folder / "notes.json", token_seconds)
         self._notes: dict[str, dict[str, str]] = {}
 

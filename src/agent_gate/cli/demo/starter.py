@@ -69,7 +69,7 @@ rules:
   - {pattern: "ha_fire_event*", action: deny, description: "events can trigger anything"}
 """
 NOTES_RULES = """\
-  - {pattern: "notes__list_notes", action: allow, description: "reading is harmless"}
+  - {pattern: "notes__list_notes(*)", action: allow, description: "reading is harmless"}
 """
 
 

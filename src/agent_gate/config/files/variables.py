@@ -14,8 +14,12 @@ from agent_gate.core.references import read_reference
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 SHORTEST_SECRET = 4
-ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?/?")
-"""A bare address, which an operator has to see; where a setting is a secret, even this is one."""
+ORIGIN = re.compile(
+    r"https?://(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?/?"
+    r"|(?:localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
+)
+"""A bare address, which an operator has to see; where a setting is a secret, even this is one. A name with a number behind
+it, without `https://`, may as well be a login."""
 FORM = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 INPUT = re.compile(r"input:(.+)")
 

@@ -1,12 +1,13 @@
 """The services of config.yaml, which HTTP requests or Python plugins answer for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from agent_gate.config.decode import Reading, decode
 from agent_gate.config.files.nodes import Node, empty
 from agent_gate.config.kinds import Section
+from agent_gate.config.services.definition import to_definition
 from agent_gate.config.services.read import read_services
 from agent_gate.config.services.settings import (
     ArgDefinition,
@@ -17,6 +18,7 @@ from agent_gate.config.services.settings import (
 )
 from agent_gate.config.settings import Settings
 from agent_gate.config.shape import InFile
+from agent_gate.core.tool import Definition
 
 
 def read_section(root: Node, reading: Reading) -> dict[str, ServiceConfig]:
@@ -37,6 +39,13 @@ def plugin_files(settings: Settings) -> Iterator[Path]:
                 yield from filter(Path.is_file, (folder / f"{module}.py", folder / module / "__init__.py"))
 
 
+def declared_tools(settings: Settings) -> Mapping[str, Sequence[Definition]]:
+    return {
+        service.name: [to_definition(service, tool) for tool in service.tools]
+        for service in SERVICES.of(settings).values()
+    }
+
+
 SERVICES = Section(
     "services",
     read_section,
@@ -49,4 +58,5 @@ SERVICES = Section(
     },
     (ServiceConfig, ArgDefinition, HealthCheckConfig, PluginSettings, ToolDefinition),
     plugin_files,
+    declared_tools,
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -193,11 +194,15 @@ def result(notes: Sequence[str], blocks: Sequence[Mapping[str, Any]]) -> Result:
     return Result(msgspec.json.encode(body), kind="mcp", is_error=failed)
 
 
+def known_tools(settings: Settings) -> Mapping[str, Sequence[Definition]]:
+    return dict.fromkeys(BROWSER.of(settings), DEFINITIONS)
+
+
 class BrowserKind:
     """The kind `browser`, which stands below the key `browser:`."""
 
     name = "browser"
-    section = BROWSER
+    section = dataclasses.replace(BROWSER, tools=known_tools)
 
     def make(self, settings: Settings, toolbox: Toolbox) -> list[Plan]:
         folder = folder_for(settings.storage.path.absolute().parent)

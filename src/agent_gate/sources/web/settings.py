@@ -1,6 +1,6 @@
 """The key `web:` of config.yaml: which search, whose weather, and which private hosts may be read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 from agent_gate.config.decode import Reading, decode
 from agent_gate.config.files.nodes import Node
 from agent_gate.config.kinds import Section
+from agent_gate.config.settings import Settings
 from agent_gate.config.shape import GIVEN, AtLeast, InFile
+from agent_gate.core.tool import Definition
 
 KEY = "web"
 Provider = Literal["duckduckgo", "searxng", "brave", "local"]
@@ -48,7 +50,7 @@ class WebSettings:
     timeout: Annotated[float, "Seconds that one call may take.", AtLeast(1)] = 30.0
     search: Annotated[SearchSettings, "Where to search."] = SearchSettings()
     weather: Annotated[WeatherSettings, "Where to ask for the weather."] = WeatherSettings()
-    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+    where: Annotated[str, "File and line of this entry.", GIVEN] = field(default="", compare=False)
 
 
 def read(root: Node, reading: Reading) -> Mapping[str, WebSettings]:
@@ -58,9 +60,16 @@ def read(root: Node, reading: Reading) -> Mapping[str, WebSettings]:
     return {KEY: decode(found, WebSettings, KEY, reading, where=str(root.key_mark(KEY)))}
 
 
+def known_tools(settings: Settings) -> Mapping[str, Sequence[Definition]]:
+    from agent_gate.sources.web.source import TOOLS
+
+    return dict.fromkeys(WEB.of(settings), TOOLS)
+
+
 WEB: Section[WebSettings] = Section(
     KEY,
     read,
     {KEY: InFile({"$ref": "#/$defs/WebSettings"}, "Pages, search and weather for agents.")},
     (WebSettings, SearchSettings, WeatherSettings),
+    tools=known_tools,
 )

@@ -1,18 +1,17 @@
 """What is wrong with the rules in use: expectations that fail, and rules that refuse nothing. Told wherever warnings are."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agent_gate.access.view import check_sees
 from agent_gate.config.configuration import Configuration
+from agent_gate.config.kinds import sections
 from agent_gate.config.load import Loaded
 from agent_gate.config.permissions import PolicyTest
 from agent_gate.config.servers.section import SERVERS
 from agent_gate.config.servers.settings import ServerSettings
-from agent_gate.config.services.definition import to_definition
-from agent_gate.config.services.section import SERVICES
 from agent_gate.core.catalog import LONGEST_WIRE, Catalog, Listing, Shelf, build, wire_part
 from agent_gate.core.ids import fold_namespace
 from agent_gate.core.tool import Definition, Tool
@@ -26,29 +25,30 @@ from agent_gate.policy.written import policy_of
 log = logging.getLogger("agent_gate.policy")
 
 
+def known_from_files(loaded: Loaded) -> Mapping[str, Sequence[Definition]]:
+    """By source the tools that the files alone tell of: those declared in YAML, and those that a kind always has."""
+    said = (one.tools(loaded.settings) for one in sections() if one.tools is not None)
+    return {key: definitions for each in said for key, definitions in each.items()}
+
+
 def declared_tools(loaded: Loaded) -> Catalog:
-    """The catalog of everything declared in YAML; MCP servers are not asked."""
-    listings = [
-        Listing(
-            key=service.name,
-            namespace=fold_namespace(service.name),
-            title=service.name,
-            definitions=[to_definition(service, tool) for tool in service.tools],
-        )
-        for service in SERVICES.of(loaded.settings).values()
-    ]
-    return build(listings)
+    """The catalog of these; nobody is asked."""
+    return build(
+        Listing(key=key, namespace=fold_namespace(key), title=key, definitions=definitions)
+        for key, definitions in known_from_files(loaded).items()
+    )
 
 
 def unlisted(loaded: Loaded, known: Mapping[str, Listing] | None = None) -> list[Unlisted]:
-    """The sources whose tools nobody knows yet; of tool hosts not even the namespace is known."""
-    settings, listed = loaded.settings, known or {}
-    found = [
+    """The sources whose tools nobody knows yet; of tool hosts and foreign kinds not even how they are named."""
+    settings, listed = loaded.settings, {key for key, one in (known or {}).items() if one.definitions}
+    servers = [
         Unlisted(fold_namespace(key), starts(server), spelled_starts(server))
         for key, server in SERVERS.of(settings).items()
-        if key not in listed or not listed[key].definitions
+        if key not in listed
     ]
-    return [*found, Unlisted()] if settings.sources.get("hosts") or settings.peers is not None else found
+    others = [one.of(settings) for one in sections() if one.tools is None and one is not SERVERS]
+    return [*servers, *([Unlisted()] if any(others) or settings.peers is not None else ())]
 
 
 def starts(server: ServerSettings) -> tuple[str, ...]:
@@ -191,10 +191,10 @@ class PolicyFaults:
         return Expectations(loaded, policy, declared_tools(loaded), self._shelf.catalog.find)
 
     def _coming(self, loaded: Loaded, catalog: Catalog) -> tuple[Tool, ...]:
-        """The tools declared in YAML, while a service of theirs is not there yet."""
+        """The tools that the files tell of, while a source of theirs is not there yet."""
         listed = {key for key, listing in catalog.listings.items() if listing.definitions}
-        services = {service.name for service in SERVICES.of(loaded.settings).values() if service.tools}
-        return () if services <= listed else declared_tools(loaded).tools
+        known = {key for key, definitions in known_from_files(loaded).items() if definitions}
+        return () if known <= listed else declared_tools(loaded).tools
 
     def lint(self) -> list[Finding]:
         """Everything that is wrong with the rules in use, as far as the tools are known by now."""
