@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Self
@@ -31,7 +31,7 @@ class NotebookSettings:
     name: Annotated[str, "The key under `notebooks`, which is the namespace.", GIVEN]
     folder: Annotated[Path, "Where the notes are, each a file that ends in .md."]
     most: Annotated[int, "How many are listed at most.", AtLeast(1)] = 100
-    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+    where: Annotated[str, "File and line of this entry.", GIVEN] = field(default="", compare=False)
 
 
 NOTEBOOKS = section("notebooks", NotebookSettings, "Folders of notes; each key is a namespace.")

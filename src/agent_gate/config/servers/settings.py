@@ -121,7 +121,7 @@ class ServerSettings:
         Literal["await", "behind"], "`behind` lets calls of trusted read-only tools go ahead of their record."
     ] = "await"
     mask_results: Annotated[bool, "Take the server's own credentials out of what it answers."] = True
-    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+    where: Annotated[str, "File and line of this entry.", GIVEN] = field(default="", compare=False)
     ALSO: ClassVar[Mapping[str, InFile]] = {
         "title": InFile({"type": "string"}, "The same as `name`."),
         "type": InFile(

@@ -116,7 +116,7 @@ class ToolDefinition:
         Literal["await", "behind"], "`behind` lets a read-only call go ahead of its record."
     ] = "await"
     tags: Annotated[tuple[str, ...], "Words that help to find it."] = ()
-    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+    where: Annotated[str, "File and line of this entry.", GIVEN] = field(default="", compare=False)
 
     @property
     def traits(self) -> Traits:
@@ -240,4 +240,4 @@ class ServiceConfig:
     options: Annotated[Mapping[str, Any], "Anything a plugin wants to know; not read by the gateway."] = (
         field(default_factory=dict)
     )
-    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+    where: Annotated[str, "File and line of this entry.", GIVEN] = field(default="", compare=False)

@@ -49,7 +49,7 @@ class BrowserSettings:
         Mapping[str, str],
         "What `browser_login` fills in: an origin, and the secret that holds `user:password`, such as `vault:shop`.",
     ] = field(default_factory=dict, repr=False)
-    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+    where: Annotated[str, "File and line of this entry.", GIVEN] = field(default="", compare=False)
 
 
 def read(root: Node, reading: Reading) -> Mapping[str, BrowserSettings]:

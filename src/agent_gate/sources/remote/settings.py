@@ -1,6 +1,6 @@
 """What `hosts:` of config.yaml says: the tool hosts on this machine. Paired ones are no part of the configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +17,7 @@ class HostSettings:
     publish: Annotated[
         tuple[str, ...], "The types of event it may publish, such as `cron.*`; its socket is asked for them."
     ] = ()
-    where: Annotated[str, "File and line of this entry.", GIVEN] = ""
+    where: Annotated[str, "File and line of this entry.", GIVEN] = field(default="", compare=False)
 
 
 HOSTS = section("hosts", HostSettings, "Tool hosts on this machine; each key is a namespace.")
