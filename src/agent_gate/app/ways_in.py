@@ -14,6 +14,7 @@ from agent_gate.access.people import OPERATOR, People
 from agent_gate.access.quota import LOOKS, Quota
 from agent_gate.access.tokens import Credential, Tokens
 from agent_gate.access.view import View
+from agent_gate.app.ended_sessions import EndedSessions
 from agent_gate.app.fellowship import Fellowship
 from agent_gate.app.keeping import RecordKeeping
 from agent_gate.app.peers_way import PeersWay
@@ -89,6 +90,7 @@ class WaysIn:
         self.health = Health(
             gateway.supervisor.states, gateway.supervisor.unready, lambda: gateway.kept.store.fault
         )
+        self.ended = EndedSessions(gateway.calls, gateway.supervisor)
         self.rest = RestSurface(gateway.calls, self.door, self.view, self.meta)
         self.websocket = self._make_websocket(gateway)
         self.mcp = self._make_mcp(gateway)
@@ -96,6 +98,7 @@ class WaysIn:
         self.peers = PeersWay(gateway)
         sweeper.run_every(MINUTE, issuers.refresh)
         sweeper.run_every(SOON, self.forget_ended)
+        sweeper.run_every(MINUTE, self._end_idle_sessions)
         self.operators = OperatorsWay(gateway, self, people, policy_faults, sweeper)
         self.fellowship = Fellowship(gateway, sweeper, {"calls": gateway.calls.counter, "looks": looks})
 
@@ -121,6 +124,7 @@ class WaysIn:
             before=kept.predecessors,
             clock=clock,
             extra=meta_tools(self.meta),
+            session_over=self.ended.end,
         )
 
     def _make_paths(self, gateway: "Gateway") -> Paths:
@@ -153,6 +157,7 @@ class WaysIn:
             hold=hold,
             issuer=gateway.sign_in.issuer,
             shared=gateway.kept.sessions,
+            session_over=self.ended.end,
         )
 
     def admit(self, agents: list[Credential]) -> None:
@@ -169,6 +174,9 @@ class WaysIn:
             self.mcp.refresh()
             self._forget_others()
 
+    async def _end_idle_sessions(self) -> None:
+        self.mcp.sessions.expire()
+
     def _forget_others(self) -> None:
         callers = set(self.tokens.callers())
         names = {caller.name for caller in callers}
@@ -176,6 +184,7 @@ class WaysIn:
         self.meta.keep(names)
         self.rest.keep(names)
         self.mcp.lists.keep(names)
+        self.ended.keep(names)
 
     async def drain(self, gateway: "Gateway", left: Callable[[], float]) -> None:
         """Take nothing more, and answer what is under way while there is time left."""
@@ -183,6 +192,7 @@ class WaysIn:
         await asyncio.gather(self.websocket.drain(left()), gateway.calls.drain(left()))
         await gateway.errands.drain(left())
         await self.mcp.close(left())
+        await self.ended.tasks.cancel()
         await gateway.listeners.drain(left())
 
 

@@ -20,6 +20,7 @@ import msgspec
 from agent_gate.client.awaited import TOO_LARGE, UNREADABLE, Awaited, Told
 from agent_gate.client.link import GatewayPlace, Link, dial
 from agent_gate.client.wire import (
+    SESSION_OVER,
     Incoming,
     Reply,
     decode_incoming,
@@ -80,7 +81,9 @@ class Client:
         ca = ca or env.get("AGENT_GATE_CA") or None
         fingerprint = fingerprint or env.get("AGENT_GATE_FINGERPRINT") or None
         self._place = GatewayPlace.parse(url, Path(ca) if ca else None, fingerprint)
-        self.session = session or env.get("AGENT_GATE_SESSION") or f"py-{uuid.uuid4().hex}"
+        named = session or env.get("AGENT_GATE_SESSION")
+        self.session = named or f"py-{uuid.uuid4().hex}"
+        self._goodbye = "" if named else SESSION_OVER
         if not IN_A_HEADER.fullmatch(token):
             raise Unreachable("the agent token has a character that no token has, such as a line break")
         if not IN_A_HEADER.fullmatch(self.session):
@@ -117,7 +120,7 @@ class Client:
             self._mending.cancel()
             await asyncio.gather(self._mending, return_exceptions=True)
         if self._link is not None:
-            await self._link.close()
+            await self._link.close(self._goodbye)
         self._fail_all(Unreachable("the client was closed"))
 
     # What an agent does

@@ -131,10 +131,10 @@ class Link(asyncio.Protocol):
         self.opened.cancel()
         await self.close()
 
-    async def close(self) -> None:
+    async def close(self, reason: str = "") -> None:
         """Say goodbye and wait a moment until it is sent."""
         if self._frames.state is OPEN:
-            self._frames.send_close(1000)
+            self._frames.send_close(1000, reason)
             self._flush()
         if self.transport is not None:
             self.transport.close()

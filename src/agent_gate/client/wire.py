@@ -19,6 +19,8 @@ from agent_gate.errors import (
 )
 
 LONGEST_WAIT = 24 * 3600.0
+SESSION_OVER = "session over"
+"""The reason by which a client says with its goodbye that nobody goes on with its session."""
 CLASSES = by_code()
 BY_RPC: Mapping[int, type[GatewayError]] = {
     -32001: ApprovalDenied,

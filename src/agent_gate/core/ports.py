@@ -220,6 +220,10 @@ class Screens(Protocol):
         """Close it at once, whatever it does; whether it was there."""
         ...
 
+    async def end_session(self, caller: str, session: str) -> None:
+        """Close what is open for this session of this caller, which is over."""
+        ...
+
 
 class Announce(Protocol):
     """A source calls this when its tools changed while it was connected."""

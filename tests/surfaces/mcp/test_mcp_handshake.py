@@ -635,6 +635,10 @@ def test_an_idle_session_ends_and_a_full_house_makes_room_for_its_own_caller() -
     clock.seconds = IDLE_SECONDS + 1
     assert sessions.find(first.id, caller("anna")) is None
     assert ended == [first]
+    second = begin("anna")
+    clock.seconds += IDLE_SECONDS + 1
+    sessions.expire()
+    assert ended == [first, second]
     oldest = begin("anna")
     clock.seconds += 1
     others = [begin("bert"), *(begin("anna") for _ in range(MOST_PER_CALLER))]

@@ -82,6 +82,15 @@ class BrowsingPool:
         self.drop(browsing)
         await browsing.__aexit__(None, None, None)
 
+    async def end(self, key: BrowsingKey) -> None:
+        """Close what a session has open that is over, once its last call has ended."""
+        async with self._opening:
+            browsing = self.open_now.get(key)
+            self._lost_words.pop(key, None)
+        if browsing is not None:
+            async with browsing.lock:
+                await self.close(browsing)
+
     def drop(self, browsing: Browsing) -> None:
         for key in [key for key, one in self.open_now.items() if one is browsing]:
             del self.open_now[key]

@@ -117,6 +117,9 @@ class BrowserSource:
         await self._pool.close(browsing)
         return True
 
+    async def end_session(self, caller: str, session: str) -> None:
+        await self._pool.end((caller, session))
+
     async def answer(self, job: Job) -> Result:
         tool, call = TOOLS[job.case.tool.upstream], job.case.call
         browsing = self._pool.of(call)

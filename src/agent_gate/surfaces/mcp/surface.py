@@ -109,9 +109,10 @@ class McpSurface:
         instructions: str = "",
         issuer: Callable[[], str | None] = lambda: None,
         shared: SharedSessions | None = None,
+        session_over: Callable[[str, str], None] = lambda _caller, _session: None,
     ) -> None:
-        """`shared` are the sessions of all gateways, where there are others."""
-        self._issuer, self._shared = issuer, shared
+        """`shared` are the sessions of all gateways, where there are others; `session_over` hears of each that ended."""
+        self._issuer, self._shared, self._session_over = issuer, shared, session_over
         self._clock = clock = clock or SystemClock()
         sealer = StateSealer(seal_key, clock)
         self.modes = dict(modes or {})
@@ -221,6 +222,8 @@ class McpSurface:
     def leave(self, listener: Listener) -> None:
         """A session or a `subscriptions/listen` is over."""
         self.notices.leave(listener)
+        if isinstance(listener, McpSession):
+            self._session_over(listener.caller.name, listener.id)
         if listener in self.watches and not self._closing:
             self._tasks.start(self.watches.forget(listener))
 

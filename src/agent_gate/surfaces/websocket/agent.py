@@ -30,6 +30,8 @@ class Agent:
     """`caller` is None until it has authenticated, by the token whose digest is `proof`; `live` maps the ids of its
     open requests to their calls ("" for what is no call); `working` counts the calls among them, `asking` the rest.
 
+    `alone` is the session that it has where it named none, which ends with the connection.
+
     One that does not acknowledge results has `acknowledges` false: `before` gives the session whose rows it
     knows by their JSON-RPC ids, and `sent` the calls whose results its next request will show to have arrived.
     """
@@ -37,6 +39,7 @@ class Agent:
     __slots__ = (
         "_session",
         "acknowledges",
+        "alone",
         "asking",
         "before",
         "caller",
@@ -58,6 +61,7 @@ class Agent:
     ) -> None:
         self.owner, self.peer, self.caller, self._session = owner, peer, caller, session
         self.proof = proof
+        self.alone: str | None = None
         self.live: dict[Json, str] | None = None
         self.acknowledges = True
         self.before: Awaitable[str] | None = None
@@ -77,9 +81,11 @@ class Agent:
     @property
     def session(self) -> str:
         """The session the agent named, else one that lasts as long as this connection."""
-        if self._session is None:
-            self._session = f"connection-{new_id()}"
-        return self._session
+        if self._session is not None:
+            return self._session
+        if self.alone is None:
+            self.alone = f"connection-{new_id()}"
+        return self.alone
 
     @session.setter
     def session(self, name: str) -> None:

@@ -15,6 +15,7 @@ from agent_gate.access.door import Door, check_audience
 from agent_gate.access.tokens import digest
 from agent_gate.calls import Calls
 from agent_gate.calls.meta import Visible
+from agent_gate.client.wire import SESSION_OVER
 from agent_gate.core.approval import Approval
 from agent_gate.core.call import Call, Caller, Outcome, Pending, State
 from agent_gate.core.ports import Clock
@@ -72,7 +73,8 @@ class AgentLimits:
 
 class WebSocketSurface:
     """`upgrade` is what the listener calls; `visible` is what a caller's listings show; `keep` stores an
-    outcome that could not be delivered; `extra` adds the meta-tools, of which only `tool_execute` calls anything."""
+    outcome that could not be delivered; `extra` adds the meta-tools, of which only `tool_execute` calls anything;
+    `session_over` hears of the sessions that nobody goes on with."""
 
     def __init__(
         self,
@@ -84,10 +86,11 @@ class WebSocketSurface:
         before: Predecessors,
         clock: Clock,
         extra: Mapping[str, Extra] | None = None,
+        session_over: Callable[[str, str], None] = lambda _caller, _session: None,
         limits: AgentLimits | None = None,
     ) -> None:
         self._calls, self._door, self._keep, self._before = calls, door, keep, before
-        self._clock = clock
+        self._clock, self._session_over = clock, session_over
         self._methods, self._extra = Methods(calls, visible), extra or {}
         self._limits = limits or AgentLimits()
         self.room_seconds = self._limits.room_seconds
@@ -142,6 +145,7 @@ class WebSocketSurface:
         self._strangers.remove(agent)
         self._agents.discard(agent)
         self._leave(agent, code)
+        self._end_session(agent, reason)
         who = agent.caller.name if agent.caller is not None else "not authenticated"
         self._drops.note(who, agent.peer, code, reason, agent.working)
 
@@ -152,6 +156,12 @@ class WebSocketSurface:
         self._before.closed(agent.caller.name, agent.session)
         if code in GOODBYES:
             self._arrived(agent, agent.caller)
+
+    def _end_session(self, agent: Agent, reason: str) -> None:
+        """Nobody can go on with a session that nobody named, nor does one that its client says is over."""
+        over = agent.session if reason == SESSION_OVER and agent.is_named else agent.alone
+        if agent.caller is not None and over is not None:
+            self._session_over(agent.caller.name, over)
 
     # Messages
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agent_gate.surfaces.mcp.visit import Visit
 
 IDLE_SECONDS = 30 * 60.0
-SWEEP_SECONDS = 60.0
 MOST_SESSIONS = 10_000
 MOST_PER_CALLER = 1_000
 MOST_NOTICES = 64
@@ -139,7 +138,6 @@ class McpSessions:
         self._clock, self._joined, self._left = clock, joined, left
         self._all: dict[str, McpSession] = {}
         self._kept: dict[str, EndedStreams] = {}
-        self._swept = 0.0
 
     def __iter__(self) -> Iterator[McpSession]:
         return iter(self._all.values())
@@ -148,9 +146,7 @@ class McpSessions:
         return len(self._all)
 
     def add(self, session: McpSession) -> None:
-        session.used = now = self._clock.monotonic()
-        if now >= self._swept + SWEEP_SECONDS:
-            self.expire()
+        session.used = self._clock.monotonic()
         if len(self._all) >= MOST_PER_CALLER:
             self._make_room(session.caller.name)
         self._all[session.id] = session
@@ -203,8 +199,7 @@ class McpSessions:
 
     def expire(self) -> None:
         """End what was idle for too long."""
-        self._swept = self._clock.monotonic()
-        limit = self._swept - IDLE_SECONDS
+        limit = self._clock.monotonic() - IDLE_SECONDS
         for session in [one for one in self._all.values() if one.used < limit and not one.busy]:
             self.end(session)
 
