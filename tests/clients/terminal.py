@@ -50,10 +50,10 @@ class Terminal:
     def said(self):
         return MARKS.sub("", self._said)
 
-    def wait_for(self, pattern):
+    def wait_for(self, pattern, seconds=PATIENCE):
         """The first match in what it said so far, or will say."""
         with self._changed:
-            self._changed.wait_for(lambda: re.search(pattern, self.said) or self._ended, PATIENCE)
+            self._changed.wait_for(lambda: re.search(pattern, self.said) or self._ended, seconds)
             found = re.search(pattern, self.said)
         assert found, f"it never said {pattern!r}, only: {self.said[-2000:]}"
         return found

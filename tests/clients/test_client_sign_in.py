@@ -212,9 +212,11 @@ class McPorter(SeatedClient):
 
 
 class InspectorCli(SeatedClient):
-    """It shows the address and leaves the browser to the person."""
+    """It shows the address and leaves the browser to the person. With its tokens in hand it waits until every
+    connection to its own listener has ended, also a spare one that the browser opened and never used: Node ends those
+    after a minute and a half."""
 
-    name = "inspector"
+    name, closes = "inspector", 120.0
 
     def command(self, *words):
         folder = installed("clients") / "@modelcontextprotocol" / "inspector"
@@ -238,7 +240,7 @@ class InspectorCli(SeatedClient):
     def signing_in(self):
         with self.terminal() as terminal:
             yield terminal.wait_for(r"Please navigate to: (\S+)\s")[1]
-            terminal.wait_for("home_act")
+            terminal.wait_for("home_act", self.closes)
 
     def is_in(self):
         return "home_act" in self.run("--stored-auth-only")
