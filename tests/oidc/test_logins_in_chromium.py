@@ -82,6 +82,7 @@ def inspector(gate, _kept, port):
     return ["script", "--quiet", "--flush", "--command", line, "/dev/null"]
 
 
+@pytest.mark.timeout(300)  # Inspector waits for a browser's spare connection until Node ends it
 @pytest.mark.parametrize("command", [typescript_client, mcp_remote, inspector])
 def test_a_client_of_others_comes_in_by_a_login_and_stays_until_the_provider_ends_it(
     gate, provider, page, tmp_path, command
