@@ -213,3 +213,24 @@ def test_questions_go_with_the_calls_that_they_were_about(settings: StoreSetting
             assert found == [("kept",), ("open",)]
 
     asyncio.run(story())
+
+
+def test_a_cut_goes_on_behind_what_it_took_away(
+    settings: StoreSettings, key: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with opened(settings) as store:
+            await filled(store, key)
+            deleted: list[tuple[object, ...]] = []
+
+            def write(*statements: Statement) -> object:
+                deleted.extend(one.params for one in statements if one.sql.startswith("DELETE FROM record"))
+                return whole(*statements)
+
+            whole = store.write
+            monkeypatch.setattr(import_module("agent_gate.audit.cut"), "STEP", 4)
+            monkeypatch.setattr(store, "write", write)
+            assert await cut(store, key, 10) == 20
+            assert deleted == [("home", first, first + 4) for first in range(0, 20, 4)]
+
+    asyncio.run(story())

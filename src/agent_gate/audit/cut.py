@@ -83,18 +83,19 @@ class Cutter:
         async with self._turn:
             began, gone = self._clock.now(), 0
             last: LastGone | None = None
-            while (place := await self._find_next(chain, before)) is not None:
-                gone += await self._take_away(chain, key, place, began, made_by)
+            while (place := await self._find_next(chain, last, before)) is not None:
+                gone += await self._take_away(chain, key, last, place, began, made_by)
                 last = place
             if last is not None:
                 await self._put_on_record(chain, last, gone, made_by)
             return gone
 
-    async def _find_next(self, chain: str, before: float) -> LastGone | None:
-        """The end of the next rows that may go; None where there are none."""
+    async def _find_next(self, chain: str, last: LastGone | None, before: float) -> LastGone | None:
+        """The end of the next rows that may go; None where there are none. It begins behind the `last` that went, since
+        PostgreSQL still walks over what was deleted just now."""
         rows = await self._store.read(
-            "SELECT seq, hash, at, call FROM record WHERE chain = ? AND seq < ? ORDER BY seq LIMIT ?",
-            (chain, await self._find_first_kept(chain), STEP),
+            "SELECT seq, hash, at, call FROM record WHERE chain = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT ?",
+            (chain, last.seq if last else 0, await self._find_first_kept(chain), STEP),
         )
         stay = await self._find_staying({call for *_, call in rows}, before)
         found = None
@@ -126,14 +127,19 @@ class Cutter:
         )
         return {call for (call,) in found}
 
-    async def _take_away(self, chain: str, key: bytes, place: LastGone, began: float, made_by: str) -> int:
+    async def _take_away(
+        self, chain: str, key: bytes, last: LastGone | None, place: LastGone, began: float, made_by: str
+    ) -> int:
         """One commit: the rows and their seals go, and the cut of this run stands behind the last of them."""
         seal = mac(key, chain, began, place.seq, place.hash, made_by)
         counts = await self._store.write(
             Statement("DELETE FROM cuts WHERE chain = ? AND at = ?", (chain, began)),
             Statement(INSERT, (chain, began, place.seq, place.hash, made_by, seal)),
             Statement("DELETE FROM seals WHERE chain = ? AND seq <= ?", (chain, place.seq)),
-            Statement("DELETE FROM record WHERE chain = ? AND seq <= ?", (chain, place.seq)),
+            Statement(
+                "DELETE FROM record WHERE chain = ? AND seq > ? AND seq <= ?",
+                (chain, last.seq if last else 0, place.seq),
+            ),
         )
         return counts[-1]
 
