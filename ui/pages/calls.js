@@ -13,6 +13,7 @@ import { printed } from "../parts/stack.js";
 import { waterfall } from "../parts/waterfall.js";
 import { STATE_NAMES, ending, rowWord, stateWord } from "../words.js";
 
+const FIRST = 60; // calls, more than a window shows
 const PAGE = 200;
 const PATIENCE = 200; // milliseconds after the last letter before the search runs
 const DAY = 86_400;
@@ -128,6 +129,7 @@ class Calls {
 		const given = Object.fromEntries(NAMES.map((name) => [name, params.get(name) ?? ""]));
 		Object.assign(this, { main, filters: given, open_: wanted, beside: params.get("with"), url: "" });
 		Object.assign(this, { found: new Map(), next: null, loading: false, round: 0, pinned: null });
+		this.load();
 		this.nothing = h("div", loading());
 		this.list = new List({
 			row: wideCallRow,
@@ -146,7 +148,6 @@ class Calls {
 			Escape: { does: () => this.shut(), says: "close the call" },
 		});
 		get("/api/status").then((status) => (this.url = status.url), () => {});
-		this.load();
 		if (wanted) this.open({ call: wanted });
 	}
 
@@ -200,7 +201,7 @@ class Calls {
 	}
 
 	page(cursor) {
-		return get(`/api/calls${query({ ...asked(this.filters), limit: PAGE, cursor })}`);
+		return get(`/api/calls${query({ ...asked(this.filters), limit: cursor ? PAGE : FIRST, cursor })}`);
 	}
 
 	async export(format) {
