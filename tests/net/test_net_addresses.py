@@ -47,7 +47,7 @@ def test_a_name_that_resolves_to_this_machine_is_refused(run: Run, host: str) ->
 
 
 @given(st.ip_addresses())
-def test_nothing_that_the_standard_library_calls_private_is_public(address: addresses.Address) -> None:
+def test_nothing_that_the_standard_library_calls_private_is_public(address: addresses.IPAddress) -> None:
     if not address.is_global or address.is_multicast or address.is_reserved:
         assert not is_public(address)
 
