@@ -3,7 +3,7 @@ import { get, logOut, taken } from "./api.js";
 import { button, fault, h, show } from "./dom.js";
 import { who } from "./early.js";
 import { many } from "./format.js";
-import { inbox, listen, start } from "./inbox.js";
+import { inbox, isBroken, listen, start } from "./inbox.js";
 import { help, keys, onPalette, pageKeys } from "./keyboard.js";
 import { may, me } from "./me.js";
 
@@ -22,6 +22,7 @@ const PAGES = {
 	health: ["Health", "h"],
 };
 const LATER = 2_000; // milliseconds until the other pages are fetched too
+const COUNTED = { now: "broken", approvals: "badge" };
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
 const top_ = document.getElementById("top");
@@ -35,7 +36,7 @@ function frame() {
 	show(
 		nav,
 		Object.entries(PAGES).map(([name, [title]]) =>
-			h("a", { href: `#/${name}`, "data-page": name }, title, name === "approvals" ? h("b.badge", { hidden: true }) : null),
+			h("a", { href: `#/${name}`, "data-page": name }, title, COUNTED[name] ? h(`b.${COUNTED[name]}`, { hidden: true }) : null),
 		),
 	);
 	show(
@@ -64,11 +65,20 @@ function announce(number) {
 	waited = number;
 }
 
+function count(name, number) {
+	const node = nav.querySelector(`.${name}`);
+	node.hidden = number === 0;
+	node.textContent = number;
+}
+
+async function look() {
+	const { needs } = await get("/api/now").catch(() => ({ needs: [] }));
+	count("broken", needs.filter(isBroken).length);
+}
+
 function status() {
-	const badge = nav.querySelector(".badge");
 	const number = inbox.open.size;
-	badge.hidden = number === 0;
-	badge.textContent = number;
+	count("badge", number);
 	announce(number);
 	document.title = `${number ? `(${number}) ` : ""}${PAGES[here()[0]][0]} · agent-gate`;
 	const line = top_.querySelector(".line");
@@ -104,7 +114,7 @@ async function open() {
 		else link.removeAttribute("aria-current");
 	}
 	top_.querySelector("h1").textContent = PAGES[page][0];
-	requestAnimationFrame(() => nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }));
+	requestAnimationFrame(() => nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }));
 	main.className = `page ${page}`;
 	main.replaceChildren();
 	status();
@@ -169,6 +179,7 @@ followTaps();
 frame();
 listen((kind) => {
 	status();
+	if (kind === "online" || kind === "catalog") look();
 	if (kind === "back") know(get("/api/me")).catch(() => {});
 });
 begin();

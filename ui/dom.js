@@ -44,7 +44,7 @@ export function visible(text, { lines = false } = {}) {
 	for (const [index, character, title] of marks) {
 		if (index > from) out.push(text.slice(from, index));
 		const mark = document.createElement("span");
-		mark.className = "escape";
+		mark.className = SHORT[character] ? "escape soft" : "escape";
 		mark.title = title;
 		mark.textContent = escaped(character);
 		out.push(mark);
@@ -126,6 +126,7 @@ export function copyButton(label, give) {
 	);
 }
 
+export const live = () => h("div", { "aria-live": "polite" });
 export const loading = () => h("p.state.soft", { role: "status" }, "Loading…");
 
 export function empty(title, ...advice) {

@@ -8,22 +8,29 @@ export function clock(at) {
 	return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
+const isToday = (at) => new Date().toDateString() === new Date(at * 1000).toDateString();
+
 export function moment(at) {
 	const date = new Date(at * 1000);
-	const today = new Date().toDateString() === date.toDateString();
-	return today ? clock(at) : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${clock(at)}`;
+	return isToday(at) ? clock(at) : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${clock(at)}`;
 }
+
+export const day = (at) => new Date(at * 1000).toLocaleDateString("en", { month: "short", day: "numeric" });
+export const shortly = (at) => (isToday(at) ? clock(at) : `${day(at)} ${clock(at)}`);
 
 export function span(seconds) {
 	if (seconds === null || seconds === undefined) return "–";
 	if (seconds < 1e-6) return "< 1 µs";
 	if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
 	if (seconds < 1) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
-	if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
-	if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
-	if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
-	return `${Math.floor(seconds / 86400)} d`;
+	if (seconds < 60) return `${seconds.toFixed(seconds < 10 && seconds % 1 ? 1 : 0)} s`;
+	if (seconds < 3600) return both(seconds / 60, "min", seconds < 600 ? seconds % 60 : 0, "s");
+	if (seconds < 86400) return both(seconds / 3600, "h", (seconds % 3600) / 60, "min");
+	return many(Math.floor(seconds / 86400), "day");
 }
+
+// 2 min 5 s, 42 min, 3 h
+const both = (large, unit, small, other) => `${Math.floor(large)} ${unit}${small >= 1 ? ` ${Math.floor(small)} ${other}` : ""}`;
 
 // Whole seconds, minutes or hours: 14:56, 2 h 5 min.
 function whole(seconds) {
@@ -43,12 +50,9 @@ export const due = (at) => {
 export const ago = (at) => {
 	const seconds = Math.floor(now() - at);
 	if (seconds < 2) return "just now";
-	return seconds < 60
-		? `${seconds} s ago`
-		: seconds < 3600
-			? `${Math.floor(seconds / 60)} min ago`
-			: `${span(seconds)} ago`;
+	return seconds < 60 ? `${seconds} s ago` : `${span(seconds - (seconds < 3600 ? seconds % 60 : 0))} ago`;
 };
+export const since = (at) => `${moment(at)}, ${ago(at)}`;
 // A place in a file without its folders, as people say it: permissions.yaml:4
 export const place = (where) => where.replace(/^.*[\\/]/, "").replace(/(:\d+):\d+$/, "$1");
 export const count = (number) => Math.round(number).toLocaleString("en");

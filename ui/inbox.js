@@ -6,6 +6,8 @@ const listeners = new Set();
 let told = 0;
 let arrived = null; // what came while a list was on its way: it may be newer than that list
 
+export const isBroken = ({ kind }) => kind !== "warning";
+
 export function listen(listener) {
 	listeners.add(listener);
 	return () => listeners.delete(listener);

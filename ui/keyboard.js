@@ -33,7 +33,7 @@ export function help() {
 			.filter(([, entry]) => entry.says)
 			.map(([key, entry]) => [key, entry.says]),
 		["/", "search"],
-		["Ctrl K", "find a page, a tool, a source, an agent or a question"],
+		["Ctrl K", "find anything"],
 		["Esc", "leave a field, close this"],
 	];
 	const all = rows.map(([key, says]) => [h("dt", h("kbd", key)), h("dd", says)]);

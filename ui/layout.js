@@ -45,6 +45,9 @@ export function panes(main, { bar, list, nothing, hint }) {
 	};
 }
 
+// A row of a list: what and how it is, then more about it.
+export const twoLines = (lead, end, rest, more) => h("div.two", h("span.lead", lead), h("span.end", end), h("span.rest", rest), h("span.end", more));
+
 // Loads and draws; what fails is said in place, with a way to try again.
 export function loader(place, path, draw) {
 	let round = 0;
@@ -109,8 +112,8 @@ export function movement(list, thing) {
 }
 
 // A list in a box that is as tall as its rows, up to `most` of the window.
-export function boxed(place, list, items, { kind = "", most = "60vh" } = {}) {
-	if (!place.contains(list.node)) show(place, h(`div.boxed${kind}`, list.node));
+export function boxed(place, list, items, { most = "60vh" } = {}) {
+	if (!place.contains(list.node)) show(place, h("div.boxed", list.node));
 	list.node.style.height = `min(${most}, calc(${items.length} * var(--row) + 1px))`;
 	list.set(items);
 }

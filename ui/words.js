@@ -20,31 +20,20 @@ const SOURCES = {
 	idle: ["idle until called", ""],
 	disabled: ["disabled", ""],
 	disconnected: ["disconnected", ""],
-	degraded: ["unwell", "fail"],
+	degraded: ["has trouble", "fail"],
 	failed: ["cannot be reached", "fail"],
 	needs_auth: ["needs a sign-in", "wait"],
 };
-const EFFECTS = {
-	allow: ["allowed", "good"],
-	ask: ["a person is asked", "wait"],
-	deny: ["denied", "fail"],
-	depends: ["depends on the arguments", ""],
-	unseen: ["not seen", ""],
-};
 const RULES = { allow: ["allow", "good"], ask: ["ask", "wait"], deny: ["deny", "fail"], depends: ["depends", ""], unseen: ["not seen", ""] };
+const EFFECTS = { ...RULES, allow: ["allowed", "good"], ask: ["a person is asked", "wait"], deny: ["denied", "fail"], depends: ["depends on the arguments", ""] };
 const RISKS = {
 	destructive: ["destructive", "It may destroy something"],
 	outward: ["reaches outside", "It reaches beyond its source, such as sending mail"],
 	first: ["first time", "This agent was never let do this before"],
-	unusual: ["unusual arguments", "This agent never called this tool with such arguments before"],
+	unusual: ["unusual arguments", "This agent never called it with such arguments"],
 };
 
-const COVERED = {
-	once: "once",
-	session: "for this session",
-	hour: "for one hour",
-	always: "always for these arguments",
-};
+export const COVERED = { once: "once", session: "for this session", hour: "for one hour", always: "always for these arguments" };
 
 // How a question ended, in a sentence: approved for one hour by anna on page.
 export function ending(state, { by, channel, lifetime }) {
@@ -71,10 +60,13 @@ export const effectWord = word(EFFECTS);
 export const ruleWord = word(RULES);
 export const STATE_NAMES = Object.entries(STATES).map(([name, [text]]) => [name, name === "pending" ? "waiting" : text]);
 
-// What makes a question dangerous, in the order of how much it matters.
-export const risks = (found = []) => {
+// What makes a question dangerous, in the order of how much it matters; a short line has a word for the worst.
+export const risks = (found = [], short = false) => {
 	const known = Object.keys(RISKS).filter((name) => found.includes(name));
 	if (!known.length) return null;
-	const chip = (name) => h("span.chip.risk", { title: RISKS[name][1] }, icon(name), RISKS[name][0]);
+	const chip = (name, at) => h("span.chip.risk", { title: RISKS[name][1] }, icon(name), short && at ? h("span.unseen", RISKS[name][0]) : RISKS[name][0]);
 	return h("span.chips", known.map(chip));
 };
+
+export const isDangerous = ({ risks: found = [] }) => found.includes("destructive") || found.includes("outward");
+export const titleOf = ({ sentence, agent, tool }) => sentence || `Let ${agent} call ${tool}?`;

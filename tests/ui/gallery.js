@@ -3,12 +3,19 @@ import { empty, fault, h, loading, show } from "/dom.js";
 import { because, boxed } from "/layout.js";
 import { answers } from "/parts/answers.js";
 import { bars, lines } from "/parts/chart.js";
+import { compared } from "/parts/compare.js";
+import { consent } from "/parts/consent.js";
+import { framed, notNow } from "/parts/dialog.js";
 import { diff } from "/parts/diff.js";
+import { input } from "/parts/form.js";
 import { ICONS, icon } from "/parts/icon.js";
 import { List } from "/parts/list.js";
 import { questionNeed, troubleNeed } from "/parts/need.js";
 import { question } from "/parts/question.js";
-import { callRow } from "/parts/rows.js";
+import { callColumns, callRow, wideCallRow } from "/parts/rows.js";
+import { secret } from "/parts/secret.js";
+import { printed } from "/parts/stack.js";
+import { waterfall } from "/parts/waterfall.js";
 import { effectWord, risks, sourceWord, stateWord } from "/words.js";
 
 const NOW = Date.now() / 1000;
@@ -55,9 +62,27 @@ const need = (words, kind) => ({
 const call = (words, state) => ({ call: words, at: NOW, state, caller: "pi", tool: "t", signature: words, seconds: 0.2, count: 1, error: { code: "X" } });
 const point = (at) => ({ at, calls: at % 7, failed: at % 3, refused: 0, p50: at % 5 ? 0.01 : null, p95: 0.2 });
 
-function list(calls) {
+const whole = (words) => ({ ...call(words, "failed"), decision: "allow", rule: "allow *", where: "", size: 12, arguments: { to: words }, result: { text: words } });
+const spans = (...lengths) => lengths.map((long, at) => ({ name: at === 1 ? "waited for a person" : `part ${at}`, start: 0, end: long }));
+const TRACE = 'Traceback (most recent call last):\n  File "a.py", line 3, in run\nValueError: no';
+
+function field(label, text, wrong) {
+  const made = input(label, { value: text });
+  made.say(wrong);
+  return made.row;
+}
+
+// A dialog as it stands open, in its place among the other parts.
+function standing(...content) {
+  const dialog = framed("Revoke the token?", ...content);
+  dialog.open = true;
+  dialog.style.position = "static";
+  return dialog;
+}
+
+function list(calls, row = callRow) {
   const place = h("div");
-  const many = new List({ row: callRow, key: (one) => one.call, label: `${calls.length} calls` });
+  const many = new List({ row, key: (one) => one.call, label: `${calls.length} calls` });
   boxed(place, many, calls, { most: "12rem" });
   return place;
 }
@@ -79,6 +104,14 @@ const SHOWN = {
   "one row": list([call("light_set(hall)", "completed")]),
   "many rows": list(Array.from({ length: 5000 }, (_, at) => call(`light_set(room ${at})`, STATES[at % STATES.length]))),
   "a long row": list([call(LONG, "failed")]),
+  "wide rows": h("div.calls", h("div.side", callColumns(), list([call("t(room=hall)", "completed"), call(`t(${LONG})`, "refused")], wideCallRow))),
+  "two calls": [compared(whole("a"), whole("b")), compared(whole(LONG), whole(LONG))],
+  waterfalls: [waterfall([]), waterfall(spans(0.2)), waterfall(spans(0.002, 63, 0.12, 0.001))],
+  "printed text": [printed("one line"), printed(TRACE), printed(LONG)],
+  "a secret": [secret("Its token, shown this once", "agt_3f", "Only its hash is kept here."), secret("Long", LONG, LONG)],
+  fields: h("div", field("Name", "", ""), field("Name", "a b", "A name of letters, digits, - and _"), field(LONG, LONG, LONG)),
+  "a sign-in": h("div", consent({ wants_number: true, arguments: { client: "Claude", mode: "full", days: 30 } }).node),
+  dialogs: [standing(h("p", "It is refused from now on."), h("div.buttons", h("button.strong", "Revoke"), notNow())), standing(h("p", LONG))],
   differences: [diff("+ one line"), diff(`--- a\n+++ b\n- ${LONG}\n+ ${LONG}`)],
   "charts of nothing": [bars([], [[(one) => one.calls, "bar_"]], { label: "Nothing" })[0]],
   charts: [

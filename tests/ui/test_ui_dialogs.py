@@ -55,6 +55,7 @@ def test_a_program_without_a_passphrase_waits_and_the_page_says_for_what(tab, ho
     page.get_by_label("Command").fill("/nonexistent/clock")
     page.click("dialog button:has-text('See the change')")
     page.click("dialog button:has-text('Write it')")
+    page.wait_for_selector("dialog pre:has-text('entries accept')")
     [held] = gateway.admin.get("/api/entries/held")
     expect(page.locator("dialog pre")).to_have_text(f"agent-gate entries accept {held['id']}")
     page.click("dialog button:has-text('Close')")

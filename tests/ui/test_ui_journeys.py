@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.gateway import TOKEN, Api, in_front_of
 from tests.processes import eventually
+from tests.ui.chromium import PHONE
 from tests.ui.ui_house import CONFIG, PERMISSIONS, TOOLS, calling, house, opened
 
 pytestmark = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True, scope="module")
@@ -45,7 +46,7 @@ def test_a_broken_source_is_told_with_its_cause_and_what_mends_it(tab, place):
     assert "Program does not run" in need.inner_text()
     assert "Install the program" in need.inner_text()
     assert "1 thing is broken" in page.inner_text(".glance")
-    need.get_by_role("link", name="Look").click()
+    need.get_by_role("link", name="Details").click()
     page.wait_for_selector(".detail h2 >> text=gone")
     page.wait_for_selector(".detail dl.facts:has-text('/nonexistent/server')")
 
@@ -65,7 +66,7 @@ def test_a_source_that_broke_is_understood_and_mended_on_the_page(tab, place, tm
         need.wait_for()
         assert "Wrong credential" in need.inner_text()
         assert "Replace spare-key" in need.inner_text()
-        need.get_by_role("link", name="Look").click()
+        need.get_by_role("link", name="Details").click()
         page.wait_for_selector(".detail h2:has-text('spare')")
         page.wait_for_selector(".detail dl.facts:has-text('broken'):has-text('since')")
         page.wait_for_selector(".detail tr:has-text('pi'):has-text('spare:light_get')")
@@ -115,6 +116,56 @@ def test_an_answer_on_the_first_page_counts(tab, place):
     need.wait_for(state="detached")
 
 
+def test_on_a_phone_the_address_behind_a_push_message_shows_the_question_and_its_answer_in_one_view(
+    tab, place
+):
+    gateway, _ = place
+    page = opened(tab, gateway, "now")
+    page.set_viewport_size(PHONE)
+    call = calling(
+        gateway, "light_set", {"room": "cellar", "note": "somebody is at the door. " * 40}, wait=60
+    )
+    [asked] = eventually(lambda: gateway.admin.get("/api/approvals"))
+    page.goto("about:blank")
+    page.goto(f"{gateway.announced['admin']}/#/approvals/{asked['id']}")
+    page.wait_for_selector(".detail h2:has-text('Set the light in cellar?')")
+    for name in ("once", "deny"):
+        box = page.locator(f"[data-answer={name}]").bounding_box()
+        assert 0 <= box["y"] <= PHONE["height"] - box["height"], f"{name} has to be scrolled to"
+    page.click("[data-answer=once]:not([disabled])")
+    assert call.reply(60).json["status"] == "executed"
+
+
+def test_a_newcomer_reads_off_the_page_what_waits_what_is_broken_why_and_how_to_stop_it(tab, place):
+    """The five things a person comes for, each with the presses it takes from the first page."""
+    gateway, _ = place
+    gateway.call("light_get", {"room": "library"})
+    call = calling(gateway, "light_set", {"room": "library"}, wait=60)
+    page = opened(tab, gateway, "now")
+    page.wait_for_selector(".glance >> text=1 question waits")
+    page.wait_for_selector(".glance >> text=1 thing is broken")
+    answer, fix = (page.locator(f"main > section:has(h2:has-text('{name}'))") for name in ("Answer", "Fix"))
+    assert "Set the light in library?" in answer.inner_text()
+    assert "gone cannot be reached" in fix.inner_text()
+    assert fix.bounding_box()["y"] < 400, "what is broken is seen without scrolling"
+
+    answer.get_by_role("link", name="Details").click()
+    page.wait_for_selector(".detail:has-text('Why a person is asked') >> text=The rule ask *")
+    page.click("text=Do not ask again")
+    stops = page.locator(".answers .choice").all_inner_texts()
+    offered = ("Approve for one hour", "Approve always", "Make a rule from this…")
+    assert [words.startswith(one) for words, one in zip(stops, offered, strict=True)] == [True] * 3, stops
+    page.click("[data-answer=deny]:not([disabled])")
+    assert call.reply(60).status == 403
+
+    page.click("#nav a:has-text('Calls')")
+    page.click(".calls .row:has-text('light_get'):has-text('library')")
+    page.wait_for_selector(".detail h2:has-text('done')")
+    told = page.inner_text(".detail")
+    assert told.index("What it got back") < told.index("What was decided")
+    assert "pi over rest" in told
+
+
 def test_the_palette_leads_to_a_tool_by_a_few_letters(tab, place):
     gateway, _ = place
     page = opened(tab, gateway, "now")
@@ -156,6 +207,7 @@ def test_a_server_with_a_secret_is_added_tried_and_ruled_on_the_page_as_a_clean_
         page.fill("[aria-label='Arguments as JSON']", '{"room": "attic"}')
         page.click("button:has-text('Run')")
         page.click("text=Look and answer")
+        page.click("text=Do not ask again")
         page.click("button:has-text('Make a rule from this')")
         page.click("dialog button:has-text('Write it')")
         page.wait_for_selector("text=The rule is in")

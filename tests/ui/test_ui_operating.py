@@ -24,7 +24,7 @@ def test_hostile_arguments_are_shown_as_what_they_are(tab, home):
     assert "invoice\\u202Egnp.exe\\u200B\\u0007\\u2066" in text
     assert not set("\u202e\u200b\u0007\u2066") & set(page.content())
     assert detail.locator("img, script").count() == 0
-    assert "not in the signature" in text
+    assert "not in the line above" in text
     assert "not declared by the tool" in text
     assert "rm -rf" not in text
     assert "characters, SHA-256" in text
@@ -99,15 +99,16 @@ def test_words_from_right_to_left_leave_those_beside_them_alone(tab, home):
     gateway, _api = home
     page = opened(tab, gateway)
     gateway.call("light_set", {"room": "\u05e9\u05dc\u05d5\u05dd"}, wait=0)
-    rest = page.wait_for_selector(f"{ROW} .rest")
-    sentence, age = rest.evaluate(
+    row = page.wait_for_selector(f"{ROW}:has(bdi)")
+    agent, values = row.evaluate(
         """(node) => {
-          const age = document.createRange();
-          age.selectNode(node.lastChild);
-          return [node.querySelector("bdi").getBoundingClientRect().right, age.getBoundingClientRect().left];
+          const values = node.querySelector(".values");
+          const agent = document.createRange();
+          agent.selectNode(values.previousSibling);
+          return [agent.getBoundingClientRect().right, values.getBoundingClientRect().left];
         }"""
     )
-    assert sentence <= age + 1
+    assert agent <= values + 1
 
 
 def test_the_digest_beside_a_folded_value_is_that_of_the_whole_value(tab, home):
@@ -190,8 +191,8 @@ def test_arguments_that_a_signature_leaves_out_are_named_before_an_answer_to_sev
     page = opened(tab, gateway)
     gateway.call("light_set", {"room": "hall"}, wait=0)
     gateway.call("light_set", {"room": "porch", "area_id": "everything", "b": 1, "c": 2, "d": 3}, wait=0)
-    page.wait_for_selector(f"{ROW}:has-text('light_set(porch)') >> text=+ 4 arguments")
-    page.click("label:has-text('all')")
+    page.wait_for_selector(f"{ROW}:has-text('light_set(porch)') >> text=+ 4 more")
+    page.click("label:has-text('Choose all')")
     page.click("button:has-text('Approve once')")
     plain, more = page.locator("dialog li").all_inner_texts()
     assert plain.startswith("light_set(hall) (pi)")
@@ -221,6 +222,7 @@ def test_a_wrong_passphrase_for_a_rule_is_said_and_logs_nobody_out(tab, tmp_path
         page = opened(tab, gateway)
         gateway.call("light_set", {"room": "hall"}, wait=0)
         page.click(f"{ROW} >> text=light_set(hall)")
+        page.click("text=Do not ask again")
         page.click("button:has-text('Make a rule')")
         page.click("dialog button:has-text('Write it')")
         page.fill("dialog input[type=password]", "wrong")
@@ -258,14 +260,14 @@ def test_an_answer_is_found_again_with_who_gave_it_and_for_how_long(tab, home):
     page = opened(tab, gateway)
     asked = calling(gateway, "light_set", {"room": "study"})
     page.click(f"{ROW} >> text=light_set(study)")
-    page.click("text=Approve for longer")
+    page.click("text=Do not ask again")
     page.click("[data-answer=hour]:not([disabled])")
     assert asked.reply().status == 200
     said = "approved for one hour by operator on page, "
     page.click("[data-tab=history]")
     page.click(f"{ROW} >> text=light_set(study)")
     assert said in page.inner_text(".detail dl.facts")
-    page.click(".detail dl.facts a")
+    page.click(".detail dl.facts a[href^='#/calls/']")
     page.wait_for_selector("text=On the record")
     assert said in page.inner_text(".detail dl.facts")
     refused = gateway.call("light_sat", {"room": "study"}).headers["agent-gate-call"]
@@ -306,8 +308,8 @@ def test_a_disconnection_that_is_thought_better_of_changes_nothing(tab, home):
 def test_a_rule_that_never_decides_is_marked_and_a_decision_is_explained(tab, home):
     gateway, _api = home
     page = opened(tab, gateway, "policy")
-    page.wait_for_selector(".rules .row:has-text('line 4') >> text=never decides")
-    page.wait_for_selector(".code .marked >> text=light_get(kitchen)")
+    page.wait_for_selector(".policy .row:has-text('line 4') >> text=never decides")
+    page.wait_for_selector(".policy .row:has-text('light_get(kitchen)') >> text=never decides")
     gateway.call("light_get", {"room": "hall"})
     page.fill("[aria-label='Changed rules']", 'rules: [{pattern: "light_get*", action: deny}]')
     page.click("button:has-text('Try on recorded calls')")
@@ -330,6 +332,7 @@ def test_a_rule_made_from_a_question_is_shown_before_it_is_written_and_then_coun
         page = opened(tab, gateway)
         gateway.call("light_set", {"room": "hall"}, wait=0)
         page.click(f"{ROW} >> text=light_set(hall)")
+        page.click("text=Do not ask again")
         page.click("button:has-text('Make a rule from this')")
         page.wait_for_selector("dialog .plus >> text=light_set(hall)")
         assert "light_set" not in (tmp_path / "permissions.yaml").read_text()

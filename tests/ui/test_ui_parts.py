@@ -33,7 +33,7 @@ def test_every_part_is_drawn_in_every_state_at_both_widths(browser, fixtures, sc
         )
         context.close()
         assert faults == []
-        assert len(drawn) == 19
+        assert len(drawn) == 27
         assert [name for name, tall, _ in drawn if tall < 40] == []
         assert [name for name, _, fits in drawn if not fits] == []
 

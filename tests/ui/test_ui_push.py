@@ -101,7 +101,10 @@ def test_the_page_offers_to_tell_the_device_and_lists_the_ones_that_are_told(pus
     page = opened(tab, gate, "connect/devices")
     section = page.locator(".devices")
     section.get_by_text("Tell me on this device").wait_for()
-    row = section.locator("li", has_text="a tablet")
+    row = section.locator("tr", has_text="a tablet")
+    outer, inner = section.bounding_box(), row.bounding_box()
+    assert outer["x"] <= inner["x"]
+    assert outer["y"] < inner["y"], "it lies over the head of the page"
     row.get_by_text("Tell it no more").click()
     row.wait_for(state="detached")
 

@@ -65,7 +65,7 @@ def test_the_next_question_is_read_from_its_beginning(tab, home):
         long_question(gateway, room)
     page.click(f"{ROW} >> text=light_set(first)")
     page.wait_for_selector(READY)
-    page.locator("text=Make a rule").scroll_into_view_if_needed()
+    page.locator("text=Where it comes from").scroll_into_view_if_needed()
     assert page.evaluate("document.querySelector('.over').scrollTop") > 0
     page.keyboard.press("j")
     page.wait_for_selector("h2:has-text('Set the light in second?')")

@@ -17,7 +17,7 @@ def test_a_person_lets_an_agent_act_for_an_hour_takes_it_back_and_a_restart_lose
 
         page.keyboard.press("j")
         page.wait_for_selector("text=Set the light in hall?")
-        page.click("text=Approve for longer")
+        page.click("text=Do not ask again")
         assert "pi may repeat exactly this call unasked for one hour." in page.inner_text(".choices")
         page.click("[data-answer=hour]")
         assert first.reply().json["status"] == "executed"

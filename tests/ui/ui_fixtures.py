@@ -101,15 +101,21 @@ def call(number):
 def story(number):
     """One call in full."""
     spans = [
-        {"name": "resolve, validate, decide", "start": NOW, "end": NOW + 0.002},
+        {"name": "checked by the rules", "start": NOW, "end": NOW + 0.002},
         {"name": "waited for a person", "start": NOW + 0.002, "end": NOW + 63},
-        {"name": "upstream", "start": NOW + 63, "end": NOW + 63.12},
-        {"name": "shaped, settled", "start": NOW + 63.12, "end": NOW + 63.121},
+        {"name": "at the source", "start": NOW + 63, "end": NOW + 63.12},
+        {"name": "recorded", "start": NOW + 63.12, "end": NOW + 63.121},
     ]
     text = 'Traceback (most recent call last):\n  File "push.py", line 3, in push\nValueError: no branch'
     result = {"text": text, "kind": "json", "size": 120, "kept_until": NOW + 86_400, "cut": False}
     rows = [{"at": NOW, "state": "pending", "seq": 1, "chain": "main", "body": {"a": 1}}]
-    told = {"answer": None, "spans": spans, "rows": rows, "result": result if number % 2 else None}
+    told = {
+        "answer": None,
+        "says": "The source answered with an error",
+        "spans": spans,
+        "rows": rows,
+        "result": result if number % 2 else None,
+    }
     return call(number) | told | {"keep": "failed"}
 
 
@@ -363,6 +369,7 @@ def answers(n):
         "/api/status": {"url": FACTS["url"]},
         "/api/approvals": [approval(i) for i in every],
         "/api/grants": [],
+        "/api/browsers": [],
         "/api/now": {
             "running": [running(i) for i in every],
             "pending": n,
@@ -406,6 +413,11 @@ class Fixtures:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
+    def know(self, state, answers):
+        """One more state, with what each path answers in it."""
+        self._answers[state] = {path: msgspec.json.encode(value) for path, value in answers.items()}
+        self.state = state
+
     def start(self):
         self._thread.start()
         assert self._ready.wait(10)
@@ -441,6 +453,12 @@ class Fixtures:
             )
         if self.state == "logged out":
             return error_response(Unauthorized("Log in first"), (CHALLENGE,))
+        past = request.params().get("state") == "answered"
+        path = f"{request.path}?state=answered" if past else request.path
+        if past and "before" in request.params():
+            return json_response(200, [])
+        if self.state != "huge" and (found := self._answers[self.state].get(path)):
+            return json_response(200, found)
         if found := re.fullmatch(r"/api/tools/big__tool_(\d+)", request.path):
             return json_response(200, whole_tool(int(found[1])))
         if found := re.fullmatch(r"/api/agents/agent-(\d+)", request.path):

@@ -1,9 +1,8 @@
 // Agents: who may call, what each sees and what its calls meet; tokens made and revoked here; programs that operate.
 import { get, post, remove, segment } from "../api.js";
 import { button, empty, h, say, show } from "../dom.js";
-import { ago, many, moment } from "../format.js";
-import { listen } from "../inbox.js";
-import { boxed, chosen, field, together } from "../layout.js";
+import { ago, many, moment, since } from "../format.js";
+import { boxed, chosen, field, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
 import { sure } from "../parts/dialog.js";
@@ -13,7 +12,7 @@ import { effectWord } from "../words.js";
 import { toolList } from "./tools.js";
 
 const MODES = [["full", "full: every tool with its schema"], ["proxy", "proxy: a stripped list"], ["gateway", "gateway: three meta-tools"]];
-const HOW = "They send a token as Authorization: Bearer TOKEN to the admin API; an agent's token never opens it.";
+const HOW = "They send Authorization: Bearer TOKEN to the admin API; an agent's token never opens it.";
 const ONCE = "Only its hash is kept here.";
 
 const sees = (agent) => (agent.namespaces ? agent.namespaces.join(", ") : "every source");
@@ -26,23 +25,22 @@ const origin = ({ signed_in: by, made_here: here, created_at: at }) => {
 };
 
 const row = (agent) =>
-	h(
-		"div.two",
-		h("span.lead", agent.name),
-		h("span.end", many(agent.tools, "tool")),
-		h("span.rest", agent.signed_in ? `${agent.signed_in.client}, for ${agent.signed_in.person}` : `sees ${sees(agent)}`),
-		h("span.end", lately(agent)),
+	twoLines(
+		agent.name,
+		many(agent.tools, "tool"),
+		agent.signed_in ? `${agent.signed_in.client}, for ${agent.signed_in.person}` : `sees ${sees(agent)}`,
+		lately(agent),
 	);
 
 const facts = (agent) =>
 	h(
 		"dl.facts",
 		field("sees", sees(agent)),
-		field("what /mcp shows it", MODES.find(([name]) => name === agent.mode)?.[1] ?? agent.mode),
+		field("how they are listed", MODES.find(([name]) => name === agent.mode)?.[1] ?? agent.mode),
 		field("calls a minute", agent.calls_per_minute || "no limit"),
 		field("questions open at a time", agent.max_pending || "no limit"),
 		field("token", origin(agent)),
-		field("last seen", seen(agent) ? `${moment(seen(agent))}, ${ago(seen(agent))}` : "not since the gateway started"),
+		field("last seen", seen(agent) ? since(seen(agent)) : "not since the gateway started"),
 	);
 
 function tally(tools) {
@@ -151,5 +149,5 @@ export function agents(main, [wanted], params) {
 		);
 	}
 
-	return together(listen((kind) => (kind === "catalog" || kind === "back") && page.load()), () => page.close(), () => tools.close());
+	return together(page.close, () => tools.close());
 }

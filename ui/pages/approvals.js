@@ -5,10 +5,11 @@ import { act, button, empty, fault, h, loading, say, show } from "../dom.js";
 import { ago, left, many, moment } from "../format.js";
 import { inbox, listen, reload } from "../inbox.js";
 import { keys } from "../keyboard.js";
-import { every, field, isWide, movement, panes, together } from "../layout.js";
+import { every, field, isWide, movement, panes, together, twoLines } from "../layout.js";
 import { may, mayOf } from "../me.js";
 import { List, listOrEmpty } from "../parts/list.js";
 import { question, timeLeft } from "../parts/question.js";
+import { valuesOf } from "../parts/rows.js";
 import { makeRule } from "../parts/rulemaker.js";
 import { risks, stateWord } from "../words.js";
 
@@ -24,12 +25,10 @@ const NOTHING = {
 const answerable = (item) => mayOf(item, "approve") || mayOf(item, "deny");
 
 const grantRow = (grant) =>
-	h(
-		"div.two",
-		h("span.lead", grant.signature),
-		h("span.end", grant.expires_at ? left(grant.expires_at) : "until revoked"),
-		h("span.rest", `${grant.caller} · by ${grant.created_by} · used ${many(grant.used, "time")}`),
-		h("span.end"),
+	twoLines(
+		grant.signature,
+		grant.expires_at ? left(grant.expires_at) : "until revoked",
+		`${grant.caller} · by ${grant.created_by} · used ${many(grant.used, "time")}`,
 	);
 
 const grantFacts = (grant) =>
@@ -50,7 +49,7 @@ class Approvals {
 			type: "checkbox",
 			onchange: ({ target }) => this.pickAll(target.checked ? this.items().filter(answerable) : []),
 		});
-		this.chosen = h("span", "all");
+		this.chosen = h("span");
 		this.many = [button("Approve once", () => this.answerMany("approve")), button("Deny", () => this.answerMany("deny"))];
 		this.bulk = h("div.buttons", h("label", this.all, this.chosen), this.many);
 		this.tabs = h(
@@ -110,10 +109,10 @@ class Approvals {
 		return h(
 			pick ? "div.pick" : "div.two",
 			pick,
-			h("span.lead", item.line ?? item.signature),
+			h(item.sentence ? "bdi.asked" : "span.lead", item.sentence || item.tool),
 			pending ? timeLeft(item.expires_at, "span.end") : h("span.end", stateWord(item.state)),
-			h("span.rest", risks(item.risks), `${item.agent} · `, h("bdi", item.sentence || item.tool), ` · ${ago(item.asked_at)}`),
-			more.length && pending ? h("span.end.more", `+ ${many(more.length, "argument")}`) : h("span.end", item.answered_by),
+			h("span.rest", risks(item.risks, true), `${item.agent} · `, pending ? "" : `${ago(item.asked_at)} · `, h("span.values", item.sentence ? item.line : valuesOf(item, item.line))),
+			more.length && pending ? h("span.end.more", `+ ${more.length} more`) : h("span.end", item.answered_by),
 		);
 	}
 
@@ -153,7 +152,7 @@ class Approvals {
 		this.bulk.hidden = !mine;
 		this.all.checked = size > 0 && size === mine;
 		this.all.indeterminate = size > 0 && size < mine;
-		this.chosen.textContent = size ? `${size} chosen` : "all";
+		this.chosen.textContent = size ? `${size} chosen` : "Choose all";
 		for (const node of this.many) node.hidden = !size;
 	}
 

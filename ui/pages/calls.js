@@ -11,7 +11,7 @@ import { List, listOrEmpty } from "../parts/list.js";
 import { callColumns, wideCallRow } from "../parts/rows.js";
 import { printed } from "../parts/stack.js";
 import { waterfall } from "../parts/waterfall.js";
-import { STATE_NAMES, ending, rowWord, stateWord } from "../words.js";
+import { STATE_NAMES, effectWord, ending, rowWord, stateWord } from "../words.js";
 
 const FIRST = 60; // calls, more than a window shows
 const PAGE = 200;
@@ -19,22 +19,16 @@ const PATIENCE = 200; // milliseconds after the last letter before the search ru
 const DAY = 86_400;
 const MOST = 500; // agents or sources to choose from; the others can be typed into the address
 const NAMES = ["agent", "source", "tool", "state", "range", "longer", "text", "from", "to"];
-const RANGES = [
-	["", "any time"],
-	["15m", "the last 15 minutes"],
-	["1h", "the last hour"],
-	["today", "today"],
-	["yesterday", "yesterday"],
-	["7d", "the last 7 days"],
-	["own", "from … to …"],
-];
-const LONGER = [
-	["", "however long"],
-	["0.1", "longer than 100 ms"],
-	["1", "longer than 1 s"],
-	["10", "longer than 10 s"],
-	["60", "longer than a minute"],
-];
+const RANGES = Object.entries({
+	"": "any time",
+	"15m": "the last 15 minutes",
+	"1h": "the last hour",
+	today: "today",
+	yesterday: "yesterday",
+	"7d": "the last 7 days",
+	own: "from … to …",
+});
+const LONGER = ["0.1", "1", "10", "60"].map((long) => [long, `longer than ${span(Number(long))}`]);
 
 const midnight = () => new Date(new Date(now() * 1000).setHours(0, 0, 0, 0)).getTime() / 1000;
 const local = (text) => (text ? new Date(text).getTime() / 1000 : undefined);
@@ -46,7 +40,7 @@ function between({ range, from, to }) {
 }
 
 // The filters as the admin API takes them.
-export const asked = (filters) => {
+const asked = (filters) => {
 	const { agent: caller, source, tool, state, longer, text } = filters;
 	return { by: "call", caller, source, tool, state, longer, text, ...between(filters) };
 };
@@ -62,7 +56,7 @@ const facts = (story) =>
 	h(
 		"dl.facts",
 		field("agent", only("agent", story.caller, h("code", story.caller)), story.surface ? ` over ${story.surface}` : ""),
-		field("decision", story.decision || "refused before a decision", story.granted ? ", by a grant" : ""),
+		field("decision", story.decision ? effectWord(story.decision) : "refused before a decision", story.granted ? ", by an answer that is remembered" : ""),
 		story.rule ? field("rule", story.rule, at(story.where)) : null,
 		story.answer ? field("answer", ending(story.answer.state, story.answer), `, ${moment(story.answer.at)}`) : null,
 		story.answer?.reason ? field("reason given", story.answer.reason) : null,
@@ -109,7 +103,7 @@ function told(story, url, compare) {
 	return [
 		h("h2", story.tool, " ", stateWord(story.state)),
 		h("p.signature", story.signature),
-		story.error ? [h("p", h("code", story.error.code)), printed(story.error.message)] : null,
+		story.error ? [h("p.because", story.says || "It did not go well", " ", h("code.soft", story.error.code)), printed(story.error.message)] : null,
 		h("h3", "Arguments"),
 		h("pre", JSON.stringify(story.arguments, null, 2)),
 		h("h3", "What it got back"),
@@ -176,13 +170,14 @@ class Calls {
 			given("state", [["", "every state"], ...STATE_NAMES], "State"),
 			given("range", RANGES, "Time"),
 			this.own,
-			given("longer", LONGER, "Took longer than"),
-			button("Clear", () => (location.hash = "#/calls"), { kind: "quiet" }),
-			...["csv", "jsonl"].map((kind) => button(`Export ${kind}`, () => this.export(kind), { kind: "quiet" })),
+			given("longer", [["", "however long"], ...LONGER], "Took longer than"),
 		];
-		for (const node of rare) node.classList.add("rare");
+		const acts = [
+			button("Clear", () => (location.hash = "#/calls"), { kind: "quiet rare" }),
+			...["csv", "jsonl"].map((kind) => button(`Export ${kind}`, () => this.export(kind), { kind: "quiet rare" })),
+		];
 		const words = text("text", { type: "search", placeholder: "Words in arguments and errors", "aria-label": "Words" });
-		const bar = h("div.bar.filters", words, button("Filters", () => bar.classList.toggle("all"), { kind: "unfold" }), rare);
+		const bar = h("div.bar.filters", words, button("Filters", () => bar.classList.toggle("all"), { kind: "unfold" }), acts, h("div.buttons.rare", rare));
 		return bar;
 	}
 

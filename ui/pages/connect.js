@@ -2,7 +2,7 @@
 import { get, post, segment } from "../api.js";
 import { button, copyButton, empty, h, show } from "../dom.js";
 import { ago, shell } from "../format.js";
-import { every, together } from "../layout.js";
+import { every, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
 import { devices } from "../parts/device.js";
@@ -30,7 +30,7 @@ const plain = ({ url, endpoint, fingerprint }) => [
 const DEVICES = { name: "devices", title: "Your devices", says: "questions while this page is closed" };
 
 const row = (client) =>
-	h("div.two", h("span.lead", client.title), h("span.end"), h("span.rest", client.says ?? `agent-gate connect ${client.name}`), h("span.end"));
+	twoLines(client.title, "", client.says ?? `agent-gate connect ${client.name}`);
 
 // An agent of its own, made in place; its token is shown this once.
 function token(name) {

@@ -1,9 +1,8 @@
 // Connections: which accounts the gateway has with servers and services, and the one way to give it another.
 import { get, post, segment } from "../api.js";
 import { button, empty, h, say, show } from "../dom.js";
-import { ago, many, moment } from "../format.js";
-import { listen } from "../inbox.js";
-import { because, every, field, together } from "../layout.js";
+import { ago, many, moment, since } from "../format.js";
+import { because, field, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
 import { sure } from "../parts/dialog.js";
@@ -15,12 +14,13 @@ const PASTE =
 
 const standing = (one) => {
 	if (one.unconfirmed) return "unconfirmed";
-	if (one.needed) return "needed";
+	if (one.needed) return one.how === "key" ? "keyless" : "needed";
 	return one.connected ? "connected" : "unused";
 };
 const stateOf = word({
 	unconfirmed: ["waits for a yes", "wait"],
 	needed: ["needs a sign-in", "wait"],
+	keyless: ["needs a key", "wait"],
 	connected: ["connected", "good"],
 	unused: ["not needed so far", ""],
 });
@@ -29,12 +29,11 @@ const stateOf = word({
 const titled = (one) => (one.agent ? `${one.title} for ${one.agent.replace(/^person:/, "")}` : one.title);
 
 const row = (one) =>
-	h(
-		"div.two",
-		h("span.lead", titled(one)),
-		h("span.end", stateOf(standing(one))),
-		h("span.rest", one.account || one.reason.split("\n", 1)[0] || many(one.tools, "tool")),
-		h("span.end", one.renewed_at ? `refreshed ${ago(one.renewed_at)}` : ""),
+	twoLines(
+		titled(one),
+		stateOf(standing(one)),
+		one.account || one.reason.split("\n", 1)[0] || many(one.tools, "tool"),
+		one.renewed_at ? `refreshed ${ago(one.renewed_at)}` : "",
 	);
 
 const facts = (one) =>
@@ -44,7 +43,7 @@ const facts = (one) =>
 		one.scopes.length ? field("may", one.scopes.join(", ")) : null,
 		one.since ? field("since", `${moment(one.since)}, by ${one.by}`) : null,
 		one.expires_at ? field("token ends", moment(one.expires_at)) : null,
-		one.renewed_at ? field("last refresh", `${moment(one.renewed_at)}, ${ago(one.renewed_at)}`) : null,
+		one.renewed_at ? field("last refresh", since(one.renewed_at)) : null,
 		field("tools", many(one.tools, "tool"), " of ", h("a", { href: `#/sources/${segment(one.source)}` }, h("code", one.source))),
 	);
 
@@ -73,6 +72,7 @@ export function connections(main, [wanted], params) {
 		text: (one) => `${titled(one)} ${one.account} ${standing(one)}`,
 		told,
 		thing: "Connection",
+		again: 3000,
 		none,
 		hint: "Choose a source to see its account, to sign in, or to end the connection.",
 		wanted,
@@ -125,9 +125,5 @@ export function connections(main, [wanted], params) {
 		if (now) page.fill(now);
 	}
 
-	return together(
-		every(3000, () => page.load()),
-		listen((kind) => (kind === "catalog" || kind === "online") && page.load()),
-		() => page.close(),
-	);
+	return page.close;
 }

@@ -1,6 +1,6 @@
 // Health: how much, how fast, what failed and why, who used it, and whether the record is whole.
 import { blob, get, query } from "../api.js";
-import { button, empty, h, show } from "../dom.js";
+import { button, empty, h, live, show } from "../dom.js";
 import { count, many, moment, save, span } from "../format.js";
 import { boxed, chosen, every, loader } from "../layout.js";
 import { bars, lines, tick } from "../parts/chart.js";
@@ -9,12 +9,10 @@ import { callList } from "../parts/rows.js";
 const MOST_SOURCES = 200;
 const MOST_PROBLEMS = 100;
 const RANGES = { hour: "Last hour", day: "Day", week: "Week", month: "30 days" };
-const SEALED = [
-	"Every step of every call is a row of the record. Each row carries a fingerprint of the row before it: whoever changes or takes away one breaks all that follow.",
-	"Now and then the gateway seals the last row with a key that is kept outside the database. Whoever cuts off the end, or writes everything anew, cannot make that seal again. Verifying reads every row and every seal, and says where something does not fit.",
-];
+const SEALED =
+	"Every step of a call is a row of the record, and carries a fingerprint of the row before it: whoever changes or takes away one breaks all that follow. Now and then the last row is sealed with a key that is kept outside the database, so that nobody can cut off the end or write everything anew. Verifying reads every row and every seal.";
 
-const tile = (value, says) => h("div.tile", h("b", value), h("span", says));
+const tile = (value, says, bad) => h(bad ? "div.tile.bad" : "div.tile", h("b", value), h("span", says));
 const table = (heads, rows) => h("table", h("thead", h("tr", heads.map((head) => h(head.startsWith("#") ? "th.number" : "th", head.replace("#", ""))))), h("tbody", rows));
 const number = (value) => h("td.number", count(value));
 
@@ -22,11 +20,11 @@ const tiles = (totals) =>
 	h(
 		"div.tiles",
 		tile(count(totals.calls), "calls ran"),
-		tile(count(totals.failed), "failed"),
+		tile(count(totals.failed), "failed", totals.failed),
 		tile(count(totals.refused), "refused"),
-		tile(span(totals.p50), "machine: half were faster"),
-		tile(span(totals.p95), "machine: 95 % were faster"),
-		tile(span(totals.waits ? totals.waited / totals.waits : null), `people: to answer, of ${count(totals.waits)}`),
+		tile(span(totals.p50), "half took less"),
+		tile(span(totals.p95), "95 % took less"),
+		tile(span(totals.waits ? totals.waited / totals.waits : null), `until people answered (${count(totals.waits)})`),
 	);
 
 const card = (title, chart, ...legend) =>
@@ -43,7 +41,7 @@ function charts({ points, every: step }) {
 	const [people, longest] = lines(points, [[mean, "wait"]], { ...at((point) => `${many(point.waits, "answer")}, after ${span(mean(point))}`), label: "Waiting for people" });
 	return [
 		card("Calls", calls, `most: ${count(most)} in ${span(step)}`, "red: failed or refused"),
-		card("The machine's time per call", machine, `top: ${span(slowest)}`, "solid: half were faster", "dashed: 95 % were faster"),
+		card("The machine's time per call", machine, `top: ${span(slowest)}`, "solid: half took less", "dashed: 95 % took less"),
 		card("Waiting for people", people, longest > 1e-6 ? `top: ${span(longest)}` : "no question was answered", "mean time to an answer"),
 	];
 }
@@ -75,7 +73,7 @@ const WELL = { serving: "good", draining: "wait" };
 
 // Only where several share the store; one alone is what the rest of this page is about.
 function gatewayTable(all, shares) {
-	const heads = ["gateway", "state", "version", "#running", "#calls", "#failed", "sources", "#news late by", "alone does"];
+	const heads = ["gateway", "state", "version", "#running", "#calls", "#failed", "sources", "#hears after", "does alone"];
 	const sources = (one) => Object.entries(one.sources).map(([state, some]) => `${some} ${state}`);
 	const row = (one) =>
 		h(
@@ -103,13 +101,13 @@ function verified(report) {
 }
 
 function recordTools() {
-	const result = h("div", { "aria-live": "polite" });
+	const result = live();
 	const verify = async () => {
 		show(result, h("p.soft", "Walking the whole chain…"));
 		show(result, verified(await get("/api/audit/verify")));
 	};
 	const exports_ = ["jsonl", "csv"].map((kind) => button(`Export ${kind}`, async () => save(`record.${kind}`, await blob(`/api/audit/export?format=${kind}`)), { kind: "quiet" }));
-	return [SEALED.map((text) => h("p.soft", text)), h("div.buttons", button("Verify the record", verify), exports_), result];
+	return [h("p.soft", SEALED), h("div.buttons", button("Verify the record", verify), exports_), result];
 }
 
 export function health(main, _, params) {
@@ -121,8 +119,8 @@ export function health(main, _, params) {
 	const section = (title, ...content) => h("section", h("h2", title), ...content);
 	show(
 		main,
-		fellows,
 		h("section", bar, numbers),
+		fellows,
 		section("What failed, by reason", why),
 		section("Agents", who),
 		section("Sources, since the gateway started", slow),

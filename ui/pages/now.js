@@ -3,68 +3,59 @@ import { get, post, segment } from "../api.js";
 import { now as time } from "../clock.js";
 import { button, empty, fault, h, loading, say, show } from "../dom.js";
 import { ago, left, many, span } from "../format.js";
-import { inbox, listen, reload } from "../inbox.js";
-import { boxed, every, together } from "../layout.js";
+import { inbox, isBroken, listen, reload } from "../inbox.js";
+import { boxed, every, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { icon } from "../parts/icon.js";
 import { List } from "../parts/list.js";
 import { questionNeed, troubleNeed } from "../parts/need.js";
 import { picture } from "../parts/picture.js";
 import { callList } from "../parts/rows.js";
+import { isDangerous } from "../words.js";
 
-const SHOWN = 3;
+const SHOWN = 4;
 const MOST_NEEDS = 12;
 const LATEST = 20;
-const isKnown = (need) => need.kind === "warning";
 
 const WORST = ["destructive", "outward", "unusual", "first"];
 const weight = ({ risks = [] }) => risks.reduce((sum, name) => sum + 2 ** (3 - WORST.indexOf(name)), 0);
-const isDangerous = ({ risks = [] }) => risks.includes("destructive") || risks.includes("outward");
 
 // The most dangerous first, then those that waited longest.
 const questions = () => [...inbox.open.values()].sort((one, other) => weight(other) - weight(one));
 
-// What a person knows after five seconds.
 function glance(needed) {
 	const open = questions();
-	const broken = needed.filter((need) => !isKnown(need)).length;
+	const broken = needed.filter(isBroken).length;
 	const dangerous = open.filter(isDangerous).length;
-	const chip = (kind, ...words) => h(`span.chip.${kind}`, icon(kind), ...words);
+	const chip = (kind, page, ...words) => h(`a.chip.${kind}`, { href: `#/${page}` }, icon(kind), ...words);
 	return [
-		open.length ? chip("wait", many(open.length, "question waits", "questions wait")) : chip("good", "Nothing waits for you"),
-		dangerous ? chip("risk", `${dangerous} of them dangerous`) : null,
-		broken ? chip("fail", many(broken, "thing is broken", "things are broken")) : chip("good", "Nothing is broken"),
+		open.length ? chip("wait", "approvals", many(open.length, "question waits", "questions wait")) : chip("good", "approvals", "Nothing waits for you"),
+		dangerous ? chip("risk", "approvals", `${dangerous} of them dangerous`) : null,
+		broken ? chip("fail", "sources", many(broken, "thing is broken", "things are broken")) : chip("good", "sources", "Nothing is broken"),
 	];
 }
 
-// The first few of a kind, and where the others are.
 const box = (kind, shown, rest, link, label) =>
 	h("div.needs", shown, rest ? h(`div.need.${kind}`, h("strong", rest), h("div.buttons", h("a", { href: link }, label))) : null);
 
 function answer(again) {
 	if (inbox.problem) return fault(inbox.problem, reload);
 	const open = questions();
-	if (!open.length) return empty("No question waits for an answer", "When an agent wants something that needs a person, it appears here at once.");
+	if (!open.length) return h("p.soft", "When an agent wants something that needs a person, it appears here at once.");
 	const rest = open.length > SHOWN ? `${many(open.length, "question")} in all` : "";
 	return box("wait", open.slice(0, SHOWN).map((one) => questionNeed(one, again)), rest, "#/approvals", "Open the inbox");
 }
 
 function fix(needed, again) {
-	const broken = needed.filter((need) => !isKnown(need));
-	if (!broken.length) return empty("Nothing to mend", "Every source is well, and the configuration is in use.");
+	const broken = needed.filter(isBroken);
+	if (!broken.length) return h("p.soft", "Every source is well, and the configuration is in use.");
 	const more = broken.length - MOST_NEEDS;
 	const rest = more > 0 ? `and ${many(more, "more problem", "more problems")}` : "";
 	return box("fail", broken.slice(0, MOST_NEEDS).map((need) => troubleNeed(need, again)), rest, "#/sources", "See the sources");
 }
 
 const runningRow = (call) =>
-	h(
-		"div.two",
-		h("span.lead", call.signature),
-		h("span.end", span(Math.max(0, time() - call.since))),
-		h("span.rest", `${call.caller} over ${call.surface}`),
-		h("span.end"),
-	);
+	twoLines(call.signature, span(Math.max(0, time() - call.since)), `${call.caller} over ${call.surface}`);
 
 function browser(screen, again) {
 	const stop = button("Stop", async () => {
@@ -122,7 +113,7 @@ export function now(main) {
 		drawn = seen;
 		if (inbox.known) show(summary, glance(needed));
 		show(toFix, fix(needed, load));
-		const warnings = needed.filter(isKnown);
+		const warnings = needed.filter((need) => !isBroken(need));
 		show(known, warnings.length ? h("div.needs", warnings.slice(0, MOST_NEEDS).map((need) => troubleNeed(need, load))) : null);
 		const broken = needed.length - warnings.length;
 		headings.fix.textContent = broken ? ` ${broken}` : "";

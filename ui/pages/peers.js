@@ -2,9 +2,8 @@
 import { get, post, remove, segment } from "../api.js";
 import { now } from "../clock.js";
 import { button, empty, h, say } from "../dom.js";
-import { ago, moment } from "../format.js";
-import { listen } from "../inbox.js";
-import { every, field, together } from "../layout.js";
+import { ago, moment, since } from "../format.js";
+import { field, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
 import { sure } from "../parts/dialog.js";
@@ -17,13 +16,7 @@ const roleOf = ({ role }) => ROLES[role] ?? role;
 const seen = (peer) => (peer.last_seen ? `seen ${ago(peer.last_seen)}` : "not seen yet");
 
 const row = (peer) =>
-	h(
-		"div.two",
-		h("span.lead", peer.name),
-		h("span.end", stateOf(standing(peer))),
-		h("span.rest", `${roleOf(peer)} · ${peer.endpoint || "dials in"}`),
-		h("span.end", seen(peer)),
-	);
+	twoLines(peer.name, stateOf(standing(peer)), `${roleOf(peer)} · ${peer.endpoint || "dials in"}`, seen(peer));
 
 const facts = (peer) =>
 	h(
@@ -33,7 +26,7 @@ const facts = (peer) =>
 		peer.namespace ? field("its tools begin with", h("code", peer.namespace)) : null,
 		peer.publishes.length ? field("publishes", peer.publishes.join(", ")) : null,
 		field("paired", moment(peer.paired_at)),
-		field("last seen", peer.last_seen ? `${moment(peer.last_seen)}, ${ago(peer.last_seen)}` : "not yet"),
+		field("last seen", peer.last_seen ? since(peer.last_seen) : "not yet"),
 		peer.not_after ? field("certificate ends", moment(peer.not_after)) : null,
 		peer.revoked_at ? field("revoked", `${moment(peer.revoked_at)}: ${peer.reason}`) : null,
 		peer.role === "tool_host" ? field("what it says of its tools", peer.trusted ? "is believed" : "is only a claim") : null,
@@ -56,6 +49,7 @@ export function peers(main, [wanted], params) {
 		text: (peer) => `${peer.name} ${roleOf(peer)} ${standing(peer)}`,
 		told,
 		thing: "Peer",
+		again: 5000,
 		none,
 		hint: "Choose a peer to see its certificate, to trust it, or to revoke it.",
 		wanted,
@@ -92,9 +86,5 @@ export function peers(main, [wanted], params) {
 		await page.load();
 	}
 
-	return together(
-		every(5000, () => page.load()),
-		listen((kind) => (kind === "catalog" || kind === "online") && page.load()),
-		() => page.close(),
-	);
+	return page.close;
 }

@@ -1,10 +1,10 @@
-// Policy: the rules with what is wrong with them, the file they stand in, why a call would be decided so, and
-// what other rules would have decided.
+// Policy: the rules with what is wrong with them, why a call would be decided so, and what a changed file would have
+// decided.
 import { get, post } from "../api.js";
 import { now } from "../clock.js";
-import { at, button, empty, h, show } from "../dom.js";
+import { at, button, empty, h, live, show } from "../dom.js";
 import { many, place } from "../format.js";
-import { boxed, chosen, field, jsonOf, loader } from "../layout.js";
+import { boxed, chosen, field, jsonOf, loader, twoLines } from "../layout.js";
 import { List } from "../parts/list.js";
 import { may } from "../me.js";
 import { showRule } from "../parts/rulemaker.js";
@@ -16,30 +16,12 @@ const DAY = 86_400;
 const MOST = 500;
 
 const ruleRow = (rule) =>
-	h(
-		"div",
-		h("span.soft", rule.line ? `line ${rule.line}` : "–"),
-		h("span.lead", ruleWord(rule.action), " ", rule.rule.replace(/^(allow|ask|deny) /, "")),
-		h("span.end", rule.faults.length ? h("span.word.wait", "never decides") : rule.default ? "default" : ""),
-		h("span"),
-		h("span.rest", { title: rule.faults.join(" ") }, rule.faults[0] ?? rule.description),
-		h("span"),
+	twoLines(
+		[ruleWord(rule.action), " ", rule.rule.replace(/^(allow|ask|deny) /, "")],
+		rule.faults.length ? h("span.chip", "never decides") : rule.default ? "default" : "",
+		h("span", { title: rule.faults.join(" ") }, rule.faults[0] ?? rule.description),
+		rule.line ? `line ${rule.line}` : "",
 	);
-
-const lineRow = (line) =>
-	h(
-		line.faults.length ? "div.marked" : "div",
-		{ title: line.faults.join(" ") },
-		h("span.number", line.number),
-		h("span.text", line.text || " "),
-	);
-
-function lines({ text, rules }) {
-	const faults = new Map(rules.map((rule) => [rule.line, rule.faults]));
-	return text
-		.split("\n")
-		.map((line, index) => ({ number: index + 1, text: line, faults: faults.get(index + 1) ?? [] }));
-}
 
 function considered(one) {
 	const where = h("code", { title: one.where }, place(one.where));
@@ -64,7 +46,7 @@ function explainer() {
 	const area = h("textarea", { spellcheck: false, "aria-label": "Arguments as JSON", value: "{}" });
 	const known = h("datalist", { id: "known-tools" });
 	const who = h("span");
-	const result = h("div", { "aria-live": "polite" });
+	const result = live();
 	let caller;
 	const offer = ({ tools }) =>
 		show(known, tools.slice(0, MOST).map(({ name }) => h("option", { value: name })));
@@ -111,13 +93,13 @@ function simulated(report) {
 function simulator(text) {
 	let days = "7";
 	const area = h("textarea.tall", { spellcheck: false, "aria-label": "Changed rules", value: text });
-	const result = h("div", { "aria-live": "polite" });
+	const result = live();
 	const run = async () => {
 		const since = now() - Number(days) * DAY;
 		show(result, simulated(await post("/api/policy/simulate", { text: area.value, since })));
 	};
 	return [
-		h("p.soft", "Change the rules here and see what they would have decided. Nothing is saved."),
+		h("p.soft", "This is the file. Change it here and see which calls of the past would have ended otherwise. Nothing is saved."),
 		area,
 		h("div.buttons", button("Try on recorded calls", run, { kind: "strong" }), chosen(SINCE, days, (value) => (days = value), "Since")),
 		result,
@@ -126,44 +108,39 @@ function simulator(text) {
 
 // A rule that past answers suggest, with what it makes of the file before it is written.
 function idea(one, again) {
-	const place = h("div", { "aria-live": "polite" });
+	const place = live();
 	const look = () => showRule(place, { rule: one.rule }, again);
 	return h("div.card", h("p", one.text), h("pre", JSON.stringify(one.rule)), may("operate") ? h("div.buttons", button("Apply…", look)) : null, place);
 }
 
-function tally(rules) {
+function tally({ rules, file }) {
 	if (!rules.length) return "";
 	const faulty = rules.filter((rule) => rule.faults.length).length;
 	const say = faulty ? `${many(faulty, "rule")} can never decide.` : "Each can decide something.";
-	return `${many(rules.length, "rule")}, ${ORDER} ${say}`;
+	return [many(rules.length, "rule"), file ? [" in ", h("code", { title: file }, place(file))] : "", `, ${ORDER} ${say}`];
 }
 
 export function policy(main) {
-	const [rules, file, trial] = [h("div"), h("div"), h("div")];
-	const [heading, summary, ideas] = [h("h2", "The file"), h("p.soft"), h("section", { hidden: true })];
+	const [rules, trial, summary, ideas] = [h("div"), h("div"), h("p.soft"), h("section", { hidden: true })];
 	show(
 		main,
 		h(
 			"div.beside",
-			h("div", h("section", h("h2", "Rules"), summary, rules), ideas, h("section", heading, file)),
+			h("div", h("section", h("h2", "Rules"), summary, rules), ideas),
 			h(
 				"div",
 				h("section", h("h2", "What would happen to a call?"), explainer()),
-				h("section", h("h2", "What would other rules have decided?"), trial),
+				h("section", h("h2", "What would other rules have changed?"), trial),
 			),
 		),
 	);
 	const list = new List({ row: ruleRow, key: (rule) => `${rule.where} ${rule.rule}`, label: "Rules" });
-	const text = new List({ row: lineRow, key: (line) => String(line.number), label: "Lines of the file" });
 	const advice = "Every call is asked. Write rules into permissions.yaml; docs/permissions.md shows how.";
 
 	const load = loader(rules, "/api/policy", (found) => {
-		summary.textContent = tally(found.rules);
-		if (found.rules.length) boxed(rules, list, found.rules, { kind: ".rules" });
+		show(summary, tally(found));
+		if (found.rules.length) boxed(rules, list, found.rules);
 		else show(rules, empty("There are no rules", advice));
-		show(heading, found.file ? ["The file ", h("code", found.file)] : "There is no file");
-		if (found.text) boxed(file, text, lines(found), { kind: ".code" });
-		else show(file, h("p.soft", "Rules are read from permissions.yaml beside the configuration."));
 		if (!trial.childElementCount) show(trial, simulator(found.text));
 	});
 
@@ -177,8 +154,5 @@ export function policy(main) {
 			() => {},
 		);
 	load().then(loadIdeas);
-	return () => {
-		list.close();
-		text.close();
-	};
+	return () => list.close();
 }

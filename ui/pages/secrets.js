@@ -1,8 +1,8 @@
 // Secrets: what the vault keeps and the files only name, who uses each, and setting, replacing and removing one.
 import { get } from "../api.js";
 import { button, empty, h } from "../dom.js";
-import { ago, moment } from "../format.js";
-import { field } from "../layout.js";
+import { ago, since } from "../format.js";
+import { field, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
 import { forgetSecret, typeSecret } from "../parts/vault.js";
@@ -10,12 +10,7 @@ import { forgetSecret, typeSecret } from "../parts/vault.js";
 const users = (one) => one.used_by.join(", ") || "nothing";
 
 const row = (one) =>
-	h(
-		"div.two",
-		h("span.lead", one.name),
-		h(one.updated_at ? "span.end" : "span.end.asks", one.updated_at ? ago(one.updated_at) : "not set"),
-		h("span.rest", `used by ${users(one)}`),
-	);
+	twoLines(one.name, one.updated_at ? `set ${ago(one.updated_at)}` : h("span.word.fail", "not set"), `used by ${users(one)}`);
 
 export function secrets(main, [wanted], params) {
 	const page = new Collection(main, {
@@ -44,7 +39,7 @@ export function secrets(main, [wanted], params) {
 			h(
 				"dl.facts",
 				field("write it as", h("code", `vault:${one.name}`)),
-				field("set", one.updated_at ? `${moment(one.updated_at)}, ${ago(one.updated_at)}` : "not yet: whoever uses it cannot connect"),
+				field("set", one.updated_at ? since(one.updated_at) : "not yet: whoever uses it cannot connect"),
 				field("used by", one.used_by.length ? one.used_by.map((name, at) => [at ? ", " : "", source(name)]) : "nothing"),
 			),
 			may("operate")
@@ -57,5 +52,5 @@ export function secrets(main, [wanted], params) {
 		];
 	}
 
-	return () => page.close();
+	return page.close;
 }

@@ -1,10 +1,10 @@
 // Sources: where tools come from, how each is, closing and opening one, and definitions that changed since a person
 // looked.
 import { get, post, segment } from "../api.js";
+import { now } from "../clock.js";
 import { button, empty, h, say, show } from "../dom.js";
-import { ago, due, many, moment } from "../format.js";
-import { listen } from "../inbox.js";
-import { because, boxed, every, field, together } from "../layout.js";
+import { ago, count, due, many, moment, since } from "../format.js";
+import { because, boxed, every, field, together, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { bars } from "../parts/chart.js";
 import { Collection } from "../parts/collection.js";
@@ -24,18 +24,17 @@ const CLOSED =
 const isDisconnected = (source) => source.status === "disabled" && source.reason !== "";
 const canClose = (source) => !["disabled", "needs_auth"].includes(source.status);
 const stateOf = (source) => sourceWord(isDisconnected(source) ? "disconnected" : source.status);
-const named = ({ key, title }) => (title && title !== key ? `${key} (${title})` : key);
+const named = ({ key, title }) => (title && title.toLowerCase() !== key.toLowerCase() ? `${key} (${title})` : key);
 const nextTry = (source) => h("span.due", { "data-at": source.next_try }, due(source.next_try));
+
+const KINDS = { mcp: "MCP server", http: "HTTP service", remote: "paired machine" };
+const kindOf = ({ kind }) => KINDS[kind] ?? kind;
+const WORST = ["failed", "degraded", "needs_auth"];
+const place = ({ status }) => WORST.indexOf(status) + 1 || 9;
 
 function row(source) {
 	const short = source.reason.split("\n", 1)[0];
-	return h(
-		"div.two",
-		h("span.lead", named(source)),
-		h("span.end", stateOf(source)),
-		h("span.rest", short || `${source.kind} · ${many(source.tools, "tool")}`),
-		h("span.end", source.next_try ? ["next try ", nextTry(source)] : ""),
-	);
+	return twoLines(named(source), stateOf(source), short || `${kindOf(source)} · ${many(source.tools, "tool")}`, source.next_try ? ["next try ", nextTry(source)] : "");
 }
 
 const facts = (source, one = source.entry) =>
@@ -44,9 +43,9 @@ const facts = (source, one = source.entry) =>
 		one?.entry.url ? field("address", h("code", one.entry.url)) : null,
 		one?.entry.command ? field("command", h("code", [one.entry.command, ...(one.entry.args ?? [])].join(" "))) : null,
 		one ? field("file", h("code", one.file)) : null,
-		field("kind", source.kind),
-		field("tools", many(source.tools, "tool"), " in namespace ", h("code", source.namespace)),
-		source.broken_since ? field("broken", `since ${moment(source.broken_since)}, ${ago(source.broken_since)}`) : source.since ? field("since", `${moment(source.since)}, ${ago(source.since)}`) : null,
+		field("kind", kindOf(source)),
+		field("tools", many(source.tools, "tool"), ", named ", h("code", `${source.namespace}:…`)),
+		source.broken_since ? field("broken", `since ${since(source.broken_since)}`) : source.since ? field("since", since(source.since)) : null,
 		source.last_error && source.last_error !== source.reason ? field("last error", `${moment(source.last_error_at)}: ${source.last_error.split("\n", 1)[0]}`) : null,
 		source.next_try ? field("next try", nextTry(source)) : null,
 	);
@@ -57,15 +56,14 @@ const lineTable = (lines) =>
 const none = () =>
 	empty("No source is configured", "Tools come from sources. Add one here, or in the configuration; docs/configuration.md shows how.");
 
-// What failed there by the hour, and whose calls of the last hour did.
-const failedTable = (source, { count, calls, hours }) => {
-	const slots = hours.map((failed, at) => ({ failed, ago: 23 - at }));
-	const says = ({ failed, ago: back }) => `${back ? `${back} h ago` : "this hour"}: ${many(failed, "failure")}`;
-	const [chart] = bars(slots, [[({ failed }) => failed, "bad"]], { label: "Failures per hour", says });
+const failedTable = (source, { count: failed, calls, hours }) => {
+	const slots = hours.map((failed, hour) => ({ failed, at: now() - (23 - hour) * 3600 }));
+	const says = ({ failed, at }) => `${moment(at)}: ${many(failed, "failure")}`;
+	const [chart] = bars(slots, [[({ failed }) => failed, "bad"]], { label: "Failures per hour", every: 3600, says });
 	const row = (one) => h("tr", h("td", h("code", one.caller)), h("td", h("code", one.tool)), h("td.number", many(one.count, "failure")), h("td", ago(one.last)));
 	return [
-		h("h3", `${many(count, "call")} failed in the last hour, ${many(hours.reduce((sum, one) => sum + one, 0), "call")} in 24 hours`),
-		h("div.use", chart),
+		h("h3", `${many(failed, "call")} failed in the last hour, ${count(hours.reduce((sum, one) => sum + one, 0))} in 24 hours`),
+		h("div.short", chart),
 		h("table", h("tbody", calls.slice(0, MOST_CHANGES).map(row))),
 		h("p", h("a", { href: `#/calls?source=${segment(source.key)}&state=failed&range=1h` }, "See these calls")),
 	];
@@ -84,6 +82,7 @@ export function sources(main, [wanted], params) {
 		text: (source) => `${named(source)} ${source.status} ${source.reason}`,
 		told,
 		thing: "Source",
+		again: 3000,
 		none,
 		hint: "Choose a source to see how it is and what it brings.",
 		bar: [may("operate") ? button("Add a source", () => editEntry(null, again)) : null, changed],
@@ -98,7 +97,7 @@ export function sources(main, [wanted], params) {
 		const story = open ? await about(open) : null;
 		changes = found;
 		drawChanged();
-		return all.map((source) => ({
+		return all.sort((one, other) => place(one) - place(other)).map((source) => ({
 			...source,
 			entry: entries.find(({ key }) => key === source.key),
 			changes: changes.filter((change) => change.source === source.key),
@@ -114,11 +113,8 @@ export function sources(main, [wanted], params) {
 		const number = changes.length;
 		if (changed.dataset.number === String(number)) return;
 		changed.dataset.number = number;
-		const cards_ = () => [h("h2", "Changed definitions"), cards(changes)];
-		show(changed, number ? button(many(number, "changed definition"), () => page.instead(cards_()), { kind: "asks" }) : null);
-		if (!number || page?.shown || wanted) return;
-		page.busy = true;
-		page.view.fill(cards_());
+		const all = () => page.instead(h("h2", "Changed definitions"), cards(changes));
+		show(changed, number ? button(many(number, "changed definition"), all, { kind: "asks" }) : null);
 	}
 
 	async function told(source) {
@@ -131,7 +127,6 @@ export function sources(main, [wanted], params) {
 			source.reason ? because(source.reason) : null,
 			facts(source),
 			buttons(source),
-			editing(source.entry),
 			failed.hours.some(Boolean) ? failedTable(source, failed) : null,
 			lines.length ? [h("h3", "Last lines"), lineTable(lines)] : null,
 			source.changes.length ? [h("h3", "Changed definitions"), cards(source.changes)] : null,
@@ -141,28 +136,29 @@ export function sources(main, [wanted], params) {
 
 	// What the files say of it is changed in the files, with the difference shown first.
 	function editing(one) {
-		if (!one || !may("operate")) return null;
 		const pause = one.off ? { set: { enabled: true }, unset: ["disabled"] } : { set: { enabled: false } };
-		const title = one.off ? `Resume ${one.key}` : `Pause ${one.key}`;
-		return h(
-			"div.buttons",
-			button("Change…", () => editEntry(one, again)),
+		const title = one.off ? "Resume" : "Pause";
+		return [
 			one.secrets.map((name) => button(`Replace ${name}…`, () => typeSecret(name, again))),
-			button(one.off ? "Resume…" : "Pause…", () => changeEntry(title, one, pause, again)),
-			button("Remove…", () => changeEntry(`Remove ${one.key}`, one, { remove: true }, again)),
-		);
+			button("Change…", () => editEntry(one, again)),
+			button(`${title}…`, () => changeEntry(`${title} ${one.key}`, one, pause, again)),
+		];
 	}
 
 	function buttons(source) {
 		if (!may("operate")) return null;
 		const retry = isDisconnected(source) ? "Connect" : AGAIN[source.status];
-		if (!retry && !canClose(source))
-			return source.status === "disabled" ? h("p.soft", "It is disabled in the configuration, and can be enabled there.") : null;
-		return h(
-			"div.buttons",
-			retry ? button(retry, () => connect(source.key), { kind: "strong" }) : null,
-			canClose(source) ? button("Disconnect", () => disconnect(source.key)) : h("p.soft", CLOSED),
-		);
+		const note = isDisconnected(source) ? CLOSED : source.status === "disabled" && !source.entry ? "It is disabled in the configuration, and can be enabled there." : "";
+		return [
+			h(
+				"div.buttons",
+				retry ? button(retry, () => connect(source.key), { kind: "strong" }) : null,
+				source.entry ? editing(source.entry) : null,
+				canClose(source) ? button("Disconnect", () => disconnect(source.key)) : null,
+				source.entry ? button("Remove…", () => changeEntry(`Remove ${source.key}`, source.entry, { remove: true }, again)) : null,
+			),
+			note ? h("p.soft", note) : null,
+		];
 	}
 
 	async function connect(key) {
@@ -199,10 +195,8 @@ export function sources(main, [wanted], params) {
 
 	const tick = () => main.querySelectorAll(".due").forEach((node) => (node.textContent = due(Number(node.dataset.at))));
 	return together(
-		every(3000, again),
 		every(1000, tick),
-		listen((kind) => (kind === "catalog" || kind === "online") && again()),
-		() => page.close(),
+		page.close,
 		() => brings.close(),
 	);
 }

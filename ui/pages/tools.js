@@ -1,9 +1,8 @@
 // Tools: what there is, what it takes, who may call it, and trying one as an agent would.
 import { get, post, query, segment } from "../api.js";
-import { at, button, empty, h, show } from "../dom.js";
+import { at, button, empty, h, live, show } from "../dom.js";
 import { count, many } from "../format.js";
-import { listen } from "../inbox.js";
-import { chosen, field, jsonOf, together } from "../layout.js";
+import { chosen, field, jsonOf, twoLines } from "../layout.js";
 import { may } from "../me.js";
 import { Collection } from "../parts/collection.js";
 import { List } from "../parts/list.js";
@@ -21,13 +20,12 @@ function sample(schema) {
 	return Object.fromEntries(names.map((name) => [name, value(properties[name])]));
 }
 
-export const toolRow = (tool) =>
-	h(
-		"div.two",
-		h("span.lead", tool.name),
-		h("span.end", tool.effect ? ruleWord(tool.effect) : ""),
-		h("span.rest", tool.available ? null : h("span.word.fail", "unavailable · "), tool.description || "no description"),
-		h("span.end", `≈ ${count(tool.bytes / BYTES_PER_TOKEN)} tokens`),
+const toolRow = (tool) =>
+	twoLines(
+		tool.name,
+		tool.effect ? ruleWord(tool.effect) : "",
+		[tool.available ? null : h("span.word.fail", "unavailable · "), tool.description || "no description"],
+		`≈ ${count(tool.bytes / BYTES_PER_TOKEN)} tokens`,
 	);
 
 // Tools of something else, from which a press leads to the tool.
@@ -66,7 +64,7 @@ function trial(tool, agents, chosenAgent) {
 	let agent = chosenAgent || agents[0]?.name;
 	const arguments_ = JSON.stringify(sample(tool.input_schema), null, 2);
 	const area = h("textarea", { spellcheck: false, "aria-label": "Arguments as JSON", value: arguments_ });
-	const result = h("div", { "aria-live": "polite" });
+	const result = live();
 	const run = async () => {
 		let value = await post(`/api/tools/${segment(tool.name)}/try`, { agent, arguments: jsonOf(area) });
 		show(result, outcome(value));
@@ -142,5 +140,5 @@ export function tools(main, [wanted], params) {
 		who.dataset.agent = agent;
 	}
 
-	return together(listen((kind) => (kind === "catalog" || kind === "back") && page.load()), () => page.close());
+	return page.close;
 }

@@ -2,14 +2,9 @@
 import { button, h } from "../dom.js";
 import { many, names } from "../format.js";
 import { may, me, mayOf } from "../me.js";
+import { COVERED } from "../words.js";
 import { consent } from "./consent.js";
 
-const LABELS = {
-	once: "Approve once",
-	session: "Approve this session",
-	hour: "Approve for one hour",
-	always: "Approve always",
-};
 const KEYS = { once: "a", session: "s", hour: "h", always: "w" };
 
 // Why somebody has no answers here, and who has.
@@ -23,8 +18,10 @@ const said = ({ yeses = [], count = 1 }) =>
 		? `You said yes. ${many(count - yeses.length, "other person has", "other people have")} to say so too.`
 		: "The agent works for you, so somebody else has to say yes.";
 
+export const ruleButton = (makeRule) => (may("operate") ? button("Make a rule from this…", makeRule, { key: "e" }) : null);
+
 // A bar that stays in view. Its buttons can be pressed after `wait` milliseconds.
-export function answers(approval, answer, wait) {
+export function answers(approval, answer, wait, makeRule) {
 	const reason = h("input", {
 		type: "text",
 		placeholder: "Reason (the agent reads it)",
@@ -36,7 +33,7 @@ export function answers(approval, answer, wait) {
 	const asked = approves ? consent(approval) : null;
 	const approve = (life) => {
 		const props = { key: KEYS[life], kind: life === "once" ? "strong" : "", disabled: true, "data-answer": life };
-		return button(LABELS[life], () => answer("approve", life, "", asked?.said()), { ...props, "aria-describedby": `means-${life}` });
+		return button(`Approve ${COVERED[life]}`, () => answer("approve", life, "", asked?.said()), { ...props, "aria-describedby": `means-${life}` });
 	};
 	const deny = button("Deny", () => answer("deny", "once", reason.value), {
 		key: "d",
@@ -45,12 +42,12 @@ export function answers(approval, answer, wait) {
 	});
 	const [first, ...longer] = Object.keys(approval.choices);
 	const meaning = (life) => h("span", { id: `means-${life}` }, approval.choices[life]);
-	const more = longer.length
-		? h(
-				"details",
-				h("summary", "Approve for longer"),
-				h("div.choices", longer.map((life) => h("div.choice", approve(life), meaning(life)))),
-			)
+	const lasting = [
+		...longer.map((life) => [approve(life), meaning(life)]),
+		...(may("operate") ? [[ruleButton(makeRule), h("span", "The file decides such calls from now on.")]] : []),
+	];
+	const more = lasting.length
+		? h("details", h("summary.button", "Do not ask again…"), h("div.choices", lasting.map((one) => h("div.choice", one))))
 		: null;
 	const bar = h(
 		"div.answers",

@@ -1,6 +1,6 @@
 // Small charts as SVG on an axis of time: bars over each other, and lines that leave gaps where there is nothing.
 import { h } from "../dom.js";
-import { clock } from "../format.js";
+import { clock, day } from "../format.js";
 
 const NS = "http://www.w3.org/2000/svg";
 const WIDE = 600;
@@ -20,7 +20,7 @@ const rule = (y) => make("line", { x1: 0, x2: WIDE, y1: y, y2: y, class: "axis" 
 const column = (at, step, high, kind) => make("rect", { x: at * step, width: step, y: TALL - high, height: high, class: kind });
 
 // What a time is called on the axis: a clock within a day, else the day.
-export const tick = (at, span) => (span > DAY ? new Date(at * 1000).toLocaleDateString("en", { month: "short", day: "numeric" }) : clock(at).slice(0, 5));
+export const tick = (at, span) => (span > DAY ? day(at) : clock(at).slice(0, 5));
 
 const axis = (points, every) => {
 	const places = Array.from({ length: TICKS }, (_, place) => points[Math.round((place * (points.length - 1)) / (TICKS - 1))]);

@@ -3,8 +3,9 @@
 import { query, segment } from "../api.js";
 import { empty, fault, h, loading, show } from "../dom.js";
 import { many } from "../format.js";
+import { listen } from "../inbox.js";
 import { keys } from "../keyboard.js";
-import { isWide, movement, panes } from "../layout.js";
+import { every, isWide, movement, panes, together } from "../layout.js";
 import { List, listOrEmpty } from "./list.js";
 
 const FIELDS = "input, textarea, select";
@@ -13,8 +14,9 @@ const groupRow = ({ group, size }) => h("div.group", h("strong", group), h("span
 export class Collection {
 	// `load` gives the things, `row` one in two lines, `text` what a search looks through, `group` the name above some,
 	// `told` all about one, at once or later, `none` what to do where there are none, `kept` what else is in the address.
+	// They are loaded anew when the catalog changes, and every `again` milliseconds.
 	constructor(main, given) {
-		const { load, thing, things = `${thing}s`, hint, bar = [], params, extra = {}, ...rest } = given;
+		const { load, thing, things = `${thing}s`, hint, bar = [], params, again, ...rest } = given;
 		Object.assign(this, { kept: {} }, rest, { main, thing, load_: load, needle: params?.get("text") ?? "" });
 		Object.assign(this, { all: [], round: 0, turns: 0, shown: "", drawn: "", byHand: "" });
 		this.nothing = h("div", loading());
@@ -29,7 +31,9 @@ export class Collection {
 		const oninput = ({ target }) => this.search(target.value);
 		const search = h("input", { type: "search", placeholder: "Search", "aria-label": label, value: this.needle, oninput });
 		this.view = panes(main, { bar: h("div.bar", search, bar), list: this.list.node, nothing: this.nothing, hint });
-		keys({ ...movement(this.list, thing.toLowerCase()), ...extra });
+		keys(movement(this.list, thing.toLowerCase()));
+		const changed = listen((kind) => (kind === "catalog" || kind === "back") && this.load());
+		this.close = together(changed, again ? every(again, () => this.load()) : () => {}, () => this.list.close());
 		this.load();
 	}
 
@@ -148,9 +152,5 @@ export class Collection {
 		this.turns += 1;
 		this.list.select(null);
 		this.view.open(...children);
-	}
-
-	close() {
-		this.list.close();
 	}
 }

@@ -44,13 +44,10 @@ async function unsubscribe(id) {
 
 function row(device, act) {
 	return h(
-		"li.row",
-		h("span", device.name),
-		h(
-			"span.buttons",
-			button("Try it", () => act(() => post(`/api/devices/${segment(device.id)}/try`)), { kind: "quiet" }),
-			button("Tell it no more", () => act(() => unsubscribe(device.id)), { kind: "quiet" }),
-		),
+		"tr",
+		h("td", device.name),
+		h("td", button("Try it", () => act(() => post(`/api/devices/${segment(device.id)}/try`)), { kind: "quiet" })),
+		h("td", button("Tell it no more", () => act(() => unsubscribe(device.id)), { kind: "quiet" })),
 	);
 }
 
@@ -78,8 +75,8 @@ export function devices() {
 			key && may("answer")
 				? [
 						h("p", "Questions reach you while this page is closed. Tapping one opens it here."),
-						mine.length ? h("ul.rows", mine.map((device) => row(device, act))) : null,
-						offer(key, act),
+						mine.length ? h("table", h("tbody", mine.map((device) => row(device, act)))) : null,
+						h("div.buttons", offer(key, act)),
 					]
 				: key
 					? h("p.soft", "Push messages go to people who may answer.")

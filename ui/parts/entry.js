@@ -1,6 +1,6 @@
 // A server or a service in the files: a form, then the difference, and only what was shown is written.
 import { post, segment } from "../api.js";
-import { button, h, say, show } from "../dom.js";
+import { button, h, live, say, show } from "../dom.js";
 import { chosen } from "../layout.js";
 import { me } from "../me.js";
 import { passphrase } from "./answering.js";
@@ -40,7 +40,7 @@ async function look(place, one, change, done) {
 }
 
 export function changeEntry(title, one, change, again) {
-	const place = h("div", { "aria-live": "polite" });
+	const place = live();
 	const dialog = opened(title, place);
 	const done = () => {
 		dialog.close();
@@ -60,19 +60,19 @@ export function editEntry(one, again) {
 	const command = input("Command", { value: [entry.command, ...(entry.args ?? [])].filter(Boolean).join(" "), placeholder: "a program on the gateway's machine" });
 	const tools = input("File of its tools", { value: entry.tools ?? "", placeholder: "tools.yaml" });
 	const token = input("Token, kept in the vault", { type: "password", placeholder: "none" });
-	const place = h("div", { "aria-live": "polite" });
+	const place = live();
 
 	const fields = () => {
 		const set = {};
-		if (url.node.value.trim() && url.node.value.trim() !== entry.url) set.url = url.node.value.trim();
-		if (tools.node.value.trim() && kind === "services" && tools.node.value.trim() !== entry.tools) set.tools = tools.node.value.trim();
+		if (url.value() && url.value() !== entry.url) set.url = url.value();
+		if (tools.value() && kind === "services" && tools.value() !== entry.tools) set.tools = tools.value();
 		const [program, ...args] = words(command.node.value);
 		if (program && kind !== "services" && program !== entry.command) set.command = program;
 		if (program && kind !== "services" && JSON.stringify(args) !== JSON.stringify(entry.args ?? [])) set.args = args;
 		return set;
 	};
 	const next = async () => {
-		const key = name.node.value.trim();
+		const key = name.value();
 		name.wrong.textContent = /^[\w-]+$/.test(key) ? "" : "A name of letters, digits, - and _";
 		const set = fields();
 		const none = !one && !set.url && !set.command;

@@ -3,26 +3,30 @@ import { post } from "../api.js";
 import { now } from "../clock.js";
 import { button, h, say } from "../dom.js";
 import { ago, span } from "../format.js";
+import { isBroken } from "../inbox.js";
 import { because } from "../layout.js";
 import { may, mayOf } from "../me.js";
-import { risks } from "../words.js";
+import { isDangerous, risks, titleOf } from "../words.js";
 import { give } from "./answering.js";
 import { icon } from "./icon.js";
 import { timeLeft } from "./question.js";
+import { valuesOf } from "./rows.js";
 
 const SETTLE = 350; // milliseconds before a question that just appeared can be answered
 const KINDS = {
 	credential: "Wrong credential",
 	program: "Program does not run",
-	address: "Cannot be reached",
+	address: "Nobody answers there",
 	sign_in: "Sign-in needed",
 	definition: "Definition changed",
 	reload: "Configuration not used",
 	store: "Store cannot be written",
 	channel: "Channel does not work",
 	warning: "Warning",
-	source: "Source is unwell",
+	source: "Does not work",
 };
+
+const GO = { credential: "Replace it", sign_in: "Sign in", definition: "Compare" };
 
 // What the short row leaves out cannot be answered from it: the whole question is one press away.
 const whole = ({ not_in_signature: more = [], line, signature }) =>
@@ -40,18 +44,18 @@ export function questionNeed(approval, answered) {
 	].filter(Boolean);
 	setTimeout(() => buttons.forEach((node) => (node.disabled = false)), SETTLE);
 	return h(
-		"div.need.wait",
-		h("strong", approval.sentence || `Let ${approval.agent} call ${approval.tool}?`),
-		h("p", h("code", approval.line ?? approval.signature)),
+		isDangerous(approval) ? "div.need.wait.risk" : "div.need.wait",
+		h("strong", titleOf(approval)),
+		h("p", h("code", approval.sentence ? approval.line : valuesOf(approval, approval.line))),
+		risks(approval.risks),
 		h(
 			"p",
-			risks(approval.risks),
-			` ${approval.agent} asked `,
+			`${approval.agent} asked `,
 			h("span", { "data-asked": approval.asked_at }, ago(approval.asked_at)),
 			" · ",
 			timeLeft(approval.expires_at),
 		),
-		h("div.buttons", buttons, h("a", { href: `#/approvals/${approval.id}` }, direct || !buttons.length ? "See all of it" : "Look and answer")),
+		h("div.buttons", buttons, h("a", { href: `#/approvals/${approval.id}` }, direct || !buttons.length ? "Details" : "Look and answer")),
 	);
 }
 
@@ -64,13 +68,13 @@ export function troubleNeed(need, again) {
 					again();
 				})
 			: null;
-	const kind = need.kind === "warning" ? "wait" : "fail";
+	const broken = isBroken(need);
 	return h(
-		`div.need.${need.kind === "warning" ? "know" : "fail"}`,
-		h("strong", icon(kind), " ", need.problem),
+		`div.need.${broken ? "fail" : "know"}`,
+		h("strong", icon(broken ? "fail" : "risk"), " ", need.problem),
 		h("div", h("span.chip", KINDS[need.kind] ?? KINDS.source), need.since ? h("span.soft", ` for ${span(now() - need.since)}`) : null),
 		h("div", because(need.reason)),
 		need.fix ? h("p.fix", need.fix) : null,
-		h("div.buttons", mend, h("a", { href: `#/${need.page}` }, need.kind === "definition" ? "Compare" : "Look")),
+		h("div.buttons", mend, h(mend ? "a" : "a.button", { href: `#/${need.page}` }, GO[need.kind] ?? "Details")),
 	);
 }

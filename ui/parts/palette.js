@@ -2,6 +2,7 @@
 import { get, segment } from "../api.js";
 import { h, show } from "../dom.js";
 import { inbox } from "../inbox.js";
+import { titleOf } from "../words.js";
 import { ask } from "./dialog.js";
 
 const MOST = 12;
@@ -31,7 +32,7 @@ function fitting(all, needle) {
 }
 
 export function palette(pages) {
-	const questions = [...inbox.open.values()].map((one) => ["question", one.sentence || one.signature, `#/approvals/${one.id}`]);
+	const questions = [...inbox.open.values()].map((one) => ["question", titleOf(one), `#/approvals/${one.id}`]);
 	let all = [...pages.map(([title, link]) => ["page", title, link]), ...questions];
 	let found = [];
 	let place = 0;

@@ -1,12 +1,11 @@
 // One question with everything a person needs to judge it, and the answers it can be given.
 import { segment } from "../api.js";
 import { at, button, h, show } from "../dom.js";
-import { ago, count, left, many, moment, names } from "../format.js";
+import { count, left, many, moment, names, since } from "../format.js";
 import { field } from "../layout.js";
 import { picture } from "./picture.js";
-import { may } from "../me.js";
-import { ending, risks, stateWord } from "../words.js";
-import { answers } from "./answers.js";
+import { ending, risks, stateWord, titleOf } from "../words.js";
+import { answers, ruleButton } from "./answers.js";
 
 const LONG = 400;
 export const timeLeft = (until, kind = "span") => h(`${kind}.asks.left`, { "data-until": until }, left(until));
@@ -30,7 +29,7 @@ function value(argument) {
 function argumentRow(argument) {
 	const marks = [
 		argument.secret && "secret, masked",
-		!argument.in_signature && "not in the signature",
+		!argument.in_signature && "not in the line above",
 		!argument.declared && "not declared by the tool",
 	];
 	const name = h("div.name", argument.name, marks.filter(Boolean).map((mark) => h("span.mark", mark)));
@@ -42,21 +41,26 @@ function answered(approval) {
 	return field("answer", ending(state, { by, channel, lifetime }), at_ ? `, ${moment(at_)}` : "");
 }
 
+function why({ rule, where, reason, near }) {
+	const own = rule && reason && !reason.endsWith(rule) ? ` It says: ${reason}.` : "";
+	return [
+		rule ? h("p", "The rule ", h("code", rule), at(where), ` wants a person to decide.${own}`) : h("p", "No rule fits this call, so a person decides."),
+		near ? h("p.soft", `Almost: ${near}.`) : null,
+	];
+}
+
 function facts(approval) {
 	const session = approval.session ? [", session ", h("code", approval.session)] : null;
 	return h(
 		"dl.facts",
 		field("asked by", h("code", approval.agent), approval.surface ? ` over ${approval.surface}` : "", session),
-		field("tool", h("code", approval.tool_id)),
-		field("rule", approval.rule || "no rule matches", at(approval.where)),
-		approval.reason ? field("because", approval.reason) : null,
-		approval.near ? field("almost", approval.near) : null,
+		field("tool", h("a", { href: `#/tools/${segment(approval.tool)}` }, h("code", approval.tool_id))),
 		approval.may_answer?.length ? field("may answer", names(approval.may_answer, 8)) : null,
 		approval.count > 1
 			? field("said yes", `${approval.yeses.join(", ") || "nobody"} (${approval.yeses.length} of ${approval.count})`)
 			: null,
-		field("asked", `${moment(approval.asked_at)}, ${ago(approval.asked_at)}`),
-		approval.state === "pending" ? field("time left", when(approval)) : answered(approval),
+		field("asked", since(approval.asked_at)),
+		approval.state === "pending" ? null : answered(approval),
 		approval.answer_reason ? field("reason given", approval.answer_reason) : null,
 		field("call", h("a", { href: `#/calls/${approval.call}` }, h("code", approval.call))),
 	);
@@ -83,10 +87,9 @@ function tool(approval) {
 export function question(approval, { answer, makeRule, wait }) {
 	const details = approval.details.map(argumentRow);
 	return [
-		h("h2", approval.sentence || `Let ${approval.agent} call ${approval.tool}?`),
+		h("h2", titleOf(approval)),
+		h("p.meta", risks(approval.risks), " ", h("strong", approval.agent), approval.state === "pending" ? " asks · " : " asked · ", when(approval)),
 		h("p.signature", approval.signature),
-		h("p.meta", h("strong", approval.agent), " asks · ", approval.rule || "no rule matches", at(approval.where), " · ", when(approval)),
-		risks(approval.risks),
 		ownLink(approval),
 		approval.picture
 			? picture(`/api/approvals/${segment(approval.id)}/picture`, "What the call would act on")
@@ -95,9 +98,10 @@ export function question(approval, { answer, makeRule, wait }) {
 		details.length ? h("div.arguments", details) : h("p.soft", "The call has no arguments."),
 		h("h3", "What the tool does"),
 		tool(approval),
+		h("h3", "Why a person is asked"),
+		why(approval),
 		h("h3", "Where it comes from"),
 		facts(approval),
-		may("operate") ? h("div.buttons", button("Make a rule from this…", makeRule, { kind: "quiet", key: "e" })) : null,
-		approval.state === "pending" ? answers(approval, answer, wait) : null,
+		approval.state === "pending" ? answers(approval, answer, wait, makeRule) : h("div.buttons", ruleButton(makeRule)),
 	];
 }

@@ -1,27 +1,19 @@
 // A call in a line, wherever calls are listed: a row of a table where there is room, two lines where there is not.
 import { h } from "../dom.js";
-import { ago, bytes, moment, span } from "../format.js";
+import { ago, bytes, moment, shortly, span } from "../format.js";
+import { twoLines } from "../layout.js";
 import { stateWord } from "../words.js";
 import { List } from "./list.js";
 
-function took(call) {
-	if (call.state === "refused") return call.error?.code;
-	return call.seconds === null ? "" : span(call.seconds);
-}
+const took = ({ state, seconds }) => (state === "refused" || seconds === null ? "" : span(seconds));
 
 // What stands in the brackets of a signature.
-const values = ({ signature, tool }) =>
-	signature.startsWith(`${tool}(`) && signature.endsWith(")") ? signature.slice(tool.length + 1, -1) : "";
+export const valuesOf = ({ tool }, signature) =>
+	signature.startsWith(`${tool}(`) && signature.endsWith(")") ? signature.slice(tool.length + 1, -1) : signature;
 
 export function callRow(call) {
 	const rest = [ago(call.at), call.caller, call.granted && "granted", call.count > 1 && `${call.count} times`];
-	return h(
-		"div.two",
-		h("span.lead", call.signature || call.tool),
-		h("span.end", stateWord(call.state)),
-		h("span.rest", rest.filter(Boolean).join(" · ")),
-		h("span.end", took(call)),
-	);
+	return twoLines(call.signature || call.tool, stateWord(call.state), rest.filter(Boolean).join(" · "), took(call));
 }
 
 export const callColumns = () =>
@@ -31,10 +23,10 @@ export function wideCallRow(call) {
 	const many = call.count > 1 ? ` × ${call.count}` : "";
 	return h(
 		"div.call",
-		h("span.when", { title: moment(call.at) }, moment(call.at)),
+		h("span.when", { title: moment(call.at) }, shortly(call.at)),
 		h("span.who", call.caller),
 		h("span.tool", call.tool, many),
-		h("span.values", values(call)),
+		h("span.values", valuesOf(call, call.signature)),
 		h("span.state_", stateWord(call.state)),
 		h("span.took", took(call)),
 		h("span.size", call.size === null || call.size === undefined ? "" : bytes(call.size)),

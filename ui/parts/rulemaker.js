@@ -2,7 +2,7 @@
 import { post } from "../api.js";
 import { passphrase } from "./answering.js";
 import { diff } from "./diff.js";
-import { button, h, say, show } from "../dom.js";
+import { button, h, live, say, show } from "../dom.js";
 import { chosen } from "../layout.js";
 import { opened } from "./dialog.js";
 
@@ -22,7 +22,7 @@ export async function showRule(place, wanted, done, ...more) {
 
 export function makeRule(approval) {
 	const wanted = { approval: approval.id, action: "allow", scope: "exact" };
-	const place = h("div", { "aria-live": "polite" });
+	const place = live();
 	const dialog = opened(
 		"Make a rule from this",
 		h("p.soft", "The rule decides calls from now on, and it stays in the file. This question still waits for its own answer."),

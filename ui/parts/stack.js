@@ -4,7 +4,7 @@ import { h } from "../dom.js";
 const TRACE = /^(Traceback \(most recent call last\):|\s*at .+[:(]\d+[:)]|Caused by:|goroutine \d+|panicked at)/m;
 const FRAME = /^\s+(at |File "|\S)|^(Traceback|goroutine )/;
 
-export const isTrace = (text) => TRACE.test(text);
+const isTrace = (text) => TRACE.test(text);
 
 export function printed(text) {
 	if (!isTrace(text)) return h("pre", text);

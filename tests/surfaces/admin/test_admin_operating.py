@@ -216,7 +216,7 @@ def test_the_record_is_folded_to_one_line_per_call_with_where_its_time_went(gate
     gateway.call("light_set", {"room": "slow"}, wait=0)
     [approval] = person.get("/api/approvals")
     pending = person.get(f"/api/calls/{approval['call']}/timeline")
-    assert [span["name"] for span in pending["spans"]] == ["resolve, validate, decide", "waits for a person"]
+    assert [span["name"] for span in pending["spans"]] == ["checked by the rules", "waits for a person"]
     person.post(f"/api/approvals/{approval['id']}", {"verdict": "approve", "lifetime": "hour"})
     gateway.request("GET", f"/api/calls/{approval['call']}?wait=10")
     [call] = person.get("/api/calls?by=call&text=slow")["calls"]
@@ -224,11 +224,11 @@ def test_the_record_is_folded_to_one_line_per_call_with_where_its_time_went(gate
     story = person.get(f"/api/calls/{approval['call']}/timeline")
     names = [span["name"] for span in story["spans"]]
     assert names == [
-        "resolve, validate, decide",
+        "checked by the rules",
         "waited for a person",
         "waited for the source",
-        "upstream",
-        "shaped, settled",
+        "at the source",
+        "recorded",
     ]
     assert all(span["end"] >= span["start"] for span in story["spans"])
     assert story["seconds"] == pytest.approx(story["spans"][-1]["end"] - story["spans"][0]["start"])
@@ -243,12 +243,13 @@ def test_refused_calls_are_listed_with_their_reason(gateway, person):
     assert ("siren", "FORBIDDEN") in [(call["tool"], call["error"]["code"]) for call in found]
     story = person.get(f"/api/calls/{found[0]['call']}/timeline")
     assert (story["spans"], story["answer"]) == ([], None)
+    assert story["says"] == "A rule denies it"
 
 
 def test_a_call_that_was_allowed_tells_how_long_the_rules_took(gateway, person):
     call = gateway.call("light_get", {"room": "hall"}).json["call"]
     names = [span["name"] for span in person.get(f"/api/calls/{call}/timeline")["spans"]]
-    assert names == ["resolve, validate, decide", "upstream", "shaped, settled"]
+    assert names == ["checked by the rules", "at the source", "recorded"]
 
 
 def test_what_needs_a_person_is_said_with_its_reason_and_a_button(tmp_path):
@@ -316,7 +317,9 @@ def test_numbers_of_the_last_hour_are_there_at_once_and_of_the_last_month_too(ga
     assert trends["points"][-1]["calls"] + trends["points"][-2]["calls"] >= 3
     month = person.get("/api/trends?range=month&gateway=home")
     assert month["totals"]["calls"] == trends["totals"]["calls"]
-    assert person.get("/api/trends?gateway=nobody")["totals"]["calls"] == 0
+    unknown = person.send("GET", "/api/trends?gateway=nobody")
+    assert unknown.status == 400
+    assert unknown.json["error"]["message"] == "There is no gateway 'nobody' here. There are: home"
     assert person.send("GET", "/api/trends?range=year").status == 400
     assert [one["source"] for one in trends["sources"]] == ["house"]
 

@@ -1,5 +1,6 @@
 """The gateway at a glance: status, what runs now, what needs a person, and the last hour in numbers."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from agent_gate import __version__
@@ -100,7 +101,9 @@ class Overview:
             raise InvalidArgs(f"range must be one of {', '.join(RANGES)}")
         await admin.record.store.flush()
         await admin.numbers.trends.note()
-        found = await look_back(admin.record.store, span, admin.clock.now(), ask.param("gateway") or None)
+        gateway = ask.param("gateway") or None
+        found = await look_back(admin.record.store, span, admin.clock.now(), gateway)
+        await self._check_gateway(gateway, found["gateways"])
         sources = admin.numbers.metrics.client
         means = [
             {"source": labels[0], "calls": sum(row[:-1]), "mean": row[-1] / max(1.0, sum(row[:-1]))}
@@ -108,6 +111,12 @@ class Overview:
         ]
         reasons = [{"code": code, "says": SAYS.get(code, code), "count": n} for code, n in found["reasons"]]
         return json_response(200, found | {"reasons": reasons, "sources": means})
+
+    async def _check_gateway(self, wanted: str | None, counted: Iterable[str]) -> None:
+        """One that is gone is still known by what it did."""
+        known = {*counted, *(one["id"] for one in await list_gateways(self._admin))}
+        if wanted and wanted not in known:
+            raise InvalidArgs(f"There is no gateway {wanted!r} here. There are: {', '.join(sorted(known))}")
 
     async def _show_metrics(self, _ask: OperatorRequest) -> HttpAnswer:
         text = self._admin.numbers.metrics.text().encode()

@@ -15,6 +15,7 @@ from agent_gate.errors import InvalidArgs
 from agent_gate.net.http import HttpAnswer, StreamResponse, json_response
 from agent_gate.results.seen import read_seen
 from agent_gate.surfaces.admin.admin import Admin
+from agent_gate.surfaces.admin.reasons import SAYS
 from agent_gate.surfaces.admin.routing import NUMBER, TEXT, OperatorRequest, Route
 
 QUERY = {
@@ -114,16 +115,16 @@ def spans(rows: Sequence[dict[str, Any]], now: float) -> list[dict[str, Any]]:
 
     answered = next((at[s] for s in ANSWERED if s in at), None)
     if "pending" not in at and "received" in marks:  # of a refusal nobody noted when it came in
-        until("resolve, validate, decide", marks.get("dispatched", at.get("dispatching")))
+        until("checked by the rules", marks.get("dispatched", at.get("dispatching")))
     elif came:
-        until("resolve, validate, decide", at["pending"])
+        until("checked by the rules", at["pending"])
     if rows[-1]["state"] == "pending":
         until("waits for a person", now)
     until("waited for a person", answered)
     if answered is not None:
         until("waited for the source", marks.get("dispatched", at.get("dispatching")))
-    until("upstream", marks.get("replied"))
-    until("shaped, settled", next((at[s] for s in ("completed", "failed", "unknown") if s in at), None))
+    until("at the source", marks.get("replied"))
+    until("recorded", next((at[s] for s in ("completed", "failed", "unknown") if s in at), None))
     return out
 
 
@@ -246,7 +247,9 @@ class RecordRoutes:
         result = asdict(seen) | {"cut": seen.cut} if seen is not None else None
         keep = self._admin.setup.configuration.settings.results.keep
         told = {"spans": spans(rows, now), "rows": rows, "result": result, "keep": keep}
-        return json_response(200, {**summary(rows), **told})
+        call = summary(rows)
+        says = SAYS.get((call["error"] or {}).get("code", call["state"]), "")
+        return json_response(200, {**call, **told, "says": says})
 
     async def _verify(self, _ask: OperatorRequest) -> HttpAnswer:
         await self._store.flush()
