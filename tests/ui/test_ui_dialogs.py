@@ -107,7 +107,7 @@ def test_a_suggestion_is_shown_as_a_difference_and_counts_once_it_is_written(tab
         page.wait_for_selector(".card .plus >> text=light_set(often)")
         assert "light_set" not in (tmp_path / "permissions.yaml").read_text()
         page.click(".card button:has-text('Write it')")
-        page.wait_for_selector(".rules .row >> text=light_set(often)")
+        page.wait_for_selector("[aria-label=Rules] .row >> text=light_set(often)")
         assert gateway.call("light_set", {"room": "often"}, wait=5).status == 200
         expect(page.locator(".card:has-text('light_set(often)')")).to_have_count(0)
 

@@ -66,7 +66,7 @@ def test_a_source_that_broke_is_understood_and_mended_on_the_page(tab, place, tm
         need.wait_for()
         assert "Wrong credential" in need.inner_text()
         assert "Replace spare-key" in need.inner_text()
-        need.get_by_role("link", name="Details").click()
+        need.get_by_role("link", name="Replace it").click()
         page.wait_for_selector(".detail h2:has-text('spare')")
         page.wait_for_selector(".detail dl.facts:has-text('broken'):has-text('since')")
         page.wait_for_selector(".detail tr:has-text('pi'):has-text('spare:light_get')")

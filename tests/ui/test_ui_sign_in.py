@@ -22,7 +22,7 @@ def test_what_needs_a_sign_in_is_signed_in_to_with_two_clicks_and_ended_with_one
     gateway, server = behind
     page = opened(tab, gateway)
     page.goto(f"{gateway.announced['admin']}/#/now")
-    page.click(".need:has-text('notes needs a sign-in') >> text=Sign in")
+    page.locator(".need:has-text('notes needs a sign-in')").get_by_role("link", name="Sign in").click()
     page.wait_for_url("**/#/connections/notes")
     page.get_by_role("button", name="Sign in").click()
     with page.context.expect_page() as came:
